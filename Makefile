@@ -1,0 +1,58 @@
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BIN = .venv/bin
+PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
+STAMPS = .venv/.stamps
+
+.PHONY: help venv demo admin test test-sqlite check clean packages
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+
+venv: $(STAMPS)/demo  ## create .venv with what the demo needs
+
+demo: venv  ## run the demo: queue, work and send on SQLite
+	$(BIN)/python -m testproject.demo
+
+admin: venv  ## look at the demo's tables in the admin
+	$(BIN)/python -m testproject.demo admin
+
+test: packages $(STAMPS)/servers  ## test on every database; PYTEST_ARGS go to pytest
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
+
+test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
+	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
+
+check: $(STAMPS)/check  ## lint, types, migrations, the house rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
+
+clean:  ## remove environments, caches and the demo's data
+	rm -rf .venv .venv-newest .demo build dist *.egg-info
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov
+	rm -f *.sqlite3*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+packages:
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh
+
+$(STAMPS)/venv:
+	$(PYTHON) -m venv .venv
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/demo: $(STAMPS)/venv setup.cfg
+	$(PIP_INSTALL) -e '.[demo]'
+	@touch $@
+
+$(STAMPS)/check: $(STAMPS)/venv setup.cfg
+	$(PIP_INSTALL) -e '.[test,check]'
+	@touch $@
+
+# On top of what `make check` has installed, so that nothing is installed twice.
+$(STAMPS)/servers: $(STAMPS)/check | packages
+	$(PIP_INSTALL) -e '.[mysql,postgresql]'
+	@touch $@

@@ -1,0 +1,44 @@
+"""What differs between the databases, and nothing else; the only place that looks at the vendor."""
+
+from weakref import WeakKeyDictionary
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..fields import NameField
+from .base import Claim, Dialect, Trouble
+from .mysql import MySQL
+from .postgresql import PostgreSQL
+from .sqlite import SQLite
+
+__all__ = ["Claim", "Dialect", "Trouble", "dialect_of"]
+
+DIALECTS: dict[str, type[Dialect]] = {"mysql": MySQL, "postgresql": PostgreSQL, "sqlite": SQLite}
+
+_dialects: WeakKeyDictionary[BaseDatabaseWrapper, Dialect] = WeakKeyDictionary()
+
+
+def dialect_of(connection: BaseDatabaseWrapper) -> Dialect:
+    """The dialect of a connection; ``ImproperlyConfigured`` for a database that is not supported."""
+    dialect = _dialects.get(connection)
+    if dialect is None:
+        dialect = _dialects[connection] = _dialect_class(connection)(connection)
+    return dialect
+
+
+def _dialect_class(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    try:
+        return DIALECTS[connection.vendor]
+    except KeyError:
+        raise ImproperlyConfigured(
+            f"django-dbqueue supports {', '.join(DIALECTS)}, not {connection.vendor!r} "
+            f"(database {connection.alias!r})"
+        ) from None
+
+
+def _bytewise_collation(connection: BaseDatabaseWrapper) -> str | None:
+    dialect = DIALECTS.get(connection.vendor)
+    return dialect.name_collation if dialect else None
+
+
+NameField.bytewise_collation = staticmethod(_bytewise_collation)

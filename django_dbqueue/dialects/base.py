@@ -1,0 +1,110 @@
+"""The contract of a dialect, and what most databases share."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+from weakref import ref
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import Error, InterfaceError
+
+Row = tuple[Any, ...]
+
+
+class Trouble(Enum):
+    """What a database error asks for."""
+
+    AGAIN = "the transaction was rolled back for another's sake: run it again"
+    LOST = "the connection is gone: reconnect; whether a commit arrived is unknown"
+    READ_ONLY = "this server takes no writes any more: reconnect, it may have been replaced"
+    FULL = "no space is left: stop claiming until completions work again"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim, in SQL: the names are quoted, the parameters belong to ``sets``."""
+
+    table: str
+    pk: str
+    columns: str
+    queue: str
+    limit: int
+    owner: str
+    sets: str
+    params: Sequence[Any]
+    strict_order: bool
+
+
+class Dialect:
+    """How one connection claims, tells the time, and which of its errors mean what."""
+
+    # Which collation compares names byte by byte, where the default one does not?
+    name_collation: ClassVar[str | None] = None
+    # Is there only one writer at a time, so that claiming and finishing share a connection?
+    one_writer: ClassVar[bool] = False
+    # The moment of execution in UTC, as SQL.
+    now: ClassVar[str] = ""
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self._connection = ref(connection)
+
+    @property
+    def connection(self) -> BaseDatabaseWrapper:
+        connection = self._connection()
+        assert connection is not None, "a dialect lives as long as its connection"
+        return connection
+
+    def now_plus(self, seconds: str) -> str:
+        """SQL for the moment of execution plus an SQL expression of seconds."""
+        raise NotImplementedError
+
+    def seconds_until(self, instant: str) -> str:
+        """SQL for the seconds from the moment of execution until an SQL expression of an instant."""
+        raise NotImplementedError
+
+    def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
+        """Stamp up to ``limit`` ready jobs with the owner; the rows in any order."""
+        raise NotImplementedError
+
+    def by_key(self, table: str) -> str:
+        """The table as an UPDATE or SELECT names it when rows must be reached by primary key."""
+        return table
+
+    def delete_by_key(self, table: str) -> str:
+        """The beginning of a DELETE that reaches its rows by primary key."""
+        return f"DELETE FROM {table}"
+
+    def insert_new(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
+    ) -> Any | None:
+        """Run an INSERT; the new key, or None where a unique key was taken (no error is raised)."""
+        raise NotImplementedError
+
+    def own_session(self) -> str:
+        """The statement that makes a connection of our own give up a lock within 2 s."""
+        raise NotImplementedError
+
+    def trouble(self, error: Error) -> Trouble | None:
+        """What to do about a database error; None = it is the statement's own fault."""
+        if isinstance(error, InterfaceError):
+            return Trouble.LOST
+        return self.code_trouble(error)
+
+    def code_trouble(self, error: Error) -> Trouble | None:
+        raise NotImplementedError
+
+    def retry_pauses(self) -> Iterator[float]:
+        """Seconds to wait before each further try of a statement that asked for it."""
+        for attempt in range(5):
+            yield random.uniform(0.001, 0.01 * 2**attempt)  # noqa: S311
+
+    def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
+        """Why this table cannot be a queue table, or ''."""
+        return ""
+
+    def setup_problem(self) -> str:
+        """Why this connection's settings will hurt, or ''."""
+        return ""

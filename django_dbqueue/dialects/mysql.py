@@ -1,0 +1,129 @@
+"""MariaDB and MySQL: read candidates without a lock, then let one UPDATE by key decide.
+
+No locking read touches the ready index, so there are no gap locks, hence no deadlocks, and dead
+index entries at the head of the queue cost little.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import Error
+
+from .base import Claim, Dialect, Row, Trouble
+
+TROUBLES = {
+    1213: Trouble.AGAIN,  # deadlock
+    1205: Trouble.AGAIN,  # lock wait timeout
+    1020: Trouble.AGAIN,  # record has changed since last read (MariaDB 11.6)
+    1317: Trouble.AGAIN,  # query interrupted
+    2002: Trouble.LOST,
+    2003: Trouble.LOST,
+    2006: Trouble.LOST,
+    2013: Trouble.LOST,
+    2055: Trouble.LOST,
+    4031: Trouble.LOST,  # closed for inactivity
+    1053: Trouble.LOST,  # server shutdown in progress
+    1927: Trouble.LOST,  # connection was killed
+    1040: Trouble.LOST,  # too many connections
+    1203: Trouble.LOST,  # too many connections of this user
+    1290: Trouble.READ_ONLY,
+    1836: Trouble.READ_ONLY,
+    1114: Trouble.FULL,
+    1021: Trouble.FULL,
+}
+TRIES = 4
+CALM = 20  # claims without a conflict until the narrow window is tried again
+
+
+class MySQL(Dialect):
+    name_collation = "utf8mb4_bin"
+    now = "UTC_TIMESTAMP(6)"
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        super().__init__(connection)
+        self.contended: dict[tuple[str, str], int] = {}
+
+    def now_plus(self, seconds: str) -> str:
+        return f"(UTC_TIMESTAMP(6) + INTERVAL ({seconds}) SECOND)"
+
+    def seconds_until(self, instant: str) -> str:
+        return f"(TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), {instant}) / 1000000)"
+
+    def by_key(self, table: str) -> str:
+        # Else the optimizer may go through (status, ..) and wait for locks on foreign rows.
+        return f"{table} FORCE INDEX (PRIMARY)"
+
+    def delete_by_key(self, table: str) -> str:
+        return f"DELETE {table} FROM {table} FORCE INDEX (PRIMARY)"
+
+    def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
+        for _ in range(TRIES):
+            keys = self._candidates(cursor, claim)
+            if not keys:
+                return []
+            places = ", ".join(["%s"] * len(keys))
+            by_key = f"{claim.pk} IN ({places})"
+            cursor.execute(
+                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} WHERE status = 0 AND {by_key}",
+                [*claim.params, *keys],
+            )
+            self._remember(claim, conflict=cursor.rowcount < len(keys))
+            if cursor.rowcount:
+                cursor.execute(
+                    f"SELECT {claim.columns} FROM {self.by_key(claim.table)} "
+                    f"WHERE {by_key} AND owner = %s",
+                    [*keys, claim.owner],
+                )
+                return list(cursor.fetchall())
+        return []
+
+    def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:
+        """Keys to try, ascending; where others claim too, a random part of a wider window."""
+        wide = (claim.table, claim.queue) in self.contended and not claim.strict_order
+        window = 4 * claim.limit + 20 if wide else claim.limit
+        cursor.execute(
+            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s "
+            f"ORDER BY priority, {claim.pk} LIMIT %s",
+            [claim.queue, window],
+        )
+        keys = [key for (key,) in cursor.fetchall()]
+        start = random.randint(0, max(0, len(keys) - claim.limit))  # noqa: S311
+        return sorted(keys[start : start + claim.limit])
+
+    def _remember(self, claim: Claim, *, conflict: bool) -> None:
+        lane = claim.table, claim.queue
+        calm = CALM if conflict else self.contended.get(lane, 0) - 1
+        if calm > 0:
+            self.contended[lane] = calm
+        else:
+            self.contended.pop(lane, None)
+
+    def insert_new(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
+    ) -> Any | None:
+        # Under FOUND_ROWS, which Django sets, the row count is 1 either way; but the id that a
+        # refused row would have got belongs to no row.
+        cursor.execute(f"{sql} ON DUPLICATE KEY UPDATE {pk} = {pk}", params)
+        new = cursor.lastrowid
+        return new or None
+
+    def own_session(self) -> str:
+        return "SET SESSION innodb_lock_wait_timeout = 2"
+
+    def code_trouble(self, error: Error) -> Trouble | None:
+        code = error.args[0] if error.args else None
+        return TROUBLES.get(code) if isinstance(code, int) else None
+
+    def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
+        cursor.execute(
+            "SELECT engine FROM information_schema.tables "
+            "WHERE table_schema = DATABASE() AND table_name = %s",
+            [table],
+        )
+        row = cursor.fetchone()
+        if row is None or str(row[0]).lower() == "innodb":
+            return ""
+        return f"the table's engine is {row[0]}, which has no transactions; make it InnoDB"

@@ -1,0 +1,60 @@
+"""PostgreSQL: one statement claims, past whatever others hold."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import Error
+
+from .base import Claim, Dialect, Row, Trouble
+
+TROUBLES = {
+    "40001": Trouble.AGAIN,  # serialization failure
+    "40P01": Trouble.AGAIN,  # deadlock
+    "55P03": Trouble.AGAIN,  # lock timeout
+    "57P01": Trouble.LOST,  # terminated by an administrator
+    "57P02": Trouble.LOST,  # crash
+    "57P03": Trouble.LOST,  # starting up
+    "25006": Trouble.READ_ONLY,
+    "53100": Trouble.FULL,
+    "53300": Trouble.LOST,  # too many connections
+}
+
+
+class PostgreSQL(Dialect):
+    now = "CLOCK_TIMESTAMP()"
+
+    def now_plus(self, seconds: str) -> str:
+        return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
+
+    def seconds_until(self, instant: str) -> str:
+        return f"EXTRACT(EPOCH FROM {instant} - CLOCK_TIMESTAMP())"
+
+    def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
+        # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.
+        cursor.execute(
+            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} = ANY(ARRAY("
+            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s "
+            f"ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED)) "
+            f"RETURNING {claim.columns}",
+            [*claim.params, claim.queue, claim.limit],
+        )
+        return cursor.fetchall()
+
+    def insert_new(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
+    ) -> Any | None:
+        cursor.execute(f"{sql} ON CONFLICT DO NOTHING RETURNING {pk}", params)
+        row = cursor.fetchone()
+        return row[0] if row else None
+
+    def own_session(self) -> str:
+        return "SET lock_timeout = '2s'"
+
+    def code_trouble(self, error: Error) -> Trouble | None:
+        state = getattr(error.__cause__, "sqlstate", None)
+        if state is not None:
+            return Trouble.LOST if state.startswith("08") else TROUBLES.get(state)
+        # The driver found the socket closed: there is no server to name a state.
+        lost = self.connection.connection is None or self.connection.connection.closed
+        return Trouble.LOST if lost else None

@@ -1,0 +1,71 @@
+"""SQLite: one writer at a time, so short statements and our own short naps between tries."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import Error
+
+from .base import Claim, Dialect, Row, Trouble
+
+PATIENCE = 2.0  # seconds until a busy database is reported to the caller
+
+
+class SQLite(Dialect):
+    one_writer = True
+    # The clock ticks in milliseconds; the zeros keep the text sortable with Python's.
+    now = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now')"
+
+    def now_plus(self, seconds: str) -> str:
+        return f"STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', ({seconds}) || ' seconds')"
+
+    def seconds_until(self, instant: str) -> str:
+        return f"((JULIANDAY({instant}) - JULIANDAY('now')) * 86400)"
+
+    def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
+        cursor.execute(
+            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN ("
+            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s "
+            f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
+            [*claim.params, claim.queue, claim.limit],
+        )
+        return cursor.fetchall()
+
+    def insert_new(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
+    ) -> Any | None:
+        cursor.execute(f"{sql} ON CONFLICT DO NOTHING", params)
+        return cursor.lastrowid if cursor.rowcount else None
+
+    def own_session(self) -> str:
+        # SQLite's own busy handler naps up to 100 ms and starves claimers.
+        return "PRAGMA busy_timeout = 0"
+
+    def code_trouble(self, error: Error) -> Trouble | None:
+        name: str = getattr(error.__cause__, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return Trouble.AGAIN
+        if name.startswith("SQLITE_READONLY"):
+            return Trouble.READ_ONLY
+        if name.startswith("SQLITE_IOERR"):
+            return Trouble.LOST
+        return Trouble.FULL if name == "SQLITE_FULL" else None
+
+    def retry_pauses(self) -> Iterator[float]:
+        give_up = time.monotonic() + PATIENCE
+        longest = 0.0015
+        while time.monotonic() < give_up:
+            yield random.uniform(0.0003, longest)  # noqa: S311
+            longest = min(longest * 1.2, 0.02)
+
+    def setup_problem(self) -> str:
+        options = self.connection.settings_dict.get("OPTIONS", {})
+        if str(options.get("transaction_mode", "")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:
+            return 'OPTIONS lacks "transaction_mode": "IMMEDIATE": writers will fail at once'
+        with self.connection.cursor() as cursor:
+            mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode.upper() in {"WAL", "MEMORY"}:
+            return ""
+        return f"the journal mode is {mode}, not WAL: readers and the one writer will block each other"

@@ -1,0 +1,37 @@
+"""What django-dbqueue raises; bad input is a plain ``ValueError`` or ``ValidationError``."""
+
+
+class DBQueueError(Exception):
+    """The base of every error that django-dbqueue raises by itself."""
+
+
+class ClaimLost(DBQueueError):
+    """The job belongs to another owner by now; nothing was written."""
+
+
+class QueueFull(DBQueueError):
+    """The queue has reached its limit; the job was not enqueued."""
+
+
+class TimeToRunExceeded(DBQueueError):
+    """The job ran longer than its time to run."""
+
+
+class Retry(DBQueueError):
+    """Raise it in ``run()`` to have the job retried after ``delay`` seconds (the attempt counts).
+
+    Without a delay the policy's backoff decides.
+    """
+
+    def __init__(self, delay: float | None = None, reason: str = "") -> None:
+        if delay is not None and delay < 0:
+            raise ValueError(f"delay must be at least 0 seconds, not {delay}")
+        super().__init__(reason or "asked to be retried")
+        self.delay = delay
+
+
+class Bury(DBQueueError):
+    """Raise it in ``run()`` to park the job for a person, whatever attempts are left."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason or "asked to be buried")

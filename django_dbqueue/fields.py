@@ -1,0 +1,147 @@
+"""The fields of a queue table. Their import paths stand in users' migrations and never move."""
+
+import datetime
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.sql.compiler import SQLCompiler
+from django.utils import timezone
+
+UTC = datetime.UTC
+MAX_NAME_BYTES = 200
+
+Compiled = tuple[str, list[Any]]
+
+
+class DbNow(models.Func):
+    """The database's clock in UTC, plus ``plus`` seconds: the moment of execution, not of the
+    transaction's start, whatever the session's time zone is.
+
+    Resolution: microseconds; milliseconds on SQLite.
+    """
+
+    template = "CURRENT_TIMESTAMP"
+
+    def __init__(self, plus: float = 0) -> None:
+        self.plus = plus
+        super().__init__(output_field=InstantField())
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return "django_dbqueue.fields.DbNow", [self.plus] if self.plus else [], {}
+
+    def as_mysql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any
+    ) -> Compiled:
+        if not self.plus:
+            return "UTC_TIMESTAMP(6)", []
+        return "(UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)", [round(self.plus * 1e6)]
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any
+    ) -> Compiled:
+        if not self.plus:
+            return "CLOCK_TIMESTAMP()", []
+        return "(CLOCK_TIMESTAMP() + %s * INTERVAL '1 second')", [self.plus]
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any
+    ) -> Compiled:
+        # SQLite's clock ticks in milliseconds; the zeros keep the text sortable with ours.
+        if not self.plus:
+            return "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now')", []
+        return "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', %s)", [f"{self.plus:+f} seconds"]
+
+
+class InstantField(models.DateTimeField):
+    """A point in time, UTC in the column whatever ``USE_TZ`` and ``TIME_ZONE`` say.
+
+    In Python it is what the project is used to: aware under ``USE_TZ`` (a naive value is refused),
+    else naive in ``TIME_ZONE``.
+    """
+
+    def get_internal_type(self) -> str:
+        return "InstantField"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return connection.data_types["DateTimeField"]
+
+    def rel_db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return self.db_type(connection)
+
+    def get_prep_value(self, value: Any) -> Any:
+        if value is None or hasattr(value, "resolve_expression"):
+            return value
+        value = self.to_python(value)
+        if timezone.is_aware(value):
+            return value.astimezone(UTC)
+        if settings.USE_TZ:
+            raise ValueError(f"{self.name or 'instant'}: a naive datetime under USE_TZ: {value!r}")
+        return timezone.make_aware(value, timezone.get_default_timezone()).astimezone(UTC)
+
+    def get_db_prep_value(
+        self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
+    ) -> Any:
+        value = value if prepared else self.get_prep_value(value)
+        if not isinstance(value, datetime.datetime):
+            return value
+        if connection.features.supports_timezones:
+            return value
+        return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+
+    def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
+        # Where the column knows zones, the driver answers in the session's one; ask for UTC.
+        if compiler.connection.features.supports_timezones:
+            return f"({sql} AT TIME ZONE 'UTC')", params
+        return sql, params
+
+    def from_db_value(
+        self, value: Any, expression: Any, connection: BaseDatabaseWrapper
+    ) -> datetime.datetime | None:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            value = datetime.datetime.fromisoformat(value)
+        instant: datetime.datetime = value.replace(tzinfo=UTC)
+        if settings.USE_TZ:
+            return instant
+        return timezone.make_naive(instant, timezone.get_default_timezone())
+
+
+def check_name(value: str, field: str) -> None:
+    """Refuse a queue's name or a key that another database would store or compare differently."""
+    if not isinstance(value, str) or not value:
+        raise ValidationError({field: f"{field} must be a non-empty string, not {value!r}"})
+    if value != value.strip():
+        raise ValidationError({field: f"{field} must not begin or end with a space: {value!r}"})
+    if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):
+        raise ValidationError({field: f"{field} must not hold control characters: {value!r}"})
+    size = len(value.encode())
+    if size > MAX_NAME_BYTES:
+        raise ValidationError({field: f"{field} has {size} bytes; the limit is {MAX_NAME_BYTES}"})
+
+
+class NameField(models.CharField):  # type: ignore[type-arg]
+    """UTF-8, at most 200 bytes, no control characters, no space at either end, compared byte-wise."""
+
+    # Set by the dialects, which know the vendors and stand above the fields.
+    bytewise_collation: Callable[[BaseDatabaseWrapper], str | None] = staticmethod(lambda _: None)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("max_length", MAX_NAME_BYTES)
+        super().__init__(*args, **kwargs)
+
+    def validate(self, value: Any, model_instance: models.Model | None) -> None:
+        super().validate(value, model_instance)  # type: ignore[arg-type]
+        if value is not None:
+            check_name(value, self.name)
+
+    def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
+        parameters = super().db_parameters(connection)
+        if parameters["collation"] is None:
+            parameters["collation"] = NameField.bytewise_collation(connection)
+        return parameters

@@ -1,0 +1,76 @@
+"""nothing -> ready or delayed: what every insert passes, and the insert that skips a duplicate."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.models.sql import InsertQuery
+
+from ..fields import DbNow, check_name
+from ..states import Status
+from .execute import again
+from .table import Table
+
+MAX_PRIORITY = 2**32 - 1
+MAX_SECONDS = 10 * 365 * 86400  # time to run, delay
+
+
+def prepare(job: Any) -> None:
+    """Validate a new job and derive its status; on ``ValidationError`` nothing is written."""
+    check_name(job.queue, "queue")
+    if job.dedup_key is not None:
+        check_name(job.dedup_key, "dedup_key")
+    _check_range(job.priority, "priority", 0, MAX_PRIORITY)
+    if job.time_to_run is not None:
+        _check_range(job.time_to_run, "time_to_run", 1, MAX_SECONDS)
+    job._meta.get_field("retry_at").get_prep_value(job.retry_at)
+    job._meta.get_field("expires_at").get_prep_value(job.expires_at)
+    job.status = Status.READY if job.retry_at is None else Status.DELAYED
+    job.owner = job.dequeued_time = job.finished_at = None
+    job.attempts = job.crashes = 0
+    job.errors = []
+
+
+def due_in(delay: float) -> DbNow | None:
+    """The ``retry_at`` of a job that is due in ``delay`` seconds by the database's clock."""
+    if not 0 <= delay <= MAX_SECONDS:
+        raise ValidationError(
+            {"delay": f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}"}
+        )
+    return DbNow(plus=delay) if delay else None
+
+
+def insert_new(table: Table, job: Any) -> bool:
+    """Insert a prepared job unless its queue holds its ``dedup_key``; never breaks a transaction.
+
+    On True the job has its key and is saved; on False nothing was written.
+    """
+    meta = table.model._meta
+    fields = [f for f in meta.concrete_fields if not f.generated and f is not meta.auto_field]
+    query = InsertQuery(table.model)
+    query.insert_values(fields, [job])
+    [(sql, params)] = query.get_compiler(connection=table.connection).as_sql()
+
+    def run() -> Any | None:
+        with table.connection.cursor() as cursor:
+            return table.dialect.insert_new(cursor, sql, params, table.pk)
+
+    key = again(table.connection, run)
+    if key is None or not _is_stored(table, key):
+        return False
+    job.pk = meta.pk.to_python(key)
+    job._state.adding, job._state.db = False, table.connection.alias
+    return True
+
+
+def _is_stored(table: Table, key: Any) -> bool:
+    """Whether a row has this key: an insert that was refused may still have drawn a number."""
+    with table.connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {table.name} WHERE {table.pk} = %s", [key])
+        return cursor.fetchone() is not None
+
+
+def _check_range(value: Any, field: str, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ValidationError(
+            {field: f"{field} must be a whole number between {low} and {high}, not {value!r}"}
+        )

@@ -1,0 +1,37 @@
+"""The ``errors`` column: one entry per failed attempt, the last ten."""
+
+import json
+import socket
+import traceback
+from typing import Any
+
+MAX_ERRORS = 10
+MAX_TRACEBACK_BYTES = 8192
+MAX_MESSAGE_CHARS = 1000
+
+
+def entry(
+    error: BaseException, *, attempt: int, owner: str | None, seconds: float | None = None
+) -> dict[str, Any]:
+    """What is kept of an exception: no local variables, at most 8 KiB of traceback."""
+    lines = "".join(traceback.format_exception(error)) if error.__traceback__ else ""
+    return {
+        "attempt": attempt,
+        "owner": owner,
+        "host": socket.gethostname(),
+        "seconds": None if seconds is None else round(seconds, 3),
+        "exception": type(error).__name__,
+        "message": clean(str(error))[:MAX_MESSAGE_CHARS],
+        "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
+    }
+
+
+def clean(text: str) -> str:
+    """Text that every database stores: no NUL, no half of a surrogate pair."""
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
+def appended(stored: Any, new: dict[str, Any]) -> str:
+    """The column's JSON text with one more entry."""
+    entries = json.loads(stored) if isinstance(stored, str | bytes) else (stored or [])
+    return json.dumps([*entries, new][-MAX_ERRORS:])

@@ -1,0 +1,183 @@
+"""What the holder of a claim may do with it; every statement asks for the owner."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..exceptions import Bury, ClaimLost, Retry
+from ..states import Status
+from .errors import appended, entry
+from .execute import changed, places, rows
+from .table import Table
+
+logger = logging.getLogger("django_dbqueue")
+
+
+@dataclass
+class Written:
+    """What became of a batch: keys that were written, that another owns by now, that are gone."""
+
+    written: list[Any] = field(default_factory=list)
+    lost: list[Any] = field(default_factory=list)
+    gone: list[Any] = field(default_factory=list)
+
+
+def complete(table: Table, owner: str, pks: Iterable[Any]) -> Written:
+    """claimed -> done, or gone at once where the policy keeps no finished jobs.
+
+    Finished jobs keep their owner, so that after a lost connection the same call tells whether
+    the first one had arrived.
+    """
+    keys = table.db_keys(pks)
+    if table.policy.prune_after == 0 and table.policy.archive is None:
+        return _deleted(table, owner, keys)
+    dialect = table.dialect
+    sets = f"status = 2, finished_at = {dialect.now}, retry_at = NULL, dedup_key = NULL"
+    return _owned(table, owner, keys, sets, [], kept=Status.DONE)
+
+
+def touch(table: Table, owner: str, pks: Iterable[Any], allowance: float = 0) -> Written:
+    """Restart the time to run."""
+    sets = f"retry_at = {table.dialect.now_plus('COALESCE(time_to_run, %s) + %s')}"
+    params = [table.policy.time_to_run, round(allowance)]
+    return _owned(table, owner, table.db_keys(pks), sets, params, kept=Status.CLAIMED)
+
+
+def release(table: Table, owner: str, pks: Iterable[Any], delay: float = 0) -> Written:
+    """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
+    status, retry_at, params = _ready_or_delayed(table, delay)
+    sets = (
+        f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, "
+        f"attempts = attempts - 1"
+    )
+    return _owned(table, owner, table.db_keys(pks), sets, params, kept=None)
+
+
+def fail(table: Table, job: Any, error: BaseException, seconds: float | None = None) -> Status:
+    """Record a failed attempt: retried by the policy, or buried when the attempts are used up.
+
+    Raises ``ClaimLost``, and writes nothing, when another owner has the job.
+    """
+    delay = _pause(table, job, error)
+    if delay is None:
+        return _end(table, job, Status.BURIED, "NULL", [], error, seconds)
+    status, retry_at, params = _ready_or_delayed(table, delay)
+    return _end(table, job, status, retry_at, params, error, seconds)
+
+
+def expire(table: Table, job: Any) -> None:
+    """Finish a job that was found past ``expires_at``: it never ran."""
+    sets = (
+        f"status = 2, finished_at = {table.dialect.now}, retry_at = NULL, dequeued_time = NULL, "
+        f"attempts = attempts - 1, dedup_key = NULL"
+    )
+    _one(table, job, _owned(table, job.claim_owner, [table.db_key(job.pk)], sets, [], kept=None))
+
+
+def _pause(table: Table, job: Any, error: BaseException) -> float | None:
+    """Seconds until the next attempt; None = bury."""
+    if isinstance(error, Bury) or job.attempts >= table.policy.max_attempts:
+        return None
+    if isinstance(error, Retry) and error.delay is not None:
+        return error.delay
+    return table.policy.backoff.seconds(job.attempts)
+
+
+def _ready_or_delayed(table: Table, delay: float) -> tuple[Status, str, list[float]]:
+    if delay < 0:
+        raise ValueError(f"delay must be at least 0 seconds, not {delay}")
+    if delay == 0:
+        return Status.READY, "NULL", []
+    return Status.DELAYED, table.dialect.now_plus("%s"), [delay]
+
+
+def _end(
+    table: Table,
+    job: Any,
+    status: Status,
+    retry_at: str,
+    params: list[float],
+    error: BaseException,
+    seconds: float | None,
+) -> Status:
+    """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
+    reading the column first is safe."""
+    key, owner = table.db_key(job.pk), job.claim_owner
+    stored = rows(
+        table.connection,
+        f"SELECT errors FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s",
+        [key, owner],
+    )
+    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
+    sets = (
+        f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, errors = %s"
+    )
+    if status is Status.BURIED:
+        sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
+    errors = appended(stored[0][0] if stored else None, new)
+    _one(table, job, _owned(table, owner, [key], sets, [*params, errors], kept=None))
+    return status
+
+
+def _one(table: Table, job: Any, written: Written) -> None:
+    if written.lost:
+        raise ClaimLost(f"{table.label} {job.pk}: another owner has it by now; nothing was written")
+    if written.gone:
+        logger.info("%s %s was deleted while it was claimed; nothing to write", table.label, job.pk)
+
+
+def _owned(
+    table: Table,
+    owner: str,
+    keys: list[Any],
+    sets: str,
+    params: Sequence[Any],
+    kept: Status | None,
+) -> Written:
+    if not keys:
+        return Written()
+    count = changed(
+        table.connection,
+        f"UPDATE {table.by_key} SET {sets} "
+        f"WHERE {table.pk} IN ({places(keys)}) AND status = 1 AND owner = %s",
+        [*params, *keys, owner],
+    )
+    if count == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, kept)
+
+
+def _deleted(table: Table, owner: str, keys: list[Any]) -> Written:
+    if not keys:
+        return Written()
+    count = changed(
+        table.connection,
+        f"{table.dialect.delete_by_key(table.name)} "
+        f"WHERE {table.pk} IN ({places(keys)}) AND status = 1 AND owner = %s",
+        [*keys, owner],
+    )
+    if count == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, kept=None)
+
+
+def _judged(table: Table, owner: str, keys: list[Any], kept: Status | None) -> Written:
+    """Tell apart, after a short count, what was written from what was lost.
+
+    Where the write clears the owner (``kept`` is None) a batch cannot tell them apart any more;
+    then all that is left counts as lost, which is exact for a batch of one.
+    """
+    found = {
+        key: (holder, status)
+        for key, holder, status in rows(
+            table.connection,
+            f"SELECT {table.pk}, owner, status FROM {table.by_key} "
+            f"WHERE {table.pk} IN ({places(keys)})",
+            keys,
+        )
+    }
+    result = Written(gone=[key for key in keys if key not in found])
+    for key, state in found.items():
+        (result.written if state == (owner, kept) else result.lost).append(key)
+    return result

@@ -1,0 +1,104 @@
+"""What a person does to jobs, from the admin, a command or code: compare-and-set on what was seen."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from ..states import Status
+from .execute import changed, places, together
+from .keep import copy_to_archive
+from .table import Table
+
+CHUNK = 500
+Seen = tuple[Any, int, str | None]
+
+
+@dataclass
+class Changed:
+    """How many jobs were changed, and how many had moved on before."""
+
+    changed: int = 0
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        if not self.skipped:
+            return f"{self.changed} changed"
+        return f"{self.changed} changed, {self.skipped} skipped: their state had moved on"
+
+
+def bury(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Park jobs for a person; a running one goes on, but cannot write its outcome any more."""
+    now = table.dialect.now
+    sets = (
+        f"status = 4, owner = NULL, dequeued_time = NULL, retry_at = NULL, dedup_key = NULL, "
+        f"finished_at = {now}"
+    )
+    return _move(table, seen, {Status.READY, Status.CLAIMED, Status.DELAYED}, sets)
+
+
+def kick(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Put buried and delayed jobs back to work, with all their attempts."""
+    sets = "status = 0, retry_at = NULL, attempts = 0, crashes = 0, finished_at = NULL"
+    return _move(table, seen, {Status.BURIED, Status.DELAYED}, sets)
+
+
+def release(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Take claimed jobs away from their owners; one that still runs may run twice."""
+    sets = (
+        "status = 0, owner = NULL, dequeued_time = NULL, retry_at = NULL, attempts = attempts - 1"
+    )
+    return _move(table, seen, {Status.CLAIMED}, sets)
+
+
+def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Take jobs out for good: into the archive as they are, or deleted where there is none."""
+
+    def take_out(keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+        where = f"{table.pk} IN ({places(keys)}) AND {condition}"
+        values = [*keys, *params]
+
+        def run() -> int:
+            copy_to_archive(table, where, values)
+            delete = table.dialect.delete_by_key(table.name)
+            return changed(table.connection, f"{delete} WHERE {where}", values)
+
+        return together(table.connection, run)
+
+    return _by_state(seen, set(Status), take_out)
+
+
+def _move(table: Table, seen: Iterable[Seen], sources: set[Status], sets: str) -> Changed:
+    def update(keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+        return changed(
+            table.connection,
+            f"UPDATE {table.by_key} SET {sets} "
+            f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
+            [*keys, *params],
+        )
+
+    return _by_state(seen, sources, update)
+
+
+def _by_state(
+    seen: Iterable[Seen],
+    sources: set[Status],
+    write: Callable[[Sequence[Any], str, Sequence[Any]], int],
+) -> Changed:
+    """Write chunks of jobs that were seen in the same state under the same owner."""
+    result = Changed()
+    state = lambda item: (item[1], item[2] or "")  # noqa: E731
+    for (status, owner), group in groupby(sorted(seen, key=state), key=state):
+        keys = sorted(key for key, _, _ in group)
+        if status not in sources:
+            result.skipped += len(keys)
+            continue
+        condition, params = ("status = %s AND owner = %s", [status, owner]) if owner else (
+            "status = %s AND owner IS NULL", [status]
+        )
+        for start in range(0, len(keys), CHUNK):
+            chunk = keys[start : start + CHUNK]
+            count = write(chunk, condition, params)
+            result.changed += count
+            result.skipped += len(chunk) - count
+    return result

@@ -1,0 +1,94 @@
+"""Finished jobs: moved to the archive table, deleted when they are old enough."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import apps
+
+from .execute import changed, places, rows, together
+from .table import Table
+
+CHUNK = 500
+
+
+def archive(table: Table) -> int:
+    """Move up to 500 jobs that finished ``archive_after`` seconds ago; how many."""
+    if table.policy.archive is None:
+        return 0
+    keys = _finished(table, table.policy.archive_after)
+    if not keys:
+        return 0
+    where = f"{table.pk} IN ({places(keys)}) AND status = 2"
+
+    def move() -> int:
+        copy_to_archive(table, where, keys)
+        delete = table.dialect.delete_by_key(table.name)
+        return changed(table.connection, f"{delete} WHERE {where}", keys)
+
+    return together(table.connection, move)
+
+
+def prune(table: Table) -> int:
+    """Delete up to 500 finished jobs that are older than ``prune_after``, where the policy says so.
+
+    Where there is an archive, only archived jobs are pruned.
+    """
+    if table.policy.prune_after is None:
+        return 0
+    if table.policy.archive is not None:
+        return _prune_archive(table, table.policy.prune_after)
+    keys = _finished(table, table.policy.prune_after)
+    if not keys:
+        return 0
+    delete = table.dialect.delete_by_key(table.name)
+    where = f"{table.pk} IN ({places(keys)}) AND status = 2"
+    return changed(table.connection, f"{delete} WHERE {where}", keys)
+
+
+def copy_to_archive(table: Table, where: str, params: Sequence[Any]) -> int:
+    """Copy rows to the archive table with INSERT .. SELECT; 0 where there is none."""
+    if table.policy.archive is None:
+        return 0
+    archived = apps.get_model(table.policy.archive)
+    quote = table.connection.ops.quote_name
+    columns = ", ".join(
+        quote(field.column) for field in archived._meta.concrete_fields if not field.generated
+    )
+    return changed(
+        table.connection,
+        f"INSERT INTO {quote(archived._meta.db_table)} ({columns}) "
+        f"SELECT {columns} FROM {table.name} WHERE {where}",
+        params,
+    )
+
+
+def _finished(table: Table, seconds: float) -> list[Any]:
+    """Keys of jobs that finished so long ago, among the 500 done jobs with the lowest keys.
+
+    In the order of keys an index leads to them however many are done; one that finished late
+    holds up those behind it until its own time has come.
+    """
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk}, finished_at <= {table.dialect.now_plus('%s')} FROM {table.name} "
+        f"WHERE status = 2 AND retry_at IS NULL ORDER BY {table.pk} LIMIT {CHUNK}",
+        [-seconds],
+    )
+    return [key for key, is_due in found if is_due]
+
+
+def _prune_archive(table: Table, seconds: float) -> int:
+    assert table.policy.archive is not None
+    meta = apps.get_model(table.policy.archive)._meta
+    name, pk = table.connection.ops.quote_name(meta.db_table), table.pk
+    found = rows(
+        table.connection,
+        f"SELECT {pk} FROM {name} WHERE finished_at <= {table.dialect.now_plus('%s')} "
+        f"ORDER BY finished_at LIMIT {CHUNK}",
+        [-seconds],
+    )
+    keys = [key for (key,) in found]
+    if not keys:
+        return 0
+    delete = table.dialect.delete_by_key(name)
+    return changed(table.connection, f"{delete} WHERE {pk} IN ({places(keys)})", keys)

@@ -1,0 +1,51 @@
+"""What a queue table says about its jobs: ``class Policy``, merged along the MRO."""
+
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, Literal
+
+from ..backoff import Backoff, Exponential
+
+MAX_CRASHES = 3
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The options of a queue table, in seconds where they are times; all have defaults.
+
+    ``finish="batch"`` commits outcomes together: after a kill, up to one such batch that had
+    already run may run again. ``"each"`` commits every outcome at once.
+    ``archive`` names the model that finished jobs move to after ``archive_after``; ``prune_after``
+    deletes them (from the archive where there is one); 0 deletes a job as it completes.
+    ``strict_order`` claims in exact order of priority and id even among many claimers on
+    MariaDB and MySQL, at some cost.
+    """
+
+    time_to_run: int = 300
+    max_attempts: int = 5
+    backoff: Backoff = field(default_factory=Exponential)
+    finish: Literal["batch", "each"] = "batch"
+    dedup_until: Literal["claim", "done"] = "claim"
+    strict_order: bool = False
+    archive: str | None = None
+    archive_after: float = 86400
+    prune_after: float | None = None
+
+
+OPTIONS = frozenset(option.name for option in fields(Policy))
+
+
+@cache
+def policy_of(model: type) -> Policy:
+    """The policy of a queue table; unknown options are left to the system check."""
+    given = declared_options(model)
+    return Policy(**{name: value for name, value in given.items() if name in OPTIONS})
+
+
+def declared_options(model: type) -> dict[str, Any]:
+    """All that the ``class Policy`` of a model and of its bases say, the nearest last."""
+    given: dict[str, Any] = {}
+    for base in reversed(model.__mro__):
+        for part in reversed(getattr(vars(base).get("Policy"), "__mro__", ())):
+            given |= {name: v for name, v in vars(part).items() if not name.startswith("_")}
+    return given

@@ -1,0 +1,154 @@
+"""Jobs that move by themselves: due ones become ready, orphaned and overdue ones come back.
+
+Each step looks first and then compares-and-sets on what it saw, so two reapers do no harm.
+"""
+
+import json
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from ..exceptions import DBQueueError, TimeToRunExceeded
+from ..states import Status
+from .errors import appended, entry
+from .execute import changed, places, rows
+from .policy import MAX_CRASHES
+from .table import Table
+
+logger = logging.getLogger("django_dbqueue")
+CHUNK = 500
+
+
+class WorkerLost(DBQueueError):
+    """The worker died, or was cut off, while it had the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claimed row, as the reaper saw it."""
+
+    key: Any
+    owner: str
+    attempts: int
+    crashes: int
+    errors: Any
+
+
+def promote(table: Table) -> int:
+    """Make due delayed jobs ready, up to 500; how many."""
+    now = table.dialect.now
+    due = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {table.name} WHERE status = 3 AND retry_at <= {now} "
+        f"ORDER BY retry_at LIMIT {CHUNK}",
+        [],
+    )
+    keys = sorted(key for (key,) in due)  # type: ignore[type-var]
+    if not keys:
+        return 0
+    return changed(
+        table.connection,
+        f"UPDATE {table.by_key} SET status = 0, retry_at = NULL "
+        f"WHERE status = 3 AND retry_at <= {now} AND {table.pk} IN ({places(keys)})",
+        keys,
+    )
+
+
+def next_due(table: Table) -> float | None:
+    """Seconds until the next delayed job is due, 0 or less when it is; None without any."""
+    found = rows(
+        table.connection,
+        f"SELECT {table.dialect.seconds_until('retry_at')} FROM {table.name} "
+        f"WHERE status = 3 AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1",
+        [],
+    )
+    return float(found[0][0]) if found else None  # type: ignore[arg-type]
+
+
+def reap_overdue(table: Table) -> int:
+    """End claims whose time is over; it counts as a failed attempt."""
+    overdue = _held(table, f"retry_at <= {table.dialect.now}", [])
+    return sum(_end_overdue(table, held) for held in overdue)
+
+
+def reap_owner(table: Table, prefix: str, started: Collection[Any] | None = None) -> int:
+    """Give back all jobs of owners that begin with ``prefix``, which is known to be gone.
+
+    ``started`` names the keys that were being run; without it any of them may have been. Those
+    are charged a crash, and the third one buries; the attempt is taken back from all.
+    """
+    total = 0
+    for held in _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"]):
+        crashed = started is None or held.key in started
+        total += _give_back(table, held, crashed=crashed)
+    return total
+
+
+def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk}, owner, attempts, crashes, errors FROM {table.name} "
+        f"WHERE status = 1 AND {condition} ORDER BY {table.pk} LIMIT {CHUNK}",
+        params,
+    )
+    return [Held(*row) for row in found]  # type: ignore[arg-type]
+
+
+def _give_back(table: Table, held: Held, *, crashed: bool) -> int:
+    if not crashed:
+        return _set_free(table, held, Status.READY, "NULL", [], held.crashes, held.errors)
+    crashes = held.crashes + 1
+    status = Status.BURIED if crashes >= MAX_CRASHES else Status.READY
+    then = "buried" if status is Status.BURIED else "it runs again, alone"
+    error = WorkerLost(f"the worker died with it, {crashes} of {MAX_CRASHES} times: {then}")
+    errors = appended(held.errors, entry(error, attempt=held.attempts, owner=held.owner))
+    return _set_free(table, held, status, "NULL", [], crashes, errors)
+
+
+def _set_free(
+    table: Table,
+    held: Held,
+    status: Status,
+    retry_at: str,
+    params: list[Any],
+    crashes: int,
+    errors: Any,
+) -> int:
+    """Compare-and-set on the owner that was judged; the attempt is taken back."""
+    sets = (
+        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, "
+        f"attempts = %s, crashes = %s, errors = %s"
+    )
+    if status is Status.BURIED:
+        sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
+    errors = errors if isinstance(errors, str) else json.dumps(errors)
+    values = [*params, max(0, held.attempts - 1), crashes, errors]
+    return changed(
+        table.connection,
+        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND owner = %s",
+        [*values, held.key, held.owner],
+    )
+
+
+def _end_overdue(table: Table, held: Held) -> int:
+    """The owner may touch the job between our look and our write: ask for the time once more."""
+    used_up = held.attempts >= table.policy.max_attempts
+    then = "buried: the attempts are used up" if used_up else "retried"
+    error = TimeToRunExceeded(f"its time to run was over and nothing was heard of it: {then}")
+    errors = appended(held.errors, entry(error, attempt=held.attempts, owner=held.owner))
+    dialect = table.dialect
+    status = Status.BURIED if used_up else Status.DELAYED
+    retry_at = "NULL" if used_up else dialect.now_plus("%s")
+    params = [] if used_up else [table.policy.backoff.seconds(held.attempts)]
+    sets = (
+        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, errors = %s"
+    )
+    if used_up:
+        sets += f", dedup_key = NULL, finished_at = {dialect.now}"
+    return changed(
+        table.connection,
+        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 "
+        f"AND owner = %s AND retry_at <= {dialect.now}",
+        [*params, errors, held.key, held.owner],
+    )

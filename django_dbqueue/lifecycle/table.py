@@ -1,0 +1,123 @@
+"""A queue table on one database: its names, quoted, and how its rows become instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect, dialect_of
+from ..dialects.base import Row
+from ..states import Status
+from .policy import Policy, policy_of
+
+LIFECYCLE_COLUMNS = frozenset(
+    "status owner dequeued_time retry_at attempts crashes finished_at errors dedup_key".split()
+)
+# Set by the claim itself, or dear to fetch and seldom looked at; loaded when somebody asks.
+LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes"} | {"created_at", "expires_at"}
+
+Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The model class of a queue table together with one connection, ready for SQL."""
+
+    model: type[Any]
+    connection: BaseDatabaseWrapper
+    dialect: Dialect
+    policy: Policy
+    name: str
+    pk: str
+    fetched: tuple[models.Field[Any, Any], ...]
+    columns: str
+    converters: tuple[tuple[int, tuple[Converter, ...], Any], ...]
+
+    @property
+    def by_key(self) -> str:
+        return self.dialect.by_key(self.name)
+
+    @property
+    def label(self) -> str:
+        label: str = self.model._meta.label_lower
+        return label
+
+    def db_key(self, pk: Any) -> Any:
+        return self.model._meta.pk.get_db_prep_value(pk, self.connection)
+
+    def db_keys(self, pks: Iterable[Any]) -> list[Any]:
+        """Keys as the database takes them, ascending: everybody locks rows in that order."""
+        return sorted(self.db_key(pk) for pk in pks)
+
+    def build(self, row: Row, owner: str) -> Any:
+        """The instance of a claimed row: ``columns``, then whether it has expired."""
+        values = list(row[:-1])
+        for position, converters, expression in self.converters:
+            for convert in converters:
+                values[position] = convert(values[position], expression, self.connection)
+        names = [field.attname for field in self.fetched]
+        job = self.model.from_db(self.connection.alias, names, values)
+        job.__dict__ |= {"status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
+        job.has_expired = bool(row[-1])
+        return job
+
+
+_tables: WeakKeyDictionary[BaseDatabaseWrapper, dict[type, Table]] = WeakKeyDictionary()
+
+
+def table_of(model: type[Any], using: str) -> Table:
+    """The table of a model on this thread's connection to a database, worked out once."""
+    connection = connections[using]
+    known = _tables.setdefault(connection, {})
+    if model not in known:
+        known[model] = _table(model, connection)
+    return known[model]
+
+
+def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
+    meta = model._meta
+    quote = connection.ops.quote_name
+    fetched = tuple(f for f in meta.concrete_fields if f.name not in LEFT_OUT)
+    dialect = dialect_of(connection)
+    columns = [*_selected(fetched, model, connection)]
+    columns.append(f"(expires_at IS NOT NULL AND expires_at <= {dialect.now})")
+    return Table(
+        model=model,
+        connection=connection,
+        dialect=dialect,
+        policy=policy_of(model),
+        name=quote(meta.db_table),
+        pk=quote(meta.pk.column),
+        fetched=fetched,
+        columns=", ".join(columns),
+        converters=tuple(_converters(fetched, connection)),
+    )
+
+
+def _selected(
+    fetched: Sequence[models.Field[Any, Any]], model: type[Any], connection: BaseDatabaseWrapper
+) -> Iterable[str]:
+    compiler = model._base_manager.using(connection.alias).query.get_compiler(
+        connection=connection
+    )
+    for field in fetched:
+        sql, _ = field.select_format(compiler, connection.ops.quote_name(field.column), [])
+        yield sql
+
+
+def _converters(
+    fetched: Sequence[models.Field[Any, Any]], connection: BaseDatabaseWrapper
+) -> Iterable[tuple[int, tuple[Converter, ...], Any]]:
+    for position, field in enumerate(fetched):
+        expression = field.get_col(field.model._meta.db_table)
+        converters = [
+            *connection.ops.get_db_converters(expression),
+            *field.get_db_converters(connection),
+        ]
+        if converters:
+            yield position, tuple(converters), expression

@@ -1,0 +1,16 @@
+from .index import HotIndex
+from .job import ArchivedJob, Job
+from .queryset import Enqueued, JobManager, JobQuerySet
+from .queue import Queue
+from .worker import Worker
+
+__all__ = [
+    "ArchivedJob",
+    "Enqueued",
+    "HotIndex",
+    "Job",
+    "JobManager",
+    "JobQuerySet",
+    "Queue",
+    "Worker",
+]

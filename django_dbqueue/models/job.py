@@ -1,0 +1,193 @@
+"""The queue table: a model whose rows are jobs."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from django.db import models
+
+from ..exceptions import Bury, ClaimLost
+from ..fields import DbNow, InstantField, NameField
+from ..lifecycle import enqueue, finish
+from ..lifecycle.finish import Written
+from ..lifecycle.policy import Policy, policy_of
+from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
+from ..states import Status
+from .index import HotIndex
+from .queryset import JobManager
+
+logger = logging.getLogger("django_dbqueue")
+
+# Never written by save(): what the lifecycle owns, and when the row was made.
+NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
+
+
+class JobColumns(models.Model):
+    """The columns that a queue table and its archive share."""
+
+    queue = NameField(default="default")
+    priority = models.BigIntegerField(default=1024, help_text="0 is the most urgent.")
+    status = models.PositiveSmallIntegerField(
+        choices=Status.choices, default=Status.READY, editable=False
+    )
+    owner = models.CharField(max_length=64, null=True, editable=False)
+    dequeued_time = InstantField(null=True, editable=False)
+    retry_at = InstantField(null=True, blank=True)
+    attempts = models.PositiveIntegerField(default=0, editable=False)
+    crashes = models.PositiveIntegerField(default=0, editable=False)
+    time_to_run = models.PositiveIntegerField(null=True, blank=True, help_text="Seconds.")
+    created_at = InstantField(db_default=DbNow(), editable=False)
+    finished_at = InstantField(null=True, editable=False)
+    expires_at = InstantField(null=True, blank=True)
+    errors = models.JSONField(default=list, editable=False)
+    dedup_key = NameField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def state(self) -> str:
+        """The job's state in one word."""
+        if self.status == Status.DONE and self.dequeued_time is None and self.expires_at:
+            return "expired"
+        return Status(self.status).label
+
+    @property
+    def last_error(self) -> str:
+        """The newest entry of ``errors`` in one line, or ''."""
+        if not self.errors:
+            return ""
+        return f"{self.errors[-1]['exception']}: {self.errors[-1]['message']}"
+
+
+class Job(JobColumns):
+    """A queue table: subclass it with whatever columns a job needs, and say how a row is run.
+
+    A job may run more than once (its worker was killed, or cut off for ``worker_timeout``);
+    ``job.idempotency_key`` stays the same over all runs. ``class Policy`` sets the options.
+    A subclass's ``Meta`` must inherit from ``Job.Meta``.
+    """
+
+    # The owner of the claim that this instance holds; None when it was merely read.
+    claim_owner: str | None = None
+    # Found past expires_at by the claim: not to be run.
+    has_expired: bool = False
+
+    objects: ClassVar[JobManager] = JobManager()
+
+    class Meta:
+        abstract = True
+        indexes = [
+            HotIndex(fields=["status", "queue", "priority", "id"], where={"status": 0}),
+            HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["queue", "dedup_key"], name="%(app_label)s_%(class)s_dedup"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name} {self.pk}"
+
+    def run(self) -> None:
+        """Do the job. An exception is a failed attempt; ``Retry`` and ``Bury`` say more."""
+        raise NotImplementedError(f"{type(self).__name__} defines no run()")
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key for services that take one: the same for every attempt of this job."""
+        return f"{self._meta.label_lower}:{self.pk}"
+
+    @classmethod
+    def policy(cls) -> Policy:
+        return policy_of(cls)
+
+    def complete(self) -> None:
+        """Finished well. ``ClaimLost`` when another owner has the job by now."""
+        self._end(finish.complete(self._table(), self._owner(), [self.pk]))
+
+    def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
+        """Finished badly: retried by policy, or buried when the attempts are used up."""
+        problem = error if isinstance(error, BaseException) else RuntimeError(error)
+        self._owner()
+        finish.fail(self._table(), self, problem, seconds)
+        self.claim_owner = None
+
+    def release(self, delay: float = 0) -> None:
+        """Give the job back unharmed, the attempt taken back."""
+        self._end(finish.release(self._table(), self._owner(), [self.pk], delay))
+
+    def bury(self, reason: str = "") -> None:
+        """Park the job for a person."""
+        self.fail(Bury(reason))
+
+    def touch(self) -> None:
+        """Restart the time to run."""
+        self._judge(finish.touch(self._table(), self._owner(), [self.pk]))
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Enqueue a new job; of an old one write only the columns that the lifecycle leaves alone.
+
+        While the instance holds a claim, ``ClaimLost`` when another owner has the job by now.
+        """
+        if self._state.adding:
+            enqueue.prepare(self)
+            super().save(*args, **kwargs)
+            self.forget_expressions()
+            return
+        names = self._saved_names(kwargs.get("update_fields"))
+        super().save(*args, **kwargs | {"update_fields": names})
+
+    def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
+        if asked is None:
+            left_out = NOT_SAVED | self.get_deferred_fields()
+            fields = [f for f in self._meta.concrete_fields if not f.primary_key]
+            return [f.name for f in fields if not {f.name, f.attname} & left_out]
+        names = list(asked)
+        if refused := NOT_SAVED & set(names):
+            raise ValueError(f"update_fields: only the lifecycle writes {', '.join(sorted(refused))}")
+        return names
+
+    def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.claim_owner is None:
+            return super()._do_update(base_qs, *args, **kwargs)  # type: ignore[misc]
+        owned = base_qs.filter(owner=self.claim_owner)
+        result = super()._do_update(owned, *args, **kwargs)  # type: ignore[misc]
+        if not result:
+            raise ClaimLost(f"{self}: another owner has it by now; nothing was written")
+        return result
+
+    def forget_expressions(self) -> None:
+        """Let columns that the database worked out be read from it when they are asked for."""
+        for field in self._meta.concrete_fields:
+            if hasattr(self.__dict__.get(field.attname), "resolve_expression"):
+                del self.__dict__[field.attname]
+
+    def _table(self) -> Table:
+        return table_of(type(self), self._state.db or "default")
+
+    def _owner(self) -> str:
+        if self.claim_owner is None:
+            raise ClaimLost(f"{self}: this instance holds no claim")
+        return self.claim_owner
+
+    def _end(self, written: Written) -> None:
+        self._judge(written)
+        self.claim_owner = None
+
+    def _judge(self, written: Written) -> None:
+        if written.lost:
+            raise ClaimLost(f"{self}: another owner has it by now; nothing was written")
+        if written.gone:
+            logger.info("%s was deleted while it was claimed; nothing to write", self)
+
+
+class ArchivedJob(JobColumns):
+    """The archive of a queue table: the same columns, moved there as they are."""
+
+    id = models.BigIntegerField(primary_key=True)
+
+    class Meta:
+        abstract = True
+        indexes = [models.Index(fields=["finished_at"])]

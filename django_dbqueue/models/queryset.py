@@ -1,0 +1,195 @@
+"""The vocabulary of queue tables; the verbs hand on to the lifecycle."""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import count
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db import models, router
+
+from ..fields import DbNow, check_name
+from ..lifecycle import claim, enqueue, hand
+from ..lifecycle.hand import Changed
+from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
+from ..states import Status
+from .queue import Queue
+
+JobT = TypeVar("JobT", bound=models.Model)
+
+_process = uuid.uuid4().hex
+_claims = count(1)
+TRIES = 3
+
+
+def new_owner() -> str:
+    """The owner of one claim by code that is no worker: judged by its time to run alone."""
+    return f"{_process}.{next(_claims)}"
+
+
+class Enqueued(NamedTuple, Generic[JobT]):
+    """The job, and whether it is new; None where its twin is in sight of nobody any more."""
+
+    job: JobT | None
+    created: bool
+
+
+class JobQuerySet(models.QuerySet[JobT]):
+    """A QuerySet that knows the states and refuses to write lifecycle columns."""
+
+    def ready(self) -> Self:
+        return self.filter(status=Status.READY)
+
+    def claimed(self) -> Self:
+        return self.filter(status=Status.CLAIMED)
+
+    def done(self) -> Self:
+        return self.filter(status=Status.DONE)
+
+    def delayed(self) -> Self:
+        return self.filter(status=Status.DELAYED)
+
+    def buried(self) -> Self:
+        return self.filter(status=Status.BURIED)
+
+    def overdue(self) -> Self:
+        """Claimed jobs whose claim has ended."""
+        return self.claimed().filter(retry_at__lte=DbNow())
+
+    def expired(self) -> Self:
+        """Jobs that finished without a run, since they were found past ``expires_at``."""
+        return self.done().filter(dequeued_time=None, expires_at__isnull=False)
+
+    def in_queue(self, queue: str) -> Self:
+        return self.filter(queue=queue)
+
+    def bury(self) -> Changed:
+        """Park ready, claimed and delayed jobs for a person."""
+        return self._by_hand(hand.bury)
+
+    def kick(self) -> Changed:
+        """Put buried and delayed jobs back to work, with all their attempts."""
+        return self._by_hand(hand.kick)
+
+    def release(self) -> Changed:
+        """Take claimed jobs away from their owners; one that still runs may run twice."""
+        return self._by_hand(hand.release)
+
+    def cancel(self) -> Changed:
+        """Take jobs out for good, into the archive where there is one."""
+        return self._by_hand(hand.cancel)
+
+    def update(self, **kwargs: Any) -> int:
+        _refuse(kwargs)
+        return super().update(**kwargs)
+
+    update.alters_data = True  # type: ignore[attr-defined]
+
+    def bulk_update(
+        self, objs: Iterable[JobT], fields: Iterable[str], batch_size: int | None = None
+    ) -> int:
+        fields = list(fields)
+        _refuse(fields)
+        return super().bulk_update(objs, fields, batch_size)
+
+    bulk_update.alters_data = True  # type: ignore[attr-defined]
+
+    def bulk_create(self, objs: Iterable[JobT], *args: Any, **kwargs: Any) -> list[JobT]:
+        """Enqueue jobs with the caller's transaction, by multi-row INSERTs."""
+        _refuse(kwargs.get("update_fields") or ())
+        jobs = list(objs)
+        for job in jobs:
+            enqueue.prepare(job)
+        created = super().bulk_create(jobs, *args, **kwargs)
+        for job in jobs:
+            job.forget_expressions()  # type: ignore[attr-defined]
+        return created
+
+    bulk_create.alters_data = True  # type: ignore[attr-defined]
+
+    def _by_hand(self, verb: Callable[[Table, Sequence[hand.Seen]], Changed]) -> Changed:
+        table = table_of(self.model, self._for_writing())
+        seen = self.using(table.connection.alias).order_by().values_list("pk", "status", "owner")
+        return verb(table, [(table.db_key(pk), status, owner) for pk, status, owner in seen])
+
+    def _for_writing(self) -> str:
+        return self._db or router.db_for_write(self.model)
+
+
+class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[misc]
+    """The manager of a queue table."""
+
+    def enqueue(
+        self,
+        *,
+        delay: float = 0,
+        dedup_key: str | None = None,
+        **columns: Any,
+    ) -> Enqueued[Any]:
+        """Insert a job with the caller's transaction; (job, created).
+
+        ``delay`` is in seconds by the database's clock. While a job with the same ``dedup_key``
+        waits in the queue (or, by policy, until it is done) no second one is made: that one comes
+        back, with False. ``ValidationError`` names a field that is out of its limits.
+        """
+        if delay and columns.get("retry_at") is not None:
+            raise ValidationError({"delay": "give delay or retry_at, not both"})
+        if delay:
+            columns["retry_at"] = enqueue.due_in(delay)
+        job = self.model(dedup_key=dedup_key, **columns)
+        if dedup_key is None:
+            job.save(using=self._db, force_insert=True)
+            return Enqueued(job, True)
+        return self._enqueue_once(job)
+
+    def _enqueue_once(self, job: Any) -> Enqueued[Any]:
+        enqueue.prepare(job)
+        table = table_of(self.model, self._for_writing())
+        for _ in range(TRIES):
+            if enqueue.insert_new(table, job):
+                job.forget_expressions()
+                return Enqueued(job, True)
+            twin = self.using(table.connection.alias).filter(
+                queue=job.queue, dedup_key=job.dedup_key
+            )
+            if found := twin.first():
+                return Enqueued(found, False)
+        return Enqueued(None, False)
+
+    def claim(self, limit: int = 1, queue: str = "default", owner: str | None = None) -> list[Any]:
+        """Claim up to ``limit`` ready jobs for one's own loop; ``job.complete()`` ends each.
+
+        The claim ends by itself when the job's time to run is over: then it may run twice, and
+        the late ``complete()`` raises ``ClaimLost``. Nothing is claimed from a paused queue.
+        Raises ``TransactionManagementError`` inside ``atomic()``.
+        """
+        table = table_of(self.model, self._for_writing())
+        if queue in self.paused_queues():
+            return []
+        return claim.claim(table, queue, limit, owner or new_owner())
+
+    def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
+        """Stop claims from a queue for some seconds, or until ``resume``; running jobs go on."""
+        check_name(queue, "queue")
+        self._control().pause(self.model._meta.label_lower, queue, seconds, reason)
+
+    def resume(self, queue: str = "default") -> None:
+        self._control().resume(self.model._meta.label_lower, queue)
+
+    def paused_queues(self) -> set[str]:
+        paused: set[str] = self._control().paused(self.model._meta.label_lower)
+        return paused
+
+    def _control(self) -> Any:
+        return Queue.objects.db_manager(self._for_writing())
+
+    def _for_writing(self) -> str:
+        return self._db or router.db_for_write(self.model)
+
+
+def _refuse(names: Collection[str]) -> None:
+    if refused := LIFECYCLE_COLUMNS & set(names):
+        raise ValueError(
+            f"{', '.join(sorted(refused))}: only the lifecycle's verbs write these columns "
+            f"(bury, kick, release, cancel, or a claim's complete, fail, ...)"
+        )

@@ -1,0 +1,44 @@
+"""The states of a job and the moves between them.
+
+::
+
+    enqueue ---> ready <------- promote ------- delayed <--- enqueue with a delay
+                 |  ^                             ^
+           claim |  | release, fail, reap         | release, fail, reap with a delay
+                 v  |                             |
+               claimed ---------------------------+
+                 |    \\
+        complete |     \\ bury, fail without attempts left, third crash
+                 v      v
+               done    buried --- kick ---> ready
+
+Cancel takes a job out of any state. Kick also makes a delayed job ready.
+"""
+
+from django.db import models
+
+
+class Status(models.IntegerChoices):
+    """What a row of a queue table is at the moment; the numbers stand in indexes and SQL."""
+
+    READY = 0, "ready"
+    CLAIMED = 1, "claimed"
+    DONE = 2, "done"
+    DELAYED = 3, "delayed"
+    BURIED = 4, "buried"
+
+
+MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
+    verb: (frozenset(sources), frozenset(targets))
+    for verb, sources, targets in (
+        ("claim", {Status.READY}, {Status.CLAIMED}),
+        ("complete", {Status.CLAIMED}, {Status.DONE}),
+        ("fail", {Status.CLAIMED}, {Status.READY, Status.DELAYED, Status.BURIED}),
+        ("release", {Status.CLAIMED}, {Status.READY, Status.DELAYED}),
+        ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
+        ("reap", {Status.CLAIMED}, {Status.READY, Status.DELAYED, Status.BURIED}),
+        ("promote", {Status.DELAYED}, {Status.READY}),
+        ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY}),
+    )
+}
+"""verb -> (states that it takes a job from, states that it leaves a job in)"""

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Install what the tests need from Debian, if it is missing: servers, headers, a compiler.
+set -eu
+
+installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+command -v dpkg-query >/dev/null || {
+    echo "not Debian: install MariaDB, PostgreSQL, the MySQL client headers and a C compiler" >&2
+    exit 0
+}
+
+PYTHON=${PYTHON:-python3}
+missing=""
+for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc; do
+    installed "$package" || missing="$missing $package"
+done
+# Only Debian's own Python splits these off.
+"$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+"$PYTHON" -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
+    2>/dev/null || missing="$missing python3-dev"
+
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+    echo "missing packages; run: sudo apt-get install$missing" >&2
+    exit 1
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+# Read by the postgresql package, which would else create and start a cluster of its own.
+no_cluster=/etc/postgresql-common/createcluster.d/dbqueue-no-cluster.conf
+case $missing in
+*postgresql*)
+    mkdir -p "${no_cluster%/*}"
+    echo "create_main_cluster = false" >"$no_cluster"
+    trap 'rm -f "$no_cluster"' EXIT
+    ;;
+esac
+# shellcheck disable=SC2086
+apt-get install -q -y --no-install-recommends $missing

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Run the test suite once per database and report the counts.
+
+    run_tests.py [--only NAME]... [PYTEST ARGUMENTS...]
+
+NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
+Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
+scripts/servers.py) and DBQUEUE_MYSQL_URL (optional).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATABASES = ("sqlite", "mariadb", "postgresql", "mysql")
+REQUIRED = ("mariadb", "postgresql")
+NEWEST = "newest"
+NEWEST_VENV = ROOT / ".venv-newest"
+NEWEST_DJANGO = "Django>=6.1,<6.2"
+NEWER_PYTHONS = ((3, 14), (3, 13), (3, 12))
+
+
+@dataclass(frozen=True)
+class Result:
+    label: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    note: str = ""
+
+    def __str__(self) -> str:
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.label} {self.passed} passed, {self.failed} failed{skipped}{note}"
+
+
+def url_variable(database: str) -> str:
+    return f"DBQUEUE_{database.upper()}_URL"
+
+
+def environment(database: str) -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    if database != "sqlite":
+        env["DATABASE_URL"] = os.environ[url_variable(database)]
+    return env | {"DBQUEUE_TESTS": "1"}
+
+
+def run_pytest(label: str, python: str, database: str, arguments: list[str]) -> Result:
+    print(f"\n== {label}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [python, "-m", "pytest", f"--junit-xml={report}", *arguments]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(database), stdin=subprocess.DEVNULL, check=False
+        )
+        return judge(label, report, done.returncode)
+
+
+def judge(label: str, report: Path, code: int) -> Result:
+    """Count from the report; a run that tested nothing, or ended badly, has failed."""
+    counts = read_report(report)
+    skipped = counts["skipped"]
+    failed = counts["failures"] + counts["errors"]
+    # A test that fails and whose teardown errs is counted twice among the failures.
+    passed = max(0, counts["tests"] - failed - skipped)
+    note = ""
+    if passed + failed == 0:
+        note = f"no test was run, pytest exited with {code}"
+    elif code != 0 and failed == 0:
+        note = f"pytest exited with {code}"
+    return Result(label, passed, failed or int(bool(note)), skipped, note)
+
+
+def read_report(report: Path) -> dict[str, int]:
+    names = ("tests", "failures", "errors", "skipped")
+    if not report.exists():
+        return dict.fromkeys(names, 0)
+    suites = ET.parse(report).getroot().iter("testsuite")
+    counts = [{name: int(suite.get(name, 0)) for name in names} for suite in suites]
+    return {name: sum(count[name] for count in counts) for name in names}
+
+
+def run_database(database: str, arguments: list[str]) -> Result:
+    if database != "sqlite" and not os.environ.get(url_variable(database)):
+        note = f"{url_variable(database)} is not set: see scripts/servers.py"
+        return Result(database, failed=1, note=note)
+    return run_pytest(database, sys.executable, database, arguments)
+
+
+def wanted_databases(only: list[str]) -> list[str]:
+    if only:
+        return [name for name in DATABASES if name in only]
+    return [name for name in DATABASES if name != "mysql" or os.environ.get(url_variable(name))]
+
+
+def python_candidates() -> Iterator[tuple[tuple[int, int], str]]:
+    """Newer Pythons, the newest first, on the PATH and among pyenv's."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    for version in NEWER_PYTHONS:
+        if version <= sys.version_info[:2]:
+            continue
+        name = f"python{version[0]}.{version[1]}"
+        on_path = shutil.which(name)
+        if on_path:
+            yield version, on_path
+        for found in sorted(pyenv.glob(f"*/bin/{name}"), reverse=True):
+            yield version, str(found)
+
+
+def really_starts(python: str) -> bool:
+    """A shim may exist without its Python, and a Python without the modules that we need."""
+    modules = "import ensurepip, sqlite3, ssl, venv"
+    try:
+        done = subprocess.run([python, "-c", modules], capture_output=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def newest_venv(python: str) -> str:
+    """The Python of a virtual environment with the newest Django; kept until setup.cfg changes."""
+    own_python = NEWEST_VENV / "bin" / "python"
+    stamp = NEWEST_VENV / "stamp"
+    wanted = hashlib.sha256(
+        f"{python} {NEWEST_DJANGO} {(ROOT / 'setup.cfg').read_text()}".encode()
+    ).hexdigest()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(NEWEST_VENV, ignore_errors=True)
+        subprocess.run([python, "-m", "venv", str(NEWEST_VENV)], check=True)
+        install = [str(own_python), "-m", "pip", "install", "-q", "-e", ".[test]", NEWEST_DJANGO]
+        subprocess.run(install, cwd=ROOT, check=True)
+        stamp.write_text(wanted)
+    return str(own_python)
+
+
+def run_newest(arguments: list[str]) -> Result | None:
+    found = next((pair for pair in python_candidates() if really_starts(pair[1])), None)
+    if found is None:
+        return None
+    (major, minor), python = found
+    django = re.sub(r"[^\d.].*", "", NEWEST_DJANGO.partition(">=")[2])
+    label = f"sqlite (Python {major}.{minor}, Django {django})"
+    try:
+        own_python = newest_venv(python)
+    except subprocess.CalledProcessError as error:
+        return Result(label, failed=1, note=f"{error.cmd[2]} exited with {error.returncode}")
+    return run_pytest(label, own_python, "sqlite", arguments)
+
+
+def run_all(only: list[str], arguments: list[str]) -> list[Result]:
+    results = [run_database(name, arguments) for name in wanted_databases(only)]
+    if not only or NEWEST in only:
+        newest = run_newest(arguments)
+        if newest:
+            results.append(newest)
+        else:
+            print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
+    return results
+
+
+def summarise(results: list[Result]) -> int:
+    """Print the table; its last line is the totals, for whoever reads only that."""
+    print("\ntests per database:")
+    for result in results:
+        print(f"  {result}")
+    passed = sum(result.passed for result in results)
+    failed = sum(result.failed for result in results)
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed or not passed else 0
+
+
+def on_terminate(signum: int, _frame: object) -> None:
+    # subprocess.run() kills its child on the way out; a plain death would leave it running.
+    raise SystemExit(128 + signum)
+
+
+def main(argv: list[str]) -> int:
+    signal.signal(signal.SIGTERM, on_terminate)
+    parser = argparse.ArgumentParser(
+        description="Run the test suite once per database; other arguments are pytest's."
+    )
+    parser.add_argument("--only", action="append", default=[], choices=(*DATABASES, NEWEST))
+    options, arguments = parser.parse_known_args(argv)
+    return summarise(run_all(options.only, arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""A small project that uses all of django-dbqueue."""

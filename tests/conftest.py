@@ -1,0 +1,77 @@
+"""Fixtures: a real database in autocommit, workers as real processes, time as a deadline."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection, connections
+from django.test.utils import setup_databases, teardown_databases
+
+from django_dbqueue.models import Job
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_modify_db_settings: None, django_db_blocker: Any
+) -> Iterator[None]:
+    """The test databases; pytest-django's own makes only those that its marker asks for."""
+    with django_db_blocker.unblock():
+        config = setup_databases(verbosity=0, interactive=False)
+    yield
+    with django_db_blocker.unblock():
+        connections.close_all()
+        teardown_databases(config, verbosity=0)
+
+
+@pytest.fixture
+def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The test database in autocommit; our tables are emptied afterwards."""
+    with django_db_blocker.unblock():
+        yield
+        if connection.connection is not None and connection.in_atomic_block:
+            connection.close()
+        for model in apps.get_models():
+            if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
+                model._base_manager.all()._raw_delete("default")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    return str(tmp_path / "log")
+
+
+@pytest.fixture
+def database_url() -> str:
+    """The test database's address, for processes of their own."""
+    settings = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{settings['NAME']}"
+    url = os.environ["DATABASE_URL"]
+    address, _, options = url.partition("?")
+    base, _, _ = address.rpartition("/")
+    return f"{base}/{settings['NAME']}" + (f"?{options}" if options else "")
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 20, every: float = 0.02) -> Any:
+    """Poll a condition until it holds; fail loudly at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {condition}")
+        time.sleep(every)
+    return result
+
+
+def fresh(job: Job) -> Any:
+    return type(job)._base_manager.get(pk=job.pk)
+
+
+def other_connection() -> Any:
+    """A second connection to the test database, as another process would have it."""
+    copy = connections["default"].copy()
+    copy.settings_dict = connections["default"].settings_dict
+    return copy

@@ -1,0 +1,178 @@
+"""Queue tables that the tests work with; tables are made without migrations."""
+
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+from typing import ClassVar
+
+from django.db import models
+
+from django_dbqueue.backoff import Fixed
+from django_dbqueue.exceptions import Bury, Retry
+from django_dbqueue.fields import InstantField
+from django_dbqueue.models import ArchivedJob, Job
+
+
+def record(path: str, line: object) -> None:
+    """Append a line for the tests to count, by one write that a kill cannot tear."""
+    with Path(path).open("ab", buffering=0) as file:
+        file.write(f"{line}\n".encode())
+
+
+class Note(Job):
+    """Does what ``action`` says, and leaves a line in the file ``log``."""
+
+    text = models.TextField(blank=True)
+    action = models.CharField(max_length=20, blank=True)
+    seconds = models.FloatField(default=0)
+    log = models.CharField(max_length=500, blank=True)
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        time_to_run = 60
+        max_attempts = 3
+        backoff = Fixed(0.2)
+
+    def run(self) -> None:
+        if self.log:
+            record(self.log, f"{self.pk} {self.attempts} {os.getpid()}")
+        if self.seconds:
+            time.sleep(self.seconds)
+        if self.action:
+            getattr(self, f"do_{self.action}")()
+
+    def do_fail(self) -> None:
+        raise RuntimeError(f"note {self.text} does not work")
+
+    def do_retry(self) -> None:
+        raise Retry(3600, "come back in an hour")
+
+    def do_bury(self) -> None:
+        raise Bury("nobody can do this")
+
+    def do_crash(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def do_save(self) -> None:
+        self.text += " and saved"
+        self.save()
+
+    def do_complete(self) -> None:
+        self.complete()
+
+
+class Mailed(Job):
+    """Commits every outcome at once."""
+
+    log = models.CharField(max_length=500, blank=True)
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        finish = "each"
+
+    def run(self) -> None:
+        record(self.log, self.pk)
+
+
+class Kept(Job):
+    """Keeps its dedup_key until it is done, and moves to an archive."""
+
+    text = models.TextField(blank=True)
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        dedup_until = "done"
+        archive = "queueapp.ArchivedKept"
+        archive_after = 3600
+        prune_after = 7200
+
+    def run(self) -> None:
+        pass
+
+
+class ArchivedKept(ArchivedJob):
+    text = models.TextField(blank=True)
+
+    class Meta(ArchivedJob.Meta):
+        pass
+
+
+class Fleeting(Job):
+    """Is deleted as it completes."""
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        prune_after = 0
+
+    def run(self) -> None:
+        pass
+
+
+class Batch(Job):
+    """Runs many at once."""
+
+    text = models.TextField(blank=True)
+    seen: ClassVar[list[list[str]]] = []
+
+    class Meta(Job.Meta):
+        pass
+
+    @classmethod
+    def run_batch(cls, jobs: list["Batch"]) -> None:
+        cls.seen.append([job.text for job in jobs])
+
+
+class Owner(models.Model):
+    name = models.CharField(max_length=20)
+
+
+class Everything(Job):
+    """One column of every field type that Django has on all three databases."""
+
+    a_bool = models.BooleanField(default=True)
+    a_null_bool = models.BooleanField(null=True)
+    a_char = models.CharField(max_length=50)
+    a_text = models.TextField()
+    a_slug = models.SlugField()
+    a_url = models.URLField()
+    an_email = models.EmailField()
+    an_int = models.IntegerField()
+    a_small = models.SmallIntegerField()
+    a_big = models.BigIntegerField()
+    a_positive = models.PositiveIntegerField()
+    a_positive_big = models.PositiveBigIntegerField()
+    a_positive_small = models.PositiveSmallIntegerField()
+    a_float = models.FloatField()
+    a_decimal = models.DecimalField(max_digits=12, decimal_places=4)
+    a_date = models.DateField()
+    a_time = models.TimeField()
+    a_datetime = models.DateTimeField()
+    an_instant = InstantField()
+    a_duration = models.DurationField()
+    a_uuid = models.UUIDField(default=uuid.uuid4)
+    a_json = models.JSONField()
+    a_binary = models.BinaryField()
+    a_file = models.FileField()
+    an_ip = models.GenericIPAddressField()
+    an_owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="+")
+    a_file_path = models.FilePathField(path="/", max_length=100)
+    generated = models.GeneratedField(
+        expression=models.F("an_int") + 1, output_field=models.IntegerField(), db_persist=True
+    )
+
+    class Meta(Job.Meta):
+        pass
+
+    def run(self) -> None:
+        self.a_text = f"{self.a_text} ran"
+        self.save()
