@@ -37,7 +37,7 @@ class Exponential:
     def seconds(self, attempt: int) -> float:
         # 2.0 ** 1024 overflows; by then every cap is long reached.
         pause = min(self.cap, self.first * self.factor ** min(attempt - 1, 200))
-        return pause * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311
+        return pause * random.uniform(1 - self.jitter, 1 + self.jitter)
 
 
 @dataclass(frozen=True)

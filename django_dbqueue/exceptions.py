@@ -24,7 +24,7 @@ class Retry(DBQueueError):
     """
 
     def __init__(self, delay: float | None = None, reason: str = "") -> None:
-        if delay is not None and delay < 0:
+        if delay is not None and not delay >= 0:
             raise ValueError(f"delay must be at least 0 seconds, not {delay}")
         super().__init__(reason or "asked to be retried")
         self.delay = delay

@@ -99,7 +99,7 @@ class Dialect:
     def retry_pauses(self) -> Iterator[float]:
         """Seconds to wait before each further try of a statement that asked for it."""
         for attempt in range(5):
-            yield random.uniform(0.001, 0.01 * 2**attempt)  # noqa: S311
+            yield random.uniform(0.001, 0.01 * 2**attempt)
 
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         """Why this table cannot be a queue table, or ''."""

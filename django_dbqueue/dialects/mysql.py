@@ -90,7 +90,7 @@ class MySQL(Dialect):
             [claim.queue, window],
         )
         keys = [key for (key,) in cursor.fetchall()]
-        start = random.randint(0, max(0, len(keys) - claim.limit))  # noqa: S311
+        start = random.randint(0, max(0, len(keys) - claim.limit))
         return sorted(keys[start : start + claim.limit])
 
     def _remember(self, claim: Claim, *, conflict: bool) -> None:

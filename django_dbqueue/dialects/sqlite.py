@@ -57,7 +57,7 @@ class SQLite(Dialect):
         give_up = time.monotonic() + PATIENCE
         longest = 0.0015
         while time.monotonic() < give_up:
-            yield random.uniform(0.0003, longest)  # noqa: S311
+            yield random.uniform(0.0003, longest)
             longest = min(longest * 1.2, 0.02)
 
     def setup_problem(self) -> str:
@@ -68,4 +68,6 @@ class SQLite(Dialect):
             mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
         if mode.upper() in {"WAL", "MEMORY"}:
             return ""
-        return f"the journal mode is {mode}, not WAL: readers and the one writer will block each other"
+        return (
+            f"the journal mode is {mode}, not WAL: readers and the one writer will block each other"
+        )

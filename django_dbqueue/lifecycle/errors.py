@@ -2,7 +2,8 @@
 
 import json
 import socket
-import traceback
+from datetime import UTC, datetime, timedelta
+from traceback import TracebackException
 from typing import Any
 
 MAX_ERRORS = 10
@@ -13,17 +14,27 @@ MAX_MESSAGE_CHARS = 1000
 def entry(
     error: BaseException, *, attempt: int, owner: str | None, seconds: float | None = None
 ) -> dict[str, Any]:
-    """What is kept of an exception: no local variables, at most 8 KiB of traceback."""
-    lines = "".join(traceback.format_exception(error)) if error.__traceback__ else ""
+    """What is kept of an exception: no local variables, at most 8 KiB of traceback.
+
+    ``started`` is by this host's clock; None where nobody knows how long the attempt took.
+    """
+    # Unlike str(error), it copes with an exception whose own __str__ fails.
+    report = TracebackException.from_exception(error)
+    lines = "".join(report.format()) if error.__traceback__ else ""
     return {
         "attempt": attempt,
         "owner": owner,
         "host": socket.gethostname(),
+        "started": None if seconds is None else _ago(seconds),
         "seconds": None if seconds is None else round(seconds, 3),
         "exception": type(error).__name__,
-        "message": clean(str(error))[:MAX_MESSAGE_CHARS],
+        "message": clean(str(report))[:MAX_MESSAGE_CHARS],
         "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
     }
+
+
+def _ago(seconds: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
 
 
 def clean(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..exceptions import Bury, ClaimLost, Retry
 from ..states import Status
+from .enqueue import MAX_SECONDS
 from .errors import appended, entry
 from .execute import changed, places, rows
 from .table import Table
@@ -62,7 +63,7 @@ def fail(table: Table, job: Any, error: BaseException, seconds: float | None = N
     delay = _pause(table, job, error)
     if delay is None:
         return _end(table, job, Status.BURIED, "NULL", [], error, seconds)
-    status, retry_at, params = _ready_or_delayed(table, delay)
+    status, retry_at, params = _ready_or_delayed(table, min(delay, MAX_SECONDS))
     return _end(table, job, status, retry_at, params, error, seconds)
 
 
@@ -85,8 +86,8 @@ def _pause(table: Table, job: Any, error: BaseException) -> float | None:
 
 
 def _ready_or_delayed(table: Table, delay: float) -> tuple[Status, str, list[float]]:
-    if delay < 0:
-        raise ValueError(f"delay must be at least 0 seconds, not {delay}")
+    if not 0 <= delay <= MAX_SECONDS:
+        raise ValueError(f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}")
     if delay == 0:
         return Status.READY, "NULL", []
     return Status.DELAYED, table.dialect.now_plus("%s"), [delay]
@@ -110,9 +111,7 @@ def _end(
         [key, owner],
     )
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
-    sets = (
-        f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, errors = %s"
-    )
+    sets = f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, errors = %s"
     if status is Status.BURIED:
         sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
     errors = appended(stored[0][0] if stored else None, new)

@@ -93,8 +93,10 @@ def _by_state(
         if status not in sources:
             result.skipped += len(keys)
             continue
-        condition, params = ("status = %s AND owner = %s", [status, owner]) if owner else (
-            "status = %s AND owner IS NULL", [status]
+        condition, params = (
+            ("status = %s AND owner = %s", [status, owner])
+            if owner
+            else ("status = %s AND owner IS NULL", [status])
         )
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]

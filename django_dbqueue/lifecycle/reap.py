@@ -72,16 +72,25 @@ def reap_overdue(table: Table) -> int:
     return sum(_end_overdue(table, held) for held in overdue)
 
 
-def reap_owner(table: Table, prefix: str, started: Collection[Any] | None = None) -> int:
-    """Give back all jobs of owners that begin with ``prefix``, which is known to be gone.
+def reap_owner(
+    table: Table,
+    prefix: str,
+    started: Collection[str] | None = None,
+    overdue: Collection[str] = (),
+) -> int:
+    """Give back up to 500 jobs of owners that begin with ``prefix``, which is known to be gone.
 
-    ``started`` names the keys that were being run; without it any of them may have been. Those
-    are charged a crash, and the third one buries; the attempt is taken back from all.
+    ``started`` names the keys, as text, that were being run; without it any of them may have
+    been. Those are charged a crash, and the third one buries; the attempt is taken back from
+    all. ``overdue`` names those that were stopped for it: a failed attempt.
     """
     total = 0
     for held in _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"]):
-        crashed = started is None or held.key in started
-        total += _give_back(table, held, crashed=crashed)
+        if str(held.key) in overdue:
+            total += _end_overdue(table, held, stopped=True)
+        else:
+            crashed = started is None or str(held.key) in started
+            total += _give_back(table, held, crashed=crashed)
     return total
 
 
@@ -131,24 +140,24 @@ def _set_free(
     )
 
 
-def _end_overdue(table: Table, held: Held) -> int:
-    """The owner may touch the job between our look and our write: ask for the time once more."""
+def _end_overdue(table: Table, held: Held, *, stopped: bool = False) -> int:
+    """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
+    our write: then ask for the time once more."""
     used_up = held.attempts >= table.policy.max_attempts
     then = "buried: the attempts are used up" if used_up else "retried"
-    error = TimeToRunExceeded(f"its time to run was over and nothing was heard of it: {then}")
+    what = "it was stopped" if stopped else "nothing was heard of it"
+    error = TimeToRunExceeded(f"its time to run was over and {what}: {then}")
     errors = appended(held.errors, entry(error, attempt=held.attempts, owner=held.owner))
     dialect = table.dialect
     status = Status.BURIED if used_up else Status.DELAYED
     retry_at = "NULL" if used_up else dialect.now_plus("%s")
     params = [] if used_up else [table.policy.backoff.seconds(held.attempts)]
-    sets = (
-        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, errors = %s"
-    )
+    sets = f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, errors = %s"
     if used_up:
         sets += f", dedup_key = NULL, finished_at = {dialect.now}"
     return changed(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 "
-        f"AND owner = %s AND retry_at <= {dialect.now}",
+        f"AND owner = %s{'' if stopped else f' AND retry_at <= {dialect.now}'}",
         [*params, errors, held.key, held.owner],
     )

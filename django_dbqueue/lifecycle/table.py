@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -46,6 +46,13 @@ class Table:
     def label(self) -> str:
         label: str = self.model._meta.label_lower
         return label
+
+    def on_this_thread(self) -> Table:
+        """The same table, with the same policy, on the calling thread's connection."""
+        connection = connections[self.connection.alias]
+        if connection is self.connection:
+            return self
+        return replace(table_of(self.model, connection.alias), policy=self.policy)
 
     def db_key(self, pk: Any) -> Any:
         return self.model._meta.pk.get_db_prep_value(pk, self.connection)
@@ -102,9 +109,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
 def _selected(
     fetched: Sequence[models.Field[Any, Any]], model: type[Any], connection: BaseDatabaseWrapper
 ) -> Iterable[str]:
-    compiler = model._base_manager.using(connection.alias).query.get_compiler(
-        connection=connection
-    )
+    compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
     for field in fetched:
         sql, _ = field.select_format(compiler, connection.ops.quote_name(field.column), [])
         yield sql

@@ -1,7 +1,7 @@
 """The queue table: a model whose rows are jobs."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from django.db import models
@@ -72,6 +72,8 @@ class Job(JobColumns):
     claim_owner: str | None = None
     # Found past expires_at by the claim: not to be run.
     has_expired: bool = False
+    # Set by the worker that runs the job: its own watch over the time to run.
+    restart_clock: Callable[[], None] | None = None
 
     objects: ClassVar[JobManager] = JobManager()
 
@@ -125,6 +127,8 @@ class Job(JobColumns):
     def touch(self) -> None:
         """Restart the time to run."""
         self._judge(finish.touch(self._table(), self._owner(), [self.pk]))
+        if self.restart_clock is not None:
+            self.restart_clock()
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Enqueue a new job; of an old one write only the columns that the lifecycle leaves alone.
@@ -146,7 +150,9 @@ class Job(JobColumns):
             return [f.name for f in fields if not {f.name, f.attname} & left_out]
         names = list(asked)
         if refused := NOT_SAVED & set(names):
-            raise ValueError(f"update_fields: only the lifecycle writes {', '.join(sorted(refused))}")
+            raise ValueError(
+                f"update_fields: only the lifecycle writes {', '.join(sorted(refused))}"
+            )
         return names
 
     def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:

@@ -105,6 +105,44 @@ class ArchivedKept(ArchivedJob):
         pass
 
 
+class Strict(Job):
+    """Is claimed in exact order, even by many."""
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        strict_order = True
+
+    def run(self) -> None:
+        pass
+
+
+class Uuid(Job):
+    """Has keys that do not grow: allowed, with a warning."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    text = models.TextField(blank=True)
+
+    class Meta(Job.Meta):
+        pass
+
+    def run(self) -> None:
+        pass
+
+
+class Unique(Job):
+    """Has a constraint of its own."""
+
+    code = models.IntegerField(unique=True)
+
+    class Meta(Job.Meta):
+        pass
+
+    def run(self) -> None:
+        pass
+
+
 class Fleeting(Job):
     """Is deleted as it completes."""
 

@@ -1,0 +1,107 @@
+"""The backend that queues: ``EMAIL_BACKEND``, or an entry of ``MAILERS`` on Django 6.1."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from django.core import mail
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
+from django.db import DatabaseError, router, transaction
+
+from django_dbqueue.fields import check_name
+
+from .conf import mail_conf, mailers_configured
+from .models import Email
+
+# What one INSERT carries at most: well below the smallest packet limit that servers come with.
+INSERT_BYTES = 4 * 1024 * 1024
+
+
+class EmailBackend(BaseEmailBackend):
+    """Queue messages with the caller's transaction: rolled back with it, sent after its commit.
+
+    ``using`` names the entry of ``MAILERS`` that delivers (default ``DBQUEUE["MAIL_USING"]``),
+    ``queue`` the queue (default ``DBQUEUE["MAIL_QUEUE"]``). ``fail_silently`` keeps errors of the
+    database and messages that cannot be stored from the caller: those messages are not queued.
+    """
+
+    queues_mail = True
+
+    def __init__(
+        self,
+        *,
+        fail_silently: bool = False,
+        using: str | None = None,
+        queue: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.fail_silently = fail_silently
+        self.alias: str | None = kwargs.get("alias")
+        self.queue = queue or mail_conf["QUEUE"]
+        check_name(self.queue, "queue")
+        self.using = self._deliverer(using)
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        """Queue the messages, all or none, and return how many; those to nobody are left out.
+
+        One multi-row INSERT (more only beyond 4 MiB). ``ValueError`` names the part of a message
+        that cannot be stored.
+        """
+        rows = list(self._rows(email_messages))
+        try:
+            self._insert(list(_batches(rows)))
+        except (DatabaseError, ValidationError):
+            if not self.fail_silently:
+                raise
+            return 0
+        return len(rows)
+
+    def _rows(self, messages: Iterable[EmailMessage]) -> Iterator[Email]:
+        for message in messages:
+            try:
+                if message.recipients():
+                    yield Email.from_message(message, self.using, self.queue)
+            except ValueError:
+                if not self.fail_silently:
+                    raise
+
+    def _insert(self, batches: list[list[Email]]) -> None:
+        with self._together(len(batches)):
+            for batch in batches:
+                Email.objects.bulk_create(batch)
+
+    def _together(self, inserts: int) -> AbstractContextManager[None]:
+        if inserts < 2 and not self.fail_silently:
+            return nullcontext()
+        # Without the savepoint a swallowed error would leave the caller's transaction broken.
+        alias = router.db_for_write(Email)
+        return transaction.atomic(using=alias, savepoint=self.fail_silently)
+
+    def _deliverer(self, using: str | None) -> str:
+        if not mailers_configured():
+            if using:
+                raise ImproperlyConfigured("'using' names an entry of MAILERS, which is not set")
+            return ""
+        using = using or mail_conf["USING"]
+        if not using or using not in mail.mailers:
+            raise ImproperlyConfigured(
+                f"MAILERS[{self.alias!r}]: OPTIONS must define 'using', the entry of MAILERS "
+                f"that delivers, not {using!r}"
+            )
+        return str(using)
+
+
+def _batches(rows: list[Email]) -> Iterator[list[Email]]:
+    batch: list[Email] = []
+    size = 0
+    for row in rows:
+        if batch and size + len(row.message.encode()) > INSERT_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += len(row.message.encode())
+    if batch:
+        yield batch

@@ -1,0 +1,124 @@
+"""One open connection per thread and mailer, reused from message to message."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from django.core import mail
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from .conf import mail_conf, mailers_configured
+
+# A server may hang up on an idle client; asking before every message would cost a round trip.
+IDLE_SECONDS = 1.0
+
+_threads = threading.local()
+
+
+@dataclass
+class Line:
+    """An open connection, how long it has been open and how much it has carried."""
+
+    backend: Any
+    opened: float = field(default_factory=monotonic)
+    used: float = field(default_factory=monotonic)
+    messages: int = 0
+
+    def is_usable(self) -> bool:
+        if self.messages >= mail_conf["CONNECTION_MAX_MESSAGES"]:
+            return False
+        if monotonic() - self.opened >= mail_conf["CONNECTION_MAX_AGE"]:
+            return False
+        return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)
+
+    def close(self) -> None:
+        try:
+            self.backend.close()
+        except Exception:  # why: it is given up, whatever it says to that
+            return
+
+
+@contextmanager
+def connection(using: str) -> Iterator[Any]:
+    """Lend this thread's connection to the mailer for one message; after any error it is closed.
+
+    Errors on connecting come as they are; a project without a mailer for it raises
+    ``ImproperlyConfigured``.
+    """
+    lines = _lines()
+    line = lines.pop(using, None) or _open(using)
+    if not line.is_usable():
+        line.close()
+        line = _open(using)
+    try:
+        yield line.backend
+    except Exception:  # why: the conversation may have stopped anywhere
+        line.close()
+        raise
+    line.messages += 1
+    line.used = monotonic()
+    lines[using] = line
+
+
+def close_connections() -> None:
+    """Close the connections of this thread."""
+    lines = _lines()
+    while lines:
+        lines.popitem()[1].close()
+
+
+def new_backend(using: str) -> Any:
+    """Return a new backend that delivers; ``using`` names an entry of ``MAILERS`` where it is set.
+
+    ``ImproperlyConfigured`` when there is none, or when it would queue the message again.
+    """
+    backend = _mailer(using) if mailers_configured() else _backend()
+    if getattr(backend, "queues_mail", False):
+        raise ImproperlyConfigured("the mailer that should deliver queued mail queues it again")
+    backend.fail_silently = False
+    if getattr(backend, "timeout", 0) is None:
+        backend.timeout = mail_conf["TIMEOUT"]
+    return backend
+
+
+def _lines() -> dict[str, Line]:
+    # A forked child must not speak on its parent's connections, not even to close them.
+    if getattr(_threads, "pid", None) != os.getpid():
+        _threads.pid, _threads.lines = os.getpid(), {}
+    lines: dict[str, Line] = _threads.lines
+    return lines
+
+
+def _open(using: str) -> Line:
+    backend = new_backend(using)
+    backend.open()
+    return Line(backend)
+
+
+def _mailer(using: str) -> Any:
+    alias = using or mail_conf["USING"]
+    if not alias:
+        raise ImproperlyConfigured(
+            "queued without a mailer: name an entry of MAILERS in DBQUEUE['MAIL_USING']"
+        )
+    return mail.mailers[alias]
+
+
+def _backend() -> Any:
+    return import_string(mail_conf["DELIVERY_BACKEND"])()
+
+
+def _answers(backend: Any) -> bool:
+    """Whether the server is still there, as far as a backend lets us ask."""
+    noop = getattr(getattr(backend, "connection", None), "noop", None)
+    if noop is None:
+        return True
+    try:
+        return bool(noop()[0] == 250)
+    except OSError:
+        return False

@@ -1,0 +1,113 @@
+"""The parts of a stored message: contents, ready MIME parts and charsets, to JSON and back."""
+
+import base64
+from email import message_from_bytes, policy
+from email.charset import Charset
+from email.generator import BytesGenerator
+from email.message import Message, MIMEPart
+from email.mime.base import MIMEBase
+from email.policy import Compat32, Policy
+from io import BytesIO
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.mail import DEFAULT_ATTACHMENT_MIME_TYPE, EmailMessage
+from django.utils.functional import Promise
+
+
+class StoredPart(MIMEBase, MIMEPart):
+    """A MIME part read back, with the base class that Django 5.2 asks for and that of 6.0."""
+
+    def __init__(self, policy: Policy = policy.compat32) -> None:
+        # MIMEBase would add headers of its own.
+        Message.__init__(self, policy=policy)
+
+
+def encode_content(content: Any, kind: Any, part: str, fallback: bool = True) -> dict[str, str]:
+    """Return a content and its type: text as it is, bytes in base64.
+
+    Bytes of a text type are stored as text if they are UTF-8. Else, as Django does for an
+    attachment, their type becomes application/octet-stream; without ``fallback`` they are refused.
+    """
+    if not isinstance(kind, (str, Promise)) or "/" not in str(kind):
+        raise ValueError(f"{part} must have a MIME type, not {kind!r}")
+    kind = str(kind)
+    if isinstance(content, (str, Promise)):
+        return {"type": kind, "text": str(content)}
+    data = _bytes(content, part)
+    if not kind.startswith("text/"):
+        return {"type": kind, "base64": _base64(data)}
+    try:
+        return {"type": kind, "text": data.decode()}
+    except UnicodeDecodeError:
+        if not fallback:
+            raise ValueError(f"{part} is {kind} but not UTF-8") from None
+        return {"type": DEFAULT_ATTACHMENT_MIME_TYPE, "base64": _base64(data)}
+
+
+def decode_content(item: dict[str, str]) -> str | bytes:
+    """Return the text or the bytes that ``encode_content`` stored."""
+    return item["text"] if "text" in item else base64.b64decode(item["base64"])
+
+
+def encode_mime(part: Message) -> dict[str, str]:
+    """Return a ready MIME part: its bytes and which of Python's two e-mail policies it follows."""
+    kind = "compat32" if isinstance(part.policy, Compat32) else "default"
+    return {"policy": kind, "base64": _base64(_serialise(part))}
+
+
+def decode_mime(item: dict[str, str]) -> Message:
+    """Return the MIME part that ``encode_mime`` stored."""
+    kind: Policy = policy.compat32 if item["policy"] == "compat32" else policy.default
+    data = base64.b64decode(item["base64"])
+    return message_from_bytes(data, StoredPart, policy=kind)
+
+
+def encode_charset(encoding: Any) -> Any:
+    """Return a message's encoding: none, a name, or (Django 5.2) the settings of a ``Charset``."""
+    if encoding is None or isinstance(encoding, str):
+        return encoding
+    if not isinstance(encoding, Charset):
+        raise ValueError(f"encoding must be the name of a charset, not {encoding!r}")
+    return [encoding.input_charset, encoding.header_encoding, encoding.body_encoding]
+
+
+def decode_charset(stored: Any) -> Any:
+    """Return the encoding; Django 6.0 and later take names only, so there a ``Charset`` is one."""
+    if stored is None or isinstance(stored, str):
+        return stored
+    name, header_encoding, body_encoding = stored
+    if django.VERSION >= (6, 0):
+        return name
+    charset = Charset(name)
+    charset.header_encoding, charset.body_encoding = header_encoding, body_encoding
+    return charset
+
+
+def charset_name(encoding: Any) -> str:
+    """Return the name of a message's encoding, the project's if it has none."""
+    if isinstance(encoding, Charset):
+        return str(encoding.input_charset)
+    return str(encoding or settings.DEFAULT_CHARSET)
+
+
+def _bytes(content: Any, part: str) -> bytes:
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    if isinstance(content, EmailMessage):
+        content = content.message()
+    if isinstance(content, Message):
+        return _serialise(content)
+    raise ValueError(f"{part} must hold text, bytes or a message, not {type(content).__name__}")
+
+
+def _serialise(part: Message) -> bytes:
+    # as_bytes() would put a ">" before lines that begin with "From ".
+    buffer = BytesIO()
+    BytesGenerator(buffer, mangle_from_=False, maxheaderlen=0).flatten(part)
+    return buffer.getvalue()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,0 +1,35 @@
+"""Reaps without working; optional, since every worker reaps too."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from ...conf import conf
+from ...worker.options import all_served
+from ...worker.patrol import Patrol
+from ._log import log_to_stderr
+from .runworker import seconds
+
+
+class Command(BaseCommand):
+    help = "Promote due jobs, give back those of dead workers, archive and prune finished ones."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--once", action="store_true", help="one pass, then stop")
+        add(
+            "--interval", type=seconds, default=conf["REAP_INTERVAL"], help="seconds between passes"
+        )
+        add("--database", help="only the queue tables of this database alias")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        log_to_stderr(options["verbosity"])
+        patrol = Patrol(
+            all_served(options["database"]), options["interval"], conf["WORKER_TIMEOUT"]
+        )
+        if options["once"]:
+            self.stdout.write(str(patrol.once()))
+            return
+        sys.exit(patrol.run())

@@ -1,0 +1,91 @@
+"""Claims jobs from queue tables and runs them."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from ...backoff import Backoff, Fixed, Listed
+from ...conf import conf
+from ...worker.options import Options, UnknownTable, parse_served, timing
+from ...worker.start import advice_for_beginners, missing_migrations, run_once, say
+from ...worker.supervisor import Supervisor
+from ._log import log_to_stderr
+
+MIGRATIONS_MISSING = 3
+
+
+class Command(BaseCommand):
+    help = "Claim jobs from all queue tables, or from TABLE[:QUEUE] ..., and run them."
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        add("tables", nargs="*", metavar="TABLE[:QUEUE]", help="default: every queue table")
+        add("--processes", type=positive, default=conf["PROCESSES"], help="children to run jobs in")
+        add("--threads", type=positive, default=conf["THREADS"], help="jobs at once in each child")
+        add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
+        add("--once", action="store_true", help="run one job, if there is one, and stop")
+        add("--stop-when-empty", action="store_true", help="stop when no job is ready")
+        add("--tries", type=positive, help="attempts, whatever the tables' policies say")
+        add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
+        add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
+        add("--sleep", type=seconds, default=conf["SLEEP"], help="longest pause when idle")
+        add("--shutdown-timeout", type=seconds, default=conf["SHUTDOWN_TIMEOUT"])
+        add("--database", help="serve the queue tables of this database alias only")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        log_to_stderr(options["verbosity"])
+        chosen = self.options(options)
+        if command := missing_migrations(chosen):
+            say(f"The queue tables are not up to date. Run this first:\n  {command}")
+            sys.exit(MIGRATIONS_MISSING)
+        if settings.DEBUG and options["verbosity"]:
+            say(advice_for_beginners(chosen))
+        if options["once"]:
+            run_once(chosen)
+            return
+        sys.exit(Supervisor(chosen).run())
+
+    def options(self, given: dict[str, Any]) -> Options:
+        try:
+            served = parse_served(given["tables"], given["database"])
+        except UnknownTable as error:
+            raise CommandError(str(error)) from error
+        if not served:
+            raise CommandError("No queue table is installed here: add one to INSTALLED_APPS.")
+        return Options(
+            served=served,
+            processes=given["processes"],
+            threads=given["threads"],
+            batch_size=given["batch_size"] or conf["BATCH_SIZE"],
+            batch_grows=given["batch_size"] is None,
+            sleep=given["sleep"],
+            shutdown_timeout=given["shutdown_timeout"],
+            stop_when_empty=given["stop_when_empty"],
+            tries=given["tries"],
+            backoff=given["backoff"],
+            **timing(),
+        )
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError
+    return number
+
+
+def pauses(text: str) -> Backoff:
+    """``20`` or ``10,60,300`` seconds."""
+    numbers = tuple(seconds(part) for part in text.split(","))
+    return Fixed(numbers[0]) if len(numbers) == 1 else Listed(numbers)

@@ -1,0 +1,91 @@
+"""The sign of life: one row per supervisor and database, rewritten every two seconds."""
+
+import logging
+import os
+import socket
+import time
+from typing import Any
+
+from django.db.utils import Error
+
+from ..fields import DbNow
+from ..models import Worker
+from .session import Patience, Session
+
+logger = logging.getLogger("django_dbqueue")
+
+
+class Beats:
+    """Writes the beats of one worker, and knows since when they went on without a gap.
+
+    The epoch changes after every gap that may have let others take this worker for dead.
+    """
+
+    def __init__(self, uuid: str, aliases: set[str], interval: float, timeout: float) -> None:
+        self.uuid = uuid
+        self.aliases = sorted(aliases)
+        self.interval = interval
+        self.timeout = timeout
+        self.session = Session(aliases)
+        self.patience = Patience("beating")
+        self.epoch = 1
+        self.next_at = 0.0
+        self._registered: set[str] = set()
+        self.last_good = time.monotonic()
+        self.good_since = time.monotonic()
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether others that look dead may be called dead: only by who was never away itself."""
+        now = time.monotonic()
+        unbroken = self.last_good - self.good_since >= self.timeout
+        return unbroken and now - self.last_good < self.timeout / 2
+
+    def beat(self, running: dict[str, Any], memory: int) -> bool:
+        """Beat on every database; False, and no beat is counted, unless all of them took it."""
+        self.next_at = time.monotonic() + self.interval
+        try:
+            self.session.prepare()
+            for alias in self.aliases:
+                self._beat(alias, running, memory)
+        except Error as error:
+            self.session.recover(error)
+            self.patience.failed(error)
+            self.good_since = time.monotonic() + self.interval
+            self.next_at = time.monotonic() + min(1.0, self.interval)
+            return False
+        self._count()
+        return True
+
+    def stop_requested(self) -> bool:
+        """Whether a person asked this worker to stop."""
+        for alias in self.aliases:
+            rows = Worker.objects.using(alias).filter(pk=self.uuid)
+            if rows.filter(stop_requested_at__isnull=False).exists():
+                return True
+        return False
+
+    def sign_off(self) -> None:
+        """Delete the rows; what is still claimed was given back before."""
+        for alias in self.aliases:
+            Worker.objects.using(alias).filter(pk=self.uuid).delete()
+
+    def _count(self) -> None:
+        now = time.monotonic()
+        if now - self.last_good > self.timeout / 2:
+            self.epoch += 1
+            self.good_since = now
+        self.last_good = now
+        self.patience.worked()
+
+    def _beat(self, alias: str, running: dict[str, Any], memory: int) -> None:
+        rows = Worker.objects.using(alias).filter(pk=self.uuid)
+        if rows.update(beat_at=DbNow(), running=running, memory=memory):
+            return
+        if alias in self._registered:
+            logger.warning("this worker was taken for dead; its claims may be others' by now")
+            self.epoch += 1
+        worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=os.getpid())
+        worker.running, worker.memory = running, memory
+        worker.save(using=alias, force_insert=True)
+        self._registered.add(alias)

@@ -1,0 +1,80 @@
+"""What was claimed ahead, and how much of it is still under way."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from ..lifecycle.table import Table
+
+START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
+KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
+ALLOWANCE = START_WITHIN + KILL_WITHIN
+
+
+@dataclass(slots=True)
+class Item:
+    """What a runner takes at once: one job, or a whole batch for ``run_batch``."""
+
+    table: Table
+    owner: str
+    jobs: list[Any]
+    claimed_at: float
+    epoch: int
+
+    def is_late(self, epoch: int) -> bool:
+        """Whether others may have taken it for abandoned since it was claimed."""
+        return self.epoch != epoch or time.monotonic() > self.claimed_at + START_WITHIN
+
+
+class Buffer:
+    """Jobs between the claim and their runner; only the claiming thread puts and withdraws."""
+
+    def __init__(self, threads: int) -> None:
+        self._items: SimpleQueue[Item | None] = SimpleQueue()
+        self._put = 0
+        # One counter a thread, so that none needs a lock.
+        self.done = [0] * threads
+        self._withdrawn = 0
+        # With so few items left, the claiming thread wants to know.
+        self.low_water = 0
+
+    def put(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self._put += 1
+            self._items.put(item)
+
+    def get(self) -> Item | None:
+        """The next item, waiting for it; None = stop."""
+        return self._items.get()
+
+    def __len__(self) -> int:
+        """Items that no runner has taken."""
+        return self._items.qsize()
+
+    @property
+    def under_way(self) -> int:
+        """Items that were put and are neither finished nor withdrawn."""
+        return self._put - sum(self.done) - self._withdrawn
+
+    def withdraw(self) -> list[Item]:
+        """Take back everything that no runner has taken."""
+        items = list(self._drain())
+        self._withdrawn += len(items)
+        return items
+
+    def close(self, threads: int) -> None:
+        for _ in range(threads):
+            self._items.put(None)
+
+    def _drain(self) -> Iterable[Item]:
+        while True:
+            try:
+                item = self._items.get_nowait()
+            except Empty:
+                return
+            if item is None:
+                self._items.put(None)
+                return
+            yield item

@@ -1,0 +1,143 @@
+"""Claims ahead of the runners, as much as they are seen to need."""
+
+import logging
+import time
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from django.db.utils import Error
+
+from ..lifecycle import finish
+from ..lifecycle.claim import claim
+from ..lifecycle.table import Table
+from .board import Board
+from .buffer import ALLOWANCE, Buffer, Item
+from .lanes import Lanes
+from .options import Options
+from .runner import has_run_batch
+from .session import Patience, Session
+
+logger = logging.getLogger("django_dbqueue")
+
+MOST = 100  # jobs a claim, when the batch may grow
+AHEAD = 0.25  # seconds of work to fetch ahead
+HOLD = 5.0  # seconds until what no runner took is given back
+
+
+class Claimer:
+    """One thread's part: find a lane, claim a batch, put it into the buffer."""
+
+    def __init__(
+        self, options: Options, owner_prefix: str, buffer: Buffer, board: Board, session: Session
+    ) -> None:
+        self.options = options
+        self.owner_prefix = owner_prefix
+        self.buffer = buffer
+        self.board = board
+        self.session = session
+        self.lanes = Lanes(options)
+        self.batch = options.batch_size
+        self.suspects: list[Item] = []
+        self.found_nothing = False
+        self.hold_claims = False
+        self.patience = Patience("claiming")
+        self._claims = count(1)
+        self._filled_at = time.monotonic()
+        self._was_full = False
+
+    def turn(self) -> float:
+        """Do one thing that needs doing; seconds until there may be another."""
+        try:
+            self.session.prepare()
+            pause = self._give_back_stale() or self._claim_or_wait()
+            self.patience.worked()
+            return pause
+        except Error as error:
+            self.session.recover(error)
+            return self.patience.failed(error)
+
+    def give_back(self) -> None:
+        """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
+        items = [*self.buffer.withdraw(), *self.suspects]
+        self.suspects = []
+        given = 0
+        try:
+            while items:
+                item = items[0]
+                pks = [job.pk for job in item.jobs]
+                finish.release(item.table.on_this_thread(), item.owner, pks)
+                given += len(items.pop(0).jobs)
+        finally:
+            self.buffer.put(items)
+        if given:
+            logger.info("gave back %d jobs that had not started", given)
+
+    def _give_back_stale(self) -> float:
+        """What waits for long behind slow jobs may be done sooner by another worker."""
+        if not len(self.buffer) or time.monotonic() - self._filled_at < HOLD:
+            return 0.0
+        self.batch = 1
+        self.give_back()
+        return 0.1
+
+    def _claim_or_wait(self) -> float:
+        if self.suspects:
+            return self._run_alone()
+        if self.hold_claims or len(self.buffer) > self.buffer.low_water:
+            return 1.0  # a runner wakes us sooner
+        return self._claim()
+
+    def _run_alone(self) -> float:
+        """A job that may have killed a worker runs with nothing beside it."""
+        if self.buffer.under_way:
+            return 0.05
+        self.buffer.put([self.suspects.pop(0)])
+        self._filled_at = time.monotonic()
+        return 0.05
+
+    def _claim(self) -> float:
+        lane = self.lanes.next()
+        self.found_nothing = lane is None and not self.buffer.under_way
+        if lane is None:
+            return self.lanes.wait()
+        watch, queue = lane
+        self._adapt()
+        table = self.options.table(watch.served.model, watch.served.using)
+        owner = f"{self.owner_prefix}{next(self._claims)}"
+        claimed_at = time.monotonic()
+        jobs = claim(table, queue, self.batch, owner, ALLOWANCE)
+        self._was_full = len(jobs) == self.batch
+        if not self._was_full:
+            self.lanes.empty(watch, queue)
+        self._put(list(self._items(table, owner, jobs, claimed_at)))
+        return 0.0
+
+    def _adapt(self) -> None:
+        """Let the batch follow the rate at which the runners empty it."""
+        elapsed = time.monotonic() - self._filled_at
+        if self._was_full and elapsed < AHEAD:
+            most = MOST if self.options.batch_grows else self.options.batch_size
+            self.batch = min(max(most, self.options.batch_size), self.batch * 2)
+        elif self._was_full and elapsed > 4 * AHEAD:
+            self.batch = max(1, self.batch // 2)
+        self.buffer.low_water = self.batch // 2
+
+    def _items(
+        self, table: Table, owner: str, jobs: list[Any], claimed_at: float
+    ) -> Iterator[Item]:
+        epoch = self.board.epoch
+        sound = [job for job in jobs if not job.crashes]
+        if has_run_batch(table.model) and sound:
+            yield Item(table, owner, sound, claimed_at, epoch)
+        else:
+            for job in sound:
+                yield Item(table, owner, [job], claimed_at, epoch)
+        self.suspects += [
+            Item(table, owner, [job], claimed_at, epoch) for job in jobs if job.crashes
+        ]
+
+    def _put(self, items: list[Item]) -> None:
+        if items:
+            self._filled_at = time.monotonic()
+            self.buffer.put(items)

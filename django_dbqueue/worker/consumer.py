@@ -1,0 +1,168 @@
+"""A child process: one claiming thread, runners, a finisher."""
+
+import logging
+import os
+import random
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from django.db import connections
+from django.db.utils import Error
+
+from ..dialects import dialect_of
+from .board import Board
+from .buffer import Buffer
+from .claimer import Claimer
+from .finisher import Finisher
+from .options import Options
+from .runner import Runner
+from .session import Session
+
+logger = logging.getLogger("django_dbqueue")
+
+
+class Consumer:
+    """Claims, runs and finishes until it is told to stop, or until nothing is ready."""
+
+    def __init__(self, options: Options, owner_prefix: str, board: Board) -> None:
+        self.options = options
+        self.stop = threading.Event()
+        self.wake = threading.Event()
+        self.wake_finisher = threading.Event()
+        aliases = {served.using for served in options.served}
+        self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
+        self.buffer = Buffer(options.threads)
+        self.finisher = Finisher(Session(aliases), options.batch_size * 5, self.stop, self._woken)
+        self.claimer = Claimer(options, owner_prefix, self.buffer, board, Session(aliases))
+        self.runners = [
+            Runner(
+                n, self.buffer, self.finisher, board, options.worker_timeout, self.stop, self._woken
+            )
+            for n in range(options.threads)
+        ]
+        self._ended, self._end = os.pipe()
+
+    def run(self, control: int) -> None:
+        """Work until ``control``, the pipe from the supervisor, says something or closes."""
+        loops = [self._claim_and_finish] if self.one_writer else [self._claim, self._finish]
+        threads = [threading.Thread(target=loop, name=loop.__name__) for loop in loops]
+        for thread in [*self.runners, *threads]:
+            thread.start()
+        select.select([control, self._ended], [], [])
+        self.request_stop()
+        for thread in threads:
+            thread.join()
+
+    def request_stop(self) -> None:
+        self.stop.set()
+        self._woken()
+
+    def _woken(self) -> None:
+        self.wake.set()
+        self.wake_finisher.set()
+
+    def _claim(self) -> None:
+        """The claiming thread, where the finisher has a connection of its own."""
+        try:
+            while not self._is_over():
+                self._pause(self.wake, self._safely(self._claim_turn))
+            self._stop_runners()
+        finally:
+            connections.close_all()
+
+    def _finish(self) -> None:
+        """The finisher's thread."""
+        try:
+            while not self.stop.is_set() or self._runners_alive():
+                self._pause(self.wake_finisher, self._safely(self._finish_turn))
+            self._flush_last()
+        finally:
+            connections.close_all()
+
+    def _claim_and_finish(self) -> None:
+        """Both in one thread, where the database has one writer at a time anyway."""
+        try:
+            while not self._is_over():
+                self._pause(self.wake, self._safely(self._both_turns))
+            self._stop_runners()
+            while self._runners_alive():
+                self._pause(self.wake, self._safely(self._finish_turn))
+            self._flush_last()
+        finally:
+            connections.close_all()
+
+    def _safely(self, turn: Callable[[], float]) -> float:
+        try:
+            return turn()
+        except Exception:  # why: one turn of our loop; a thread that died would hold its claims
+            logger.exception("a turn of the worker's loop went wrong; going on in 1 s")
+            return 1.0
+
+    def _both_turns(self) -> float:
+        return min(self._finish_turn(), self._claim_turn())
+
+    def _claim_turn(self) -> float:
+        self.claimer.hold_claims = self.finisher.patience.failures > 0
+        return self.claimer.turn()
+
+    def _finish_turn(self) -> float:
+        return self.finisher.turn(idle=not self.buffer.under_way)
+
+    def _pause(self, event: threading.Event, seconds: float) -> None:
+        if seconds > 0:
+            event.wait(seconds)
+        event.clear()
+
+    def _is_over(self) -> bool:
+        if self.stop.is_set():
+            return True
+        if not self.options.stop_when_empty or not self.claimer.found_nothing:
+            return False
+        if self.finisher.pending or self.buffer.under_way:
+            return False
+        self.stop.set()
+        os.write(self._end, b"!")
+        return True
+
+    def _stop_runners(self) -> None:
+        """Give back what has not started, and let every runner finish what it has in hand."""
+        try:
+            self.claimer.session.prepare()
+            self.claimer.give_back()
+        except Error as error:
+            logger.warning("could not give jobs back, the supervisor will: %s", error)
+            self.buffer.withdraw()
+        self.buffer.close(len(self.runners))
+
+    def _runners_alive(self) -> bool:
+        return any(runner.is_alive() for runner in self.runners)
+
+    def _flush_last(self) -> None:
+        """Write the last outcomes; the supervisor ends us if the database stays away."""
+        while self.finisher.pending:
+            time_to_wait = self.finisher.flush()
+            if self.finisher.pending:
+                self.wake_finisher.clear()
+                self.wake_finisher.wait(time_to_wait)
+
+
+def run_child(options: Options, owner_prefix: str, board: Board, control: int) -> int:
+    """What a forked child does; its exit code."""
+    random.seed()
+    consumer = Consumer(options, owner_prefix, board)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        os.write(consumer._end, b"!")
+
+    # The terminal's Ctrl-C reaches the whole group; the supervisor decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    started = time.monotonic()
+    consumer.run(control)
+    logger.debug("child %d stops after %.1f s", os.getpid(), time.monotonic() - started)
+    return 0

@@ -1,0 +1,71 @@
+"""Which queue to ask next: tables and queues in turn, empty ones less and less often."""
+
+import random
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from ..lifecycle.lanes import ready_queues
+from ..models import Queue
+from .options import Options, Served
+
+FIRST_PAUSE = 0.05  # seconds
+LOOK_AGAIN = 1.0  # seconds between looks for new queues while there is work
+
+
+@dataclass
+class Watch:
+    """One served queue table: its queues with ready jobs, and when to look for more."""
+
+    served: Served
+    pause: float = FIRST_PAUSE
+    next_look: float = 0.0
+    queues: deque[str] = field(default_factory=deque)
+
+    def look(self, options: Options) -> None:
+        """Find the queues that have ready jobs and are not paused."""
+        found = ready_queues(options.table(self.served.model, self.served.using))
+        if self.served.queue is not None:
+            found = [name for name in found if name == self.served.queue]
+        if found:
+            paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
+            found = [name for name in found if name not in paused]
+        self.queues = deque(found)
+        self.pause = FIRST_PAUSE if found else min(self.pause * 1.5, options.sleep)
+        wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
+        self.next_look = time.monotonic() + wait
+
+
+class Lanes:
+    """Round robin over (queue table, queue); a lane leaves when a claim finds it empty."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.watches = deque(Watch(served) for served in options.served)
+
+    def next(self) -> tuple[Watch, str] | None:
+        """The lane whose turn it is, or None when all are empty as far as is known."""
+        now = time.monotonic()
+        for watch in self.watches:
+            if now >= watch.next_look:
+                watch.look(self.options)
+        for _ in range(len(self.watches)):
+            watch = self.watches[0]
+            self.watches.rotate(-1)
+            if watch.queues:
+                name = watch.queues[0]
+                watch.queues.rotate(-1)
+                return watch, name
+        return None
+
+    def empty(self, watch: Watch, queue: str) -> None:
+        """A claim came back short: there is nothing left in this lane for now."""
+        watch.queues.remove(queue)
+        if not watch.queues:
+            watch.pause = FIRST_PAUSE
+            watch.next_look = 0.0
+
+    def wait(self) -> float:
+        """Seconds until a lane wants to be looked at."""
+        soonest = min(watch.next_look for watch in self.watches)
+        return max(0.0, soonest - time.monotonic())

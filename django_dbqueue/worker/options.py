@@ -1,0 +1,103 @@
+"""What a worker is told: option > environment > settings > default."""
+
+from dataclasses import dataclass, replace
+
+from django.apps import apps
+from django.db import router
+
+from ..backoff import Backoff
+from ..conf import conf
+from ..lifecycle.table import Table, table_of
+from ..models import Job
+
+
+class UnknownTable(ValueError):
+    """A queue table was named that is not installed."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A queue table on a database, and the one queue of it to serve, or all."""
+
+    model: type[Job]
+    using: str
+    queue: str | None = None
+
+    @property
+    def label(self) -> str:
+        return self.model._meta.label_lower
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of ``runworker``; times in seconds."""
+
+    served: tuple[Served, ...]
+    processes: int = 1
+    threads: int = 1
+    batch_size: int = 10
+    batch_grows: bool = True
+    sleep: float = 0.5
+    shutdown_timeout: float = 30
+    stop_when_empty: bool = False
+    tries: int | None = None
+    backoff: Backoff | None = None
+    beat_interval: float = 2
+    worker_timeout: float = 10
+    reap_interval: float = 1
+
+    def table(self, model: type[Job], using: str) -> Table:
+        """A queue table with this worker's own tries and backoff."""
+        table = table_of(model, using)
+        if self.tries is None and self.backoff is None:
+            return table
+        policy = replace(
+            table.policy,
+            max_attempts=self.tries or table.policy.max_attempts,
+            backoff=self.backoff or table.policy.backoff,
+        )
+        return replace(table, policy=policy)
+
+
+def timing() -> dict[str, float]:
+    """The worker's clockwork, which has no command line options."""
+    return {
+        "beat_interval": conf["BEAT_INTERVAL"],
+        "worker_timeout": conf["WORKER_TIMEOUT"],
+        "reap_interval": conf["REAP_INTERVAL"],
+    }
+
+
+def queue_tables() -> list[type[Job]]:
+    """Every installed queue table."""
+    return [
+        model for model in apps.get_models() if issubclass(model, Job) and not model._meta.proxy
+    ]
+
+
+def all_served(using: str | None = None) -> tuple[Served, ...]:
+    """Every installed queue table on its own database, or those of one database."""
+    served = (Served(model, router.db_for_write(model)) for model in queue_tables())
+    return tuple(one for one in served if using in {None, one.using})
+
+
+def parse_served(names: list[str], using: str | None = None) -> tuple[Served, ...]:
+    """Read ``TABLE[:QUEUE]`` arguments; without any, everything. ``UnknownTable`` names the known."""
+    if not names:
+        return all_served(using)
+    return tuple(_parse(name, using) for name in names)
+
+
+def _parse(name: str, using: str | None) -> Served:
+    label, _, queue = name.partition(":")
+    wanted = label.lower()
+    found = [
+        model
+        for model in queue_tables()
+        if wanted in {model._meta.label_lower, model._meta.model_name}
+    ]
+    if len(found) != 1:
+        known = ", ".join(sorted(model._meta.label for model in queue_tables())) or "none"
+        problem = "names several queue tables" if found else "is no queue table"
+        raise UnknownTable(f"{label!r} {problem}; installed are: {known}")
+    return Served(found[0], using or router.db_for_write(found[0]), queue or None)

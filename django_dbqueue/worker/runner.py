@@ -1,0 +1,150 @@
+"""One job's life, from the buffer to its outcome."""
+
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db import connections
+from django.db.utils import Error
+
+from .. import signals
+from ..lifecycle import finish
+from .board import SEPARATOR, Board
+from .buffer import KILL_WITHIN, Buffer, Item
+from .finisher import Finisher, Outcome
+from .session import reset_connections
+
+logger = logging.getLogger("django_dbqueue")
+
+
+class Runner(threading.Thread):
+    """A thread that runs jobs; user code runs here and nowhere else."""
+
+    def __init__(
+        self,
+        number: int,
+        buffer: Buffer,
+        finisher: Finisher,
+        board: Board,
+        worker_timeout: float,
+        stop: threading.Event,
+        woken: Callable[[], None],
+    ) -> None:
+        super().__init__(name=f"runner-{number}", daemon=True)
+        self.number = number
+        self.buffer = buffer
+        self.finisher = finisher
+        self.board = board
+        self.worker_timeout = worker_timeout
+        self.stop = stop
+        self.woken = woken
+
+    def run(self) -> None:
+        try:
+            while (item := self.buffer.get()) is not None:
+                self._take(item)
+        finally:
+            connections.close_all()
+            self.woken()
+
+    def _take(self, item: Item) -> None:
+        if self._may_start(item):
+            self.life(item)
+        self.buffer.done[self.number] += 1
+        if len(self.buffer) <= self.buffer.low_water:
+            self.woken()
+
+    def _may_start(self, item: Item) -> bool:
+        """Not while the beats are missing; and what waited too long must still be ours."""
+        while time.monotonic() - self.board.beaten_at > self.worker_timeout:
+            logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)
+            if self.stop.wait(0.5):
+                return False
+        return not item.is_late(self.board.epoch) or self._still_ours(item)
+
+    def _still_ours(self, item: Item) -> bool:
+        """Touch a job that waited long, and drop what another owner has by now."""
+        pks = [job.pk for job in item.jobs]
+        try:
+            touched = finish.touch(
+                item.table.on_this_thread(), item.owner, pks, allowance=KILL_WITHIN
+            )
+        except Error as error:
+            logger.warning("not started, since its claim could not be renewed: %s", error)
+            return False
+        kept = set(touched.written)
+        item.jobs = [job for job in item.jobs if item.table.db_key(job.pk) in kept]
+        return bool(item.jobs)
+
+    def life(self, item: Item) -> None:
+        """Run the job and hand its outcome on."""
+        expired = [job for job in item.jobs if job.has_expired]
+        item.jobs = [job for job in item.jobs if not job.has_expired]
+        for job in expired:
+            self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
+        if not item.jobs:
+            return
+        self._start_clock(item)
+        started = time.monotonic()
+        error = self._call(item)
+        self.board.finish(self.number)
+        reset_connections()
+        self._hand_on(item, error, time.monotonic() - started)
+
+    def _start_clock(self, item: Item) -> None:
+        job = item.jobs[0]
+        keys = SEPARATOR.join(
+            [item.table.label, *(str(item.table.db_key(j.pk)) for j in item.jobs)]
+        )
+        label, seconds = keys.encode(), job.time_to_run or item.table.policy.time_to_run
+
+        def restart() -> None:
+            self.board.start(self.number, label, time.monotonic() + seconds)
+
+        restart()
+        for one in item.jobs:
+            one.restart_clock = restart
+
+    def _call(self, item: Item) -> Exception | None:
+        try:
+            _announce_start(item)
+            _run(item)
+        except Exception as error:  # why: user code; whatever it raises is the job's outcome
+            return error
+        return None
+
+    def _hand_on(self, item: Item, error: Exception | None, seconds: float) -> None:
+        for job in item.jobs:
+            if job.claim_owner is None:
+                continue  # its own code has finished it
+            outcome = Outcome(item.table, item.owner, job, error, seconds)
+            if item.table.policy.finish == "each":
+                self.finisher.write_now(outcome)
+            else:
+                self.finisher.put(outcome)
+
+
+def _announce_start(item: Item) -> None:
+    if signals.job_started.has_listeners(item.table.model):
+        for job in item.jobs:
+            signals.job_started.send_robust(sender=item.table.model, job=job)
+
+
+def _run(item: Item) -> None:
+    if has_run_batch(item.table.model):
+        item.table.model.run_batch(item.jobs)
+        return
+    [job] = item.jobs
+    run: Any = job.run
+    if inspect.iscoroutinefunction(run):
+        async_to_sync(run)()
+    else:
+        run()
+
+
+def has_run_batch(model: type[Any]) -> bool:
+    return hasattr(model, "run_batch")

@@ -1,0 +1,91 @@
+"""Connections of our own threads: short lock timeouts, reconnected when lost."""
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from django.db import connections
+from django.db.utils import Error
+
+from ..dialects import Trouble, dialect_of
+
+logger = logging.getLogger("django_dbqueue")
+
+
+class Waiter(Protocol):
+    def wait(self, seconds: float) -> object: ...
+
+
+class Session:
+    """The databases that one thread of ours works on, with that thread's connections."""
+
+    def __init__(self, aliases: set[str]) -> None:
+        self.aliases = aliases
+        self._prepared: dict[str, object] = {}
+
+    def prepare(self) -> None:
+        """Make sure that every connection is open and gives up on locks soon."""
+        for alias in self.aliases:
+            connection = connections[alias]
+            if (
+                connection.connection is None
+                or self._prepared.get(alias) is not connection.connection
+            ):
+                connection.ensure_connection()
+                with connection.cursor() as cursor:
+                    cursor.execute(dialect_of(connection).own_session())
+                self._prepared[alias] = connection.connection
+
+    def recover(self, error: Error) -> None:
+        """Close what an error may have broken; the next ``prepare`` reconnects."""
+        for alias in self.aliases:
+            connection = connections[alias]
+            if dialect_of(connection).trouble(error) is Trouble.AGAIN:
+                continue
+            connection.close()
+
+
+class Patience:
+    """Pauses that grow from 0.1 s to 30 s while a database stays away; logs the first failure."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.failures = 0
+
+    def failed(self, error: Error) -> float:
+        """Note a failure; how long to wait before the next try."""
+        self.failures += 1
+        pause: float = min(30.0, 0.1 * 2 ** min(self.failures - 1, 9)) * random.uniform(0.7, 1.0)
+        level = logging.WARNING if self.failures == 1 else logging.DEBUG
+        logger.log(level, "%s: %s; trying again until it works", self.what, str(error).strip())
+        return pause
+
+    def worked(self) -> None:
+        if self.failures:
+            logger.warning("%s works again after %d failures", self.what, self.failures)
+        self.failures = 0
+
+
+def reset_connections() -> None:
+    """After user code: throw away what it left broken or open, keep the rest connected.
+
+    ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
+    """
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is None:
+            continue
+        if connection.in_atomic_block or not connection.get_autocommit():
+            connection.close()
+        elif connection.errors_occurred:
+            _keep_if_usable(connection)
+        if connection.queries_logged:
+            connection.queries_log.clear()
+
+
+def _keep_if_usable(connection: object) -> None:
+    usable: Callable[[], bool] = connection.is_usable  # type: ignore[attr-defined]
+    if usable():
+        connection.errors_occurred = False  # type: ignore[attr-defined]
+    else:
+        connection.close()  # type: ignore[attr-defined]

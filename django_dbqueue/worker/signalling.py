@@ -1,0 +1,58 @@
+"""An event that a signal handler may set."""
+
+import os
+import select
+import signal
+from types import FrameType
+
+Handler = signal.Handlers | int | None
+
+
+class Wakeup:
+    """Like ``threading.Event``, for one waiting thread, but safe to set in a signal handler.
+
+    ``Event.set()`` there can deadlock with the very ``wait()`` that it interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+
+    def set(self) -> None:
+        try:
+            os.write(self._writer, b"!")
+        except BlockingIOError:
+            pass  # it is set many times over
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until it is set or the time is over; clears it."""
+        ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
+        if ready:
+            os.read(self._reader, 65536)
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+class Signals:
+    """Counts stop signals and notices dead children; handlers do nothing but count and wake."""
+
+    def __init__(self, wakeup: Wakeup) -> None:
+        self.wakeup = wakeup
+        self.stops = 0
+        self.last = ""
+
+    def install(self) -> None:
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        signal.signal(signal.SIGCHLD, self._wake)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stops += 1
+        self.last = signal.Signals(number).name
+        self.wakeup.set()
+
+    def _wake(self, number: int, frame: FrameType | None) -> None:
+        self.wakeup.set()

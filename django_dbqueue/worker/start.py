@@ -1,0 +1,77 @@
+"""What happens before and instead of a supervisor: migrations, a word of advice, a single job."""
+
+import sys
+import threading
+from collections.abc import Iterable
+
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from ..lifecycle.claim import claim
+from ..lifecycle.lanes import ready_queues
+from ..models import Queue, Worker
+from ..models.queryset import new_owner
+from .board import Board
+from .buffer import Buffer, Item
+from .finisher import Finisher
+from .options import Options, Served
+from .runner import Runner
+from .session import Session
+
+
+def say(text: str) -> None:
+    if text:
+        sys.stderr.write(text + "\n")
+
+
+def missing_migrations(options: Options) -> str:
+    """The command that brings the served tables up to date, or ''."""
+    labels = {served.model._meta.app_label for served in options.served} | {Worker._meta.app_label}
+    for using in sorted({served.using for served in options.served}):
+        executor = MigrationExecutor(connections[using])
+        targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] in labels]
+        if executor.migration_plan(targets):
+            return "python manage.py migrate" + (
+                "" if using == "default" else f" --database {using}"
+            )
+    return ""
+
+
+def advice_for_beginners(options: Options) -> str:
+    """How to enqueue, when nothing is there to be worked on; else ''."""
+    if any(ready_queues(options.table(s.model, s.using), most=1) for s in options.served):
+        return ""
+    model = _easiest(options.served)
+    return (
+        f"Nothing is queued yet. In another terminal, `python manage.py shell` and then for example:\n"
+        f"  {model}.objects.create(...)"
+    )
+
+
+def _easiest(served: Iterable[Served]) -> str:
+    """The user's own queue table rather than one of ours."""
+    names = sorted((s.label.startswith("dbqueue"), s.model.__name__) for s in served)
+    return names[0][1]
+
+
+def run_once(options: Options) -> int:
+    """Claim and run one job in this thread, on its connection; 1, or 0 when nothing is ready."""
+    for served in options.served:
+        table = options.table(served.model, served.using)
+        paused = Queue.objects.db_manager(served.using).paused(served.label)
+        for queue in ready_queues(table):
+            if queue in paused or served.queue not in {None, queue}:
+                continue
+            owner = new_owner()
+            if jobs := claim(table, queue, 1, owner):
+                _run(Item(table, owner, jobs, 0.0, 0), options)
+                return 1
+    return 0
+
+
+def _run(item: Item, options: Options) -> None:
+    stop = threading.Event()
+    finisher = Finisher(Session(set()), 1, stop, lambda: None)
+    runner = Runner(0, Buffer(1), finisher, Board(1), options.worker_timeout, stop, lambda: None)
+    runner.life(item)
+    finisher.flush()

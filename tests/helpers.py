@@ -1,0 +1,101 @@
+"""What the tests of the verbs share: short ways into each state, and a second connection."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connections
+from django.db.models import QuerySet
+
+from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
+from django_dbqueue.models import Job
+from tests.conftest import fresh
+from tests.queueapp.models import Note
+
+
+def claim_one(model: Any = Note, **options: Any) -> Any:
+    [job] = model.objects.claim(**options)
+    return job
+
+
+def claimed(model: Any = Note, **columns: Any) -> Any:
+    """A job in the hands of this test."""
+    model.objects.create(**columns)
+    return claim_one(model, queue=columns.get("queue", "default"))
+
+
+def done(model: Any = Note, **columns: Any) -> Any:
+    job = claimed(model, **columns)
+    job.complete()
+    return fresh(job)
+
+
+def buried(model: Any = Note, **columns: Any) -> Any:
+    job = claimed(model, **columns)
+    job.bury("for the test")
+    return fresh(job)
+
+
+def table(model: Any = Note) -> Table:
+    return table_of(model, "default")
+
+
+def overwrite(job: Job, **columns: Any) -> None:
+    """Write what only the lifecycle may write: time passes, another worker comes."""
+    QuerySet(type(job)).filter(pk=job.pk).update(**columns)
+
+
+def steal(job: Job) -> None:
+    """Another worker has the job now."""
+    overwrite(job, owner="another.1")
+
+
+def lifecycle_of(job: Job) -> dict[str, Any]:
+    """All that the database holds of a job's life."""
+    [values] = QuerySet(type(job)).filter(pk=job.pk).values(*sorted(LIFECYCLE_COLUMNS))
+    return values
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    """Run something on a connection of its own, to the end; its result or its error."""
+    return start(work).result()
+
+
+class Started(threading.Thread):
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self.work = work
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.value = self.work()
+        except BaseException as error:
+            self.error = error
+        finally:
+            connections.close_all()
+
+    def result(self, seconds: float = 60) -> Any:
+        self.join(seconds)
+        assert not self.is_alive(), f"{self.work} still runs after {seconds} s"
+        if self.error:
+            raise self.error
+        return self.value
+
+
+def start(work: Callable[[], Any]) -> Started:
+    return Started(work)
+
+
+def start_all(*works: Callable[[], Any]) -> list[Any]:
+    """Run things at the same moment, each on its own connection; their results."""
+    gate = threading.Barrier(len(works))
+
+    def after_gate(work: Callable[[], Any]) -> Any:
+        gate.wait(20)
+        return work()
+
+    threads = [start(lambda work=work: after_gate(work)) for work in works]
+    return [thread.result() for thread in threads]

@@ -1,0 +1,82 @@
+"""Workers as real processes on the test database."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Process:
+    """``manage.py`` with some arguments, in a process group of its own."""
+
+    def __init__(self, database_url: str, *args: str, **environment: str) -> None:
+        self.stderr = ""
+        self.popen = subprocess.Popen(
+            [sys.executable, "manage.py", *args],
+            cwd=ROOT,
+            env=os.environ
+            | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"}
+            | environment,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def children(self) -> list[int]:
+        path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+    def send(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def send_group(self, number: int) -> None:
+        os.killpg(self.pid, number)
+
+    def end(self, seconds: float = 30) -> int:
+        """Wait for the end; the exit code."""
+        out, err = self.popen.communicate(timeout=seconds)
+        self.stdout, self.stderr = out, err
+        return self.popen.returncode
+
+    def kill(self) -> None:
+        try:
+            self.send_group(signal.SIGCONT)
+            self.send_group(signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.popen.communicate()
+
+
+@contextmanager
+def running(database_url: str, *args: str, **environment: str) -> Iterator[Process]:
+    """A process that is gone afterwards, with all its children."""
+    process = Process(database_url, *args, **environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def worker(database_url: str, *args: str, **environment: str) -> Any:
+    return running(database_url, "runworker", *args, **environment)
+
+
+def lines(log: str) -> list[str]:
+    return Path(log).read_text().splitlines() if Path(log).exists() else []
+
+
+def wait_for_lines(log: str, count: int, seconds: float = 20) -> list[str]:
+    return wait_until(lambda: len(lines(log)) >= count and lines(log), seconds)

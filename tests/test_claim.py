@@ -1,0 +1,155 @@
+"""ready -> claimed, the same on every database."""
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.models import Queue
+from django_dbqueue.states import Status
+from tests.conftest import fresh, wait_until
+from tests.helpers import claim_one, claimed, in_thread, start_all, table
+from tests.queueapp.models import Kept, Note, Strict
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def texts(jobs):
+    return [job.text for job in jobs]
+
+
+def test_a_claim_says_who_has_the_job_since_when_and_until_when():
+    created = Note.objects.create(text="first", time_to_run=90)
+    job = claim_one()
+    row = fresh(job)
+    assert job.pk == created.pk
+    assert (job.text, job.status, job.attempts) == ("first", Status.CLAIMED, 1)
+    assert row.status == Status.CLAIMED
+    assert row.attempts == 1
+    assert row.owner == job.owner == job.claim_owner
+    assert row.dequeued_time >= row.created_at
+    assert (row.retry_at - row.dequeued_time).total_seconds() == pytest.approx(90, abs=0.1)
+
+
+def test_the_policy_gives_the_time_to_run_where_the_job_has_none():
+    row = fresh(claimed())
+    assert (row.retry_at - row.dequeued_time).total_seconds() == pytest.approx(60, abs=0.1)
+
+
+def test_an_allowance_is_added_to_the_time_to_run():
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, "worker.1", allowance=30)
+    row = fresh(job)
+    assert row.owner == "worker.1"
+    assert (row.retry_at - row.dequeued_time).total_seconds() == pytest.approx(90, abs=0.1)
+
+
+def test_what_the_claim_set_is_read_from_the_database_when_it_is_asked_for():
+    job = claimed()
+    row = fresh(job)
+    assert (job.dequeued_time, job.retry_at) == (row.dequeued_time, row.retry_at)
+    assert (job.created_at, job.errors, job.expires_at) == (row.created_at, [], None)
+
+
+def test_the_most_urgent_comes_first_then_the_oldest():
+    for text, priority in [("c", 1024), ("d", 1024), ("a", 0), ("e", 2**32 - 1), ("b", 5)]:
+        Note.objects.create(text=text, priority=priority)
+    assert texts(Note.objects.claim(limit=3)) == ["a", "b", "c"]
+    assert texts(Note.objects.claim(limit=3)) == ["d", "e"]
+    assert Note.objects.claim() == []
+
+
+def test_a_table_in_strict_order_is_claimed_in_order():
+    Strict.objects.bulk_create(Strict(priority=9 - n) for n in range(10))
+    found = [job.priority for _ in range(5) for job in Strict.objects.claim(limit=2)]
+    assert found == sorted(found)
+
+
+def test_a_claim_takes_no_more_than_its_limit():
+    Note.objects.bulk_create(Note() for _ in range(30))
+    assert len(Note.objects.claim(limit=7)) == 7
+    assert Note.objects.ready().count() == 23
+    assert len(Note.objects.claim(limit=100)) == 23
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(limit):
+    with pytest.raises(ValueError, match="limit"):
+        Note.objects.claim(limit=limit)
+
+
+def test_only_ready_jobs_of_the_queue_are_claimed():
+    claimed()
+    Note.objects.create(queue="other")
+    Note.objects.enqueue(delay=60)
+    assert Note.objects.claim(limit=10) == []
+    assert len(Note.objects.claim(limit=10, queue="other")) == 1
+
+
+def test_every_claim_has_an_owner_of_its_own():
+    Note.objects.bulk_create([Note(), Note()])
+    first, second = claim_one(), claim_one()
+    assert first.owner != second.owner
+
+
+def test_a_job_is_claimed_by_one_of_many():
+    Note.objects.bulk_create(Note() for _ in range(60))
+
+    def drain():
+        found = []
+        while jobs := Note.objects.claim(limit=7):
+            found += [job.pk for job in jobs]
+        return found
+
+    parts = start_all(*[drain] * 6)
+    everything = [pk for part in parts for pk in part]
+    assert len(everything) == len(set(everything))
+    wait_until(lambda: everything.extend(drain()) or not Note.objects.ready().exists())
+    assert len(everything) == len(set(everything)) == 60
+
+
+def test_nothing_is_claimed_inside_a_transaction():
+    Note.objects.create()
+    with pytest.raises(transaction.TransactionManagementError), transaction.atomic():
+        Note.objects.claim()
+    assert Note.objects.ready().count() == 1
+
+
+def test_an_uncommitted_job_is_invisible_to_claimers():
+    with transaction.atomic():
+        Note.objects.create()
+        assert in_thread(lambda: Note.objects.ready().count()) == 0
+    assert len(Note.objects.claim()) == 1
+
+
+def test_nothing_is_claimed_from_a_paused_queue_until_it_is_resumed():
+    Note.objects.create()
+    Note.objects.create(queue="other")
+    Note.objects.pause(reason="the printer is on fire")
+    assert Note.objects.claim() == []
+    assert len(Note.objects.claim(queue="other")) == 1
+    assert Queue.objects.get().pause_reason == "the printer is on fire"
+    Note.objects.resume()
+    assert len(Note.objects.claim()) == 1
+
+
+def test_a_pause_of_some_seconds_ends_by_itself():
+    Note.objects.create()
+    Note.objects.pause(seconds=0.3)
+    assert Note.objects.claim() == []
+    wait_until(Note.objects.claim, seconds=5)
+
+
+def test_a_pause_concerns_one_queue_table():
+    Note.objects.pause()
+    Kept.objects.create()
+    assert len(Kept.objects.claim()) == 1
+
+
+def test_an_expired_job_says_so_when_it_is_claimed():
+    past = timezone.now() - timezone.timedelta(seconds=5)
+    future = timezone.now() + timezone.timedelta(seconds=60)
+    Note.objects.create(expires_at=past)
+    Note.objects.create(expires_at=future)
+    Note.objects.create()
+    assert [job.has_expired for job in Note.objects.claim(limit=3)] == [True, False, False]

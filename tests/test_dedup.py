@@ -1,0 +1,148 @@
+"""dedup_key: one job for many requests, without breaking anybody's transaction."""
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from django_dbqueue.lifecycle import finish
+from django_dbqueue.lifecycle.reap import reap_overdue
+from django_dbqueue.states import Status
+from tests.conftest import fresh
+from tests.helpers import claim_one, overwrite, start_all, table
+from tests.queueapp.models import Fleeting, Kept, Note, Unique
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def ask(model=Note, **columns):
+    return model.objects.enqueue(dedup_key="photo:7", **columns)
+
+
+def test_a_twin_is_not_made():
+    job, created = ask(text="first")
+    twin, twin_created = ask(text="second")
+    assert (created, twin_created) == (True, False)
+    assert (twin.pk, twin.text) == (job.pk, "first")
+    assert Note.objects.count() == 1
+
+
+def test_the_new_job_is_whole():
+    job, _ = ask(text="first", priority=3, delay=60)
+    row = fresh(job)
+    assert (row.text, row.priority, row.status) == ("first", 3, Status.DELAYED)
+    assert (row.dedup_key, job.created_at) == ("photo:7", row.created_at)
+    assert (row.retry_at - row.created_at).total_seconds() == pytest.approx(60, abs=1)
+
+
+def test_every_queue_has_its_own_keys():
+    assert ask().created
+    assert ask(queue="other").created
+
+
+def test_keys_are_compared_byte_by_byte():
+    for key in ["a", "A", "á"]:
+        assert Note.objects.enqueue(dedup_key=key).created
+
+
+def test_a_twin_does_not_break_the_callers_transaction():
+    with transaction.atomic():
+        assert ask().created
+        assert not ask().created
+        Note.objects.create(text="beside")
+        assert not ask().created
+    assert Note.objects.count() == 2
+
+
+def test_a_plain_insert_of_a_twin_is_an_error():
+    ask()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Note.objects.create(dedup_key="photo:7")
+
+
+def test_many_twins_at_once_make_one_job():
+    answers = start_all(*[ask] * 8)
+    assert sum(created for _, created in answers) == 1
+    assert len({job.pk for job, _ in answers}) == 1
+    assert Note.objects.count() == 1
+
+
+def test_a_twin_in_an_open_transaction_is_waited_for():
+    def hold():
+        with transaction.atomic():
+            return ask()
+
+    answers = start_all(*[hold] * 4)
+    assert sum(created for _, created in answers) == 1
+    assert Note.objects.count() == 1
+
+
+def test_the_claim_frees_the_key():
+    ask()
+    job = claim_one()
+    assert fresh(job).dedup_key is None
+    assert ask().created
+
+
+def test_a_policy_may_keep_the_key_until_the_job_is_done():
+    ask(Kept)
+    job = claim_one(Kept)
+    assert ask(Kept) == (job, False)
+    job.release()
+    assert not ask(Kept).created
+    job = claim_one(Kept)
+    job.fail("no")
+    assert not ask(Kept).created
+    overwrite(job, status=Status.READY, retry_at=None)
+    claim_one(Kept).complete()
+    assert ask(Kept).created
+
+
+def test_a_job_that_is_deleted_when_done_frees_its_key():
+    ask(Fleeting)
+    claim_one(Fleeting).complete()
+    assert ask(Fleeting).created
+
+
+@pytest.mark.parametrize("model", [Note, Kept])
+def test_bury_frees_the_key(model):
+    ask(model)
+    assert model.objects.all().bury().changed == 1
+    assert ask(model).created
+    claim_one(model).bury()
+    assert ask(model).created
+
+
+def test_the_end_of_the_attempts_frees_the_key():
+    ask(Kept)
+    job = claim_one(Kept)
+    job.attempts = 99
+    job.fail("no")
+    assert fresh(job).status == Status.BURIED
+    assert ask(Kept).created
+
+
+def test_a_job_buried_by_the_reaper_frees_its_key():
+    ask(Kept)
+    job = claim_one(Kept)
+    overwrite(job, attempts=99, retry_at=job.created_at)
+    assert reap_overdue(table(Kept)) == 1
+    assert ask(Kept).created
+
+
+def test_an_expired_job_frees_its_key():
+    ask(Kept)
+    job = claim_one(Kept)
+    finish.expire(table(Kept), job)
+    assert ask(Kept).created
+
+
+def test_a_cancelled_job_frees_its_key():
+    ask()
+    Note.objects.all().cancel()
+    assert ask().created
+
+
+def test_an_insert_that_another_constraint_refuses_is_never_silent():
+    ask(Unique, code=1)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Unique.objects.enqueue(dedup_key="another", code=1)
+    assert Unique.objects.count() == 1
