@@ -54,7 +54,7 @@ def _convert(key: str, text: str, default: Any) -> Any:
 
 
 def unknown_names() -> dict[str, str]:
-    """The keys of ``settings.DBQUEUE`` that mean nothing, each with the nearest known name or ''."""
+    """The keys of ``settings.DBQUEUE`` that mean nothing, and the nearest known name or ''."""
     known = {section.prefix + name for section in Section.all for name in section}
     given = set(getattr(settings, "DBQUEUE", {}))
     return {name: nearest(name, known) for name in sorted(given - known)}

@@ -15,7 +15,7 @@ from django.utils import timezone
 UTC = datetime.UTC
 MAX_NAME_BYTES = 200
 
-Compiled = tuple[str, list[Any]]
+Compiled = tuple[str, Any]
 
 
 class DbNow(models.Func):
@@ -57,12 +57,20 @@ class DbNow(models.Func):
         return "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', %s)", [f"{self.plus:+f} seconds"]
 
 
-class InstantField(models.DateTimeField):
+class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     """A point in time, UTC in the column whatever ``USE_TZ`` and ``TIME_ZONE`` say.
 
     In Python it is what the project is used to: aware under ``USE_TZ`` (a naive value is refused),
     else naive in ``TIME_ZONE``.
     """
+
+    # update_or_create() would name every field whose pre_save() is not the plain one.
+    pre_save = models.Field.pre_save
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.auto_now or self.auto_now_add:
+            raise TypeError("an InstantField takes db_default=DbNow(), not auto_now")
 
     def get_internal_type(self) -> str:
         return "InstantField"
@@ -95,7 +103,8 @@ class InstantField(models.DateTimeField):
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
         # Where the column knows zones, the driver answers in the session's one; ask for UTC.
-        if compiler.connection.features.supports_timezones:
+        # Inside a subquery the value is compared, not read.
+        if compiler.connection.features.supports_timezones and not compiler.query.subquery:
             return f"({sql} AT TIME ZONE 'UTC')", params
         return sql, params
 
@@ -126,7 +135,7 @@ def check_name(value: str, field: str) -> None:
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]
-    """UTF-8, at most 200 bytes, no control characters, no space at either end, compared byte-wise."""
+    """At most 200 bytes of UTF-8, no control characters, no outer spaces, compared byte-wise."""
 
     # Set by the dialects, which know the vendors and stand above the fields.
     bytewise_collation: Callable[[BaseDatabaseWrapper], str | None] = staticmethod(lambda _: None)
@@ -136,7 +145,7 @@ class NameField(models.CharField):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
 
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
-        super().validate(value, model_instance)  # type: ignore[arg-type]
+        super().validate(value, model_instance)
         if value is not None:
             check_name(value, self.name)
 

@@ -1,4 +1,4 @@
-"""Django signals with the lifecycle's nouns; receivers get ``sender`` (the queue table) and ``job``.
+"""Django signals with the lifecycle's nouns: ``sender`` is the queue table, ``job`` the job.
 
 They are sent after the change is written, outside any transaction of ours, by the process that
 made it. A receiver that raises is logged and changes nothing.

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +19,14 @@ class Process:
     """``manage.py`` with some arguments, in a process group of its own."""
 
     def __init__(self, database_url: str, *args: str, **environment: str) -> None:
-        self.stderr = ""
+        self._log = tempfile.TemporaryFile("w+")
         self.popen = subprocess.Popen(
             [sys.executable, "manage.py", *args],
             cwd=ROOT,
             env=os.environ
             | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"}
             | environment,
-            stderr=subprocess.PIPE,
+            stderr=self._log,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -34,6 +35,11 @@ class Process:
     @property
     def pid(self) -> int:
         return self.popen.pid
+
+    @property
+    def stderr(self) -> str:
+        """What it has written so far."""
+        return os.pread(self._log.fileno(), 10_000_000, 0).decode()
 
     def children(self) -> list[int]:
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
@@ -47,8 +53,7 @@ class Process:
 
     def end(self, seconds: float = 30) -> int:
         """Wait for the end; the exit code."""
-        out, err = self.popen.communicate(timeout=seconds)
-        self.stdout, self.stderr = out, err
+        self.stdout, _ = self.popen.communicate(timeout=seconds)
         return self.popen.returncode
 
     def kill(self) -> None:

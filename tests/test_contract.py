@@ -1,13 +1,10 @@
 """The verbs, the same on every database."""
 
 import pytest
-from django.core.exceptions import ValidationError
-from django.db import transaction
 
-from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.queueapp.models import Kept, Note
+from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

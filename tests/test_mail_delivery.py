@@ -24,8 +24,7 @@ from django_dbqueue.mail.delivery import send
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.outcomes import NotTaken, classify, explain
 from django_dbqueue.states import Status
-
-from .conftest import fresh
+from tests.conftest import fresh
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)

@@ -1,10 +1,15 @@
 """Workers as users run them: real processes, real signals."""
 
+import json
 import os
 import signal
+import time
 
 import pytest
+from django.core.management import call_command
 
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from tests.conftest import fresh, wait_until
@@ -18,7 +23,13 @@ def fill(count, **columns):
     return Note.objects.bulk_create([Note(text=str(n), **columns) for n in range(count)])
 
 
-def test_a_worker_runs_all_jobs_once_and_stops_when_nothing_is_ready(database_url, log):
+def started(log):
+    """How often each job was started."""
+    keys = [line.split()[0] for line in lines(log)]
+    return {key: keys.count(key) for key in keys}
+
+
+def test_a_worker_runs_every_job_once_and_stops_when_nothing_is_ready(database_url, log):
     fill(300, log=log)
     Fleeting.objects.create()
     Mailed.objects.create(log=log)
@@ -28,3 +39,284 @@ def test_a_worker_runs_all_jobs_once_and_stops_when_nothing_is_ready(database_ur
     assert len(lines(log)) == len(set(lines(log))) == 301
     assert Fleeting.objects.count() == 0
     assert Worker.objects.count() == 0
+
+
+def test_a_failing_job_is_retried_and_buried_with_its_errors(database_url, log):
+    job = Note.objects.create(text="seven", action="fail", log=log)
+    with worker(database_url):
+        wait_until(lambda: fresh(job).status == Status.BURIED)
+    buried = fresh(job)
+    assert buried.attempts == len(buried.errors) == len(lines(log)) == 3
+    assert "note seven does not work" in buried.last_error
+    assert "do_fail" in buried.errors[0]["traceback"]
+
+
+def test_retry_and_bury_say_what_becomes_of_the_job(database_url):
+    retried, buried = Note.objects.create(action="retry"), Note.objects.create(action="bury")
+    with worker(database_url, "--stop-when-empty") as process:
+        assert process.end() == 0
+    assert fresh(retried).status == Status.DELAYED
+    assert fresh(buried).status == Status.BURIED
+    assert fresh(buried).last_error == "Bury: nobody can do this"
+
+
+def test_tries_and_backoff_of_the_command_line_win_over_the_policy(database_url):
+    job, other = Note.objects.create(action="fail"), Note.objects.create(action="fail")
+    with worker(database_url, "--tries", "1", "--stop-when-empty") as process:
+        process.end()
+    assert fresh(job).status == fresh(other).status == Status.BURIED
+    late = Note.objects.create(action="fail")
+    with worker(database_url, "--backoff", "3600", "--stop-when-empty") as process:
+        process.end()
+    assert fresh(late).status == Status.DELAYED
+    assert (fresh(late).retry_at - fresh(late).created_at).total_seconds() > 3500
+
+
+def test_a_save_inside_run_keeps_what_the_lifecycle_wrote(database_url):
+    job = Note.objects.create(text="written", action="save")
+    with worker(database_url, "--stop-when-empty") as process:
+        process.end()
+    assert fresh(job).text == "written and saved"
+    assert (fresh(job).status, fresh(job).attempts) == (Status.DONE, 1)
+
+
+def test_a_job_that_finished_itself_is_left_alone(database_url):
+    job = Note.objects.create(action="complete")
+    with worker(database_url, "--stop-when-empty") as process:
+        process.end()
+    assert fresh(job).status == Status.DONE
+    assert "ClaimLost" not in process.stderr
+
+
+def test_run_batch_gets_many_jobs_at_once(database_url, log):
+    Batch.objects.bulk_create([Batch(text=f"{n}", log=log) for n in range(20)])
+    with worker(database_url, "--batch-size", "20", "--stop-when-empty") as process:
+        process.end()
+    assert Batch.objects.done().count() == 20
+    assert lines(log) == ["20 jobs"]
+
+
+def test_an_expired_job_is_finished_without_a_run(database_url, log):
+    job = Note.objects.create(log=log, expires_at=fresh(Note.objects.create()).created_at)
+    with worker(database_url, "--stop-when-empty") as process:
+        process.end()
+    assert (fresh(job).state, lines(log)) == ("expired", [])
+
+
+def test_only_the_named_table_and_queue_are_served(database_url):
+    mine = Note.objects.create(queue="red")
+    others = [Note.objects.create(queue="blue"), Fleeting.objects.create()]
+    with worker(database_url, "queueapp.Note:red", "--stop-when-empty") as process:
+        assert process.end() == 0
+    assert fresh(mine).status == Status.DONE
+    assert {fresh(job).status for job in others} == {Status.READY}
+
+
+def test_a_paused_queue_is_left_alone_until_it_is_resumed(database_url):
+    Note.objects.pause("red")
+    paused, other = Note.objects.create(queue="red"), Note.objects.create(queue="blue")
+    with worker(database_url):
+        wait_until(lambda: fresh(other).status == Status.DONE)
+        assert fresh(paused).status == Status.READY
+        Note.objects.resume("red")
+        wait_until(lambda: fresh(paused).status == Status.DONE)
+
+
+def test_a_delayed_job_is_promoted_by_the_worker(database_url):
+    job = Note.objects.enqueue(delay=1.5).job
+    with worker(database_url):
+        wait_until(lambda: fresh(job).status == Status.DONE)
+    waited = (fresh(job).finished_at - fresh(job).created_at).total_seconds()
+    assert waited >= 1.5
+
+
+def test_once_runs_exactly_one_job(database_url, log):
+    fill(2, log=log)
+    with worker(database_url, "--once") as process:
+        assert process.end() == 0, process.stderr
+    assert len(lines(log)) == Note.objects.done().count() == 1
+
+
+def test_term_gives_back_what_has_not_started_and_finishes_what_runs(database_url, log):
+    fill(10, log=log, seconds=1)
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+    assert set(started(log).values()) == {1}
+    assert Note.objects.done().count() == len(lines(log)) <= 2
+    assert Note.objects.ready().filter(attempts=0).count() == 10 - len(lines(log))
+    assert Worker.objects.count() == 0
+
+
+def test_a_second_signal_stops_at_once_and_charges_nothing(database_url, log):
+    [job] = fill(1, log=log, seconds=60)
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        process.send(signal.SIGTERM)
+        wait_until(lambda: "stopping" in process.stderr)
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+    back = fresh(job)
+    assert (back.status, back.attempts, back.crashes) == (Status.READY, 0, 0)
+
+
+def test_the_shutdown_timeout_ends_a_job_that_does_not_end(database_url, log):
+    [job] = fill(1, log=log, seconds=60)
+    with worker(database_url, "--shutdown-timeout", "0.5") as process:
+        wait_for_lines(log, 1)
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+    assert (fresh(job).status, fresh(job).attempts) == (Status.READY, 0)
+
+
+def test_jobs_of_a_killed_child_run_again_at_once(database_url, log):
+    fill(4, log=log, seconds=0.5)
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        [child] = process.children()
+        os.kill(child, signal.SIGKILL)
+        killed = time.monotonic()
+        wait_for_lines(log, 2, seconds=10)
+        print(f"handed over after {time.monotonic() - killed:.2f} s")
+        wait_until(lambda: Note.objects.done().count() == 4)
+    crashed = Note.objects.get(crashes__gt=0)
+    assert crashed.crashes == 1
+    assert started(log)[str(crashed.pk)] == 2
+    assert sum(started(log).values()) == 5
+
+
+def test_jobs_of_a_killed_process_group_are_taken_over_by_another_worker(database_url, log):
+    fill(6, log=log, seconds=0.3)
+    with worker(database_url) as victim, worker(database_url, "queueapp.Fleeting") as heir:
+        wait_for_lines(log, 1)
+        victim.send_group(signal.SIGKILL)
+        killed = time.monotonic()
+        wait_until(lambda: Note.objects.ready().count(), seconds=15)
+        print(f"given back after {time.monotonic() - killed:.1f} s")
+        heir.send(signal.SIGTERM)
+        heir.end()
+    with worker(database_url, "--stop-when-empty") as process:
+        process.end()
+    assert Note.objects.done().count() == 6
+    assert Worker.objects.count() == 0
+
+
+def test_a_job_that_kills_its_worker_is_buried_after_the_third_time(database_url, log):
+    poison = Note.objects.create(action="crash", log=log)
+    neighbours = fill(20, log=log)
+    with worker(database_url):
+        wait_until(lambda: fresh(poison).status == Status.BURIED, seconds=40)
+        wait_until(lambda: Note.objects.done().count() == 20)
+    assert started(log)[str(poison.pk)] == 3
+    assert {started(log)[str(job.pk)] for job in neighbours} == {1}
+    assert len(fresh(poison).errors) == fresh(poison).crashes == 3
+    assert Note.objects.done().exclude(crashes=0, attempts=1).count() == 0
+
+
+def test_a_job_over_its_time_to_run_is_stopped_and_retried(database_url, log):
+    job = Note.objects.create(seconds=60, time_to_run=1, log=log)
+    with worker(database_url):
+        wait_for_lines(log, 2)
+    assert fresh(job).errors[0]["exception"] == "TimeToRunExceeded"
+    assert fresh(job).crashes == 0
+
+
+def test_two_workers_share_the_jobs_and_run_none_twice(database_url, log):
+    fill(300, log=log, seconds=0.005)
+    with worker(database_url, "--stop-when-empty") as one, worker(
+        database_url, "--stop-when-empty", "--processes", "2"
+    ) as two:
+        assert (one.end(60), two.end(60)) == (0, 0)
+    assert len(lines(log)) == 300
+    assert set(started(log).values()) == {1}
+    assert len({line.split()[2] for line in lines(log)}) > 1
+
+
+def test_a_frozen_worker_is_relieved_and_its_late_writes_are_refused(database_url, log):
+    [job] = fill(1, log=log, seconds=2)
+    with worker(database_url) as frozen, worker(database_url) as heir:
+        wait_for_lines(log, 1)
+        owner = fresh(job).owner
+        holder = frozen if Worker.objects.get(pk=owner.split(".")[0]).pid == frozen.pid else heir
+        holder.send_group(signal.SIGSTOP)
+        wait_until(lambda: fresh(job).status == Status.DONE, seconds=25)
+        second = fresh(job).owner
+        holder.send_group(signal.SIGCONT)
+        wait_until(lambda: Worker.objects.count() == 2)
+        holder.send(signal.SIGTERM)
+        holder.end()
+    assert "ClaimLost" in holder.stderr
+    assert fresh(job).owner == second != owner
+
+
+def test_the_worker_row_tells_what_its_children_run(database_url, log):
+    [job] = fill(1, log=log, seconds=5)
+    with worker(database_url):
+        wait_for_lines(log, 1)
+        row = wait_until(lambda: Worker.objects.exclude(running={}).first())
+        wait_until(lambda: [f"queueapp.note {job.pk}"] in list(fresh(row).running.values()))
+        assert fresh(row).memory > 10_000_000
+
+
+def test_a_worker_stops_when_its_row_asks_for_it(database_url):
+    with worker(database_url) as process:
+        row = wait_until(lambda: Worker.objects.first())
+        row.stop_requested_at = row.beat_at
+        row.save(update_fields=["stop_requested_at"])
+        assert process.end() == 0
+
+
+def test_an_unknown_table_is_refused_and_the_known_ones_are_named(database_url):
+    with worker(database_url, "shop.Thumbnial") as process:
+        assert process.end() == 1
+    assert "shop.Thumbnial" in process.stderr
+    assert "queueapp.Note" in process.stderr
+
+
+def test_missing_migrations_name_the_one_command_and_exit_with_3(tmp_path):
+    with worker(f"sqlite:///{tmp_path}/new.sqlite3") as process:
+        assert process.end() == 3
+    assert "python manage.py migrate" in process.stderr
+
+
+def test_in_debug_an_empty_queue_says_how_to_enqueue(database_url):
+    with worker(database_url, "--stop-when-empty", DEBUG="1") as process:
+        process.end()
+    assert ".objects.create(" in process.stderr
+
+
+def test_a_reaper_of_its_own_gives_back_the_jobs_of_dead_workers(database_url):
+    Note.objects.create()
+    Worker.objects.create(uuid="f" * 32, host="gone", pid=1)
+    [job] = claim(table_of(Note, "default"), "default", 1, "f" * 32 + ".1-1")
+    with running(database_url, "runreaper", "--interval", "0.2", DBQUEUE_WORKER_TIMEOUT="1"):
+        wait_until(lambda: fresh(job).status == Status.READY)
+        wait_until(lambda: not Worker.objects.exists())
+    assert (fresh(job).attempts, fresh(job).crashes) == (0, 1)
+
+
+def test_a_reaper_makes_one_pass_with_once(database_url):
+    job = Note.objects.enqueue(delay=0.01).job
+    time.sleep(0.05)
+    with running(database_url, "runreaper", "--once") as process:
+        assert process.end() == 0
+    assert "1 promoted" in process.stdout
+    assert fresh(job).status == Status.READY
+
+
+def test_status_counts_every_state_and_the_living_workers(capsys):
+    fill(3)
+    Note.objects.create(queue="red")
+    Note.objects.claim()[0].bury("no")
+    Note.objects.claim()[0].complete()
+    Note.objects.pause("red")
+    Worker.objects.create(uuid="a" * 32, host="here", pid=1)
+    call_command("dbqueue", "status", "--json")
+    report = json.loads(capsys.readouterr().out)
+    [default, red] = [q for q in report["queues"] if q["table"] == "queueapp.note"]
+    assert default["counts"] == {"ready": 1, "claimed": 0, "done": 1, "delayed": 0, "buried": 1}
+    assert red["oldest_seconds"] >= 0
+    assert (report["workers"], report["paused"]) == (1, [["queueapp.note", "red"]])
+    call_command("dbqueue", "status")
+    assert "workers alive: 1" in capsys.readouterr().out

@@ -19,7 +19,7 @@ _dialects: WeakKeyDictionary[BaseDatabaseWrapper, Dialect] = WeakKeyDictionary()
 
 
 def dialect_of(connection: BaseDatabaseWrapper) -> Dialect:
-    """The dialect of a connection; ``ImproperlyConfigured`` for a database that is not supported."""
+    """The dialect of a connection; ``ImproperlyConfigured`` for an unsupported database."""
     dialect = _dialects.get(connection)
     if dialect is None:
         dialect = _dialects[connection] = _dialect_class(connection)(connection)

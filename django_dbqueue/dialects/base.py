@@ -62,7 +62,7 @@ class Dialect:
         raise NotImplementedError
 
     def seconds_until(self, instant: str) -> str:
-        """SQL for the seconds from the moment of execution until an SQL expression of an instant."""
+        """SQL for the seconds from now until an SQL expression of an instant."""
         raise NotImplementedError
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
@@ -80,7 +80,11 @@ class Dialect:
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
-        """Run an INSERT; the new key, or None where a unique key was taken (no error is raised)."""
+        """Run an INSERT; the new key, or None where (queue, dedup_key) was taken: no error then.
+
+        Where keys are not numbered by the database, the answer is merely not None. Another
+        constraint raises its error, or (MySQL) answers None too.
+        """
         raise NotImplementedError
 
     def own_session(self) -> str:

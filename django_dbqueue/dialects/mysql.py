@@ -104,9 +104,10 @@ class MySQL(Dialect):
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
-        # Under FOUND_ROWS, which Django sets, the row count is 1 either way; but the id that a
-        # refused row would have got belongs to no row.
-        cursor.execute(f"{sql} ON DUPLICATE KEY UPDATE {pk} = {pk}", params)
+        # Under FOUND_ROWS, which Django sets, the row count is 1 either way, and which id a refused
+        # row reports differs between the servers: so the update, which changes nothing, says 0.
+        refuse = "ON DUPLICATE KEY UPDATE priority = priority + LAST_INSERT_ID(0)"
+        cursor.execute(f"{sql} {refuse}", params)
         new = cursor.lastrowid
         return new or None
 

@@ -39,12 +39,12 @@ class PostgreSQL(Dialect):
             f"RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
-        cursor.execute(f"{sql} ON CONFLICT DO NOTHING RETURNING {pk}", params)
+        cursor.execute(f"{sql} ON CONFLICT (queue, dedup_key) DO NOTHING RETURNING {pk}", params)
         row = cursor.fetchone()
         return row[0] if row else None
 

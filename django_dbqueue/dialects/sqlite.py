@@ -31,12 +31,12 @@ class SQLite(Dialect):
             f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
-        cursor.execute(f"{sql} ON CONFLICT DO NOTHING", params)
+        cursor.execute(f"{sql} ON CONFLICT (queue, dedup_key) DO NOTHING", params)
         return cursor.lastrowid if cursor.rowcount else None
 
     def own_session(self) -> str:

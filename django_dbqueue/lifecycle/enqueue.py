@@ -55,18 +55,21 @@ def insert_new(table: Table, job: Any) -> bool:
             return table.dialect.insert_new(cursor, sql, params, table.pk)
 
     key = again(table.connection, run)
-    if key is None or not _is_stored(table, key):
+    if meta.auto_field is None:
+        key = _stored(table, job.pk)
+    if key is None:
         return False
     job.pk = meta.pk.to_python(key)
     job._state.adding, job._state.db = False, table.connection.alias
     return True
 
 
-def _is_stored(table: Table, key: Any) -> bool:
-    """Whether a row has this key: an insert that was refused may still have drawn a number."""
+def _stored(table: Table, pk: Any) -> Any | None:
+    """A key that was made in Python, if its row was inserted."""
     with table.connection.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM {table.name} WHERE {table.pk} = %s", [key])
-        return cursor.fetchone() is not None
+        where = f"{table.pk} = %s"
+        cursor.execute(f"SELECT 1 FROM {table.name} WHERE {where}", [table.db_key(pk)])
+        return pk if cursor.fetchone() else None
 
 
 def _check_range(value: Any, field: str, low: int, high: int) -> None:

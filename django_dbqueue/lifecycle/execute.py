@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -57,23 +57,21 @@ def _roll_back(connection: BaseDatabaseWrapper) -> None:
         connection.rollback()
 
 
-def changed(connection: BaseDatabaseWrapper, sql: str, params: Sequence[object]) -> int:
+def changed(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
     """Run one writing statement; the number of rows it matched is the answer."""
 
     def run() -> int:
         with connection.cursor() as cursor:
             cursor.execute(sql, params)
-            return cursor.rowcount
+            return int(cursor.rowcount)
 
     return again(connection, run)
 
 
-def rows(
-    connection: BaseDatabaseWrapper, sql: str, params: Sequence[object]
-) -> list[tuple[object, ...]]:
+def rows(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run one reading statement."""
 
-    def run() -> list[tuple[object, ...]]:
+    def run() -> list[tuple[Any, ...]]:
         with connection.cursor() as cursor:
             cursor.execute(sql, params)
             return list(cursor.fetchall())
@@ -91,5 +89,5 @@ def together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     return again(connection, run)
 
 
-def places(values: Sequence[object]) -> str:
+def places(values: Sequence[Any]) -> str:
     return ", ".join(["%s"] * len(values))

@@ -111,7 +111,10 @@ def _end(
         [key, owner],
     )
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
-    sets = f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, errors = %s"
+    sets = (
+        f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, "
+        f"errors = %s"
+    )
     if status is Status.BURIED:
         sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
     errors = appended(stored[0][0] if stored else None, new)

@@ -1,4 +1,4 @@
-"""What a person does to jobs, from the admin, a command or code: compare-and-set on what was seen."""
+"""What a person does to jobs, from the admin or code: compare-and-set on what was seen."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

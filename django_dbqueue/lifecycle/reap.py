@@ -44,7 +44,7 @@ def promote(table: Table) -> int:
         f"ORDER BY retry_at LIMIT {CHUNK}",
         [],
     )
-    keys = sorted(key for (key,) in due)  # type: ignore[type-var]
+    keys = sorted(key for (key,) in due)
     if not keys:
         return 0
     return changed(
@@ -63,7 +63,7 @@ def next_due(table: Table) -> float | None:
         f"WHERE status = 3 AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1",
         [],
     )
-    return float(found[0][0]) if found else None  # type: ignore[arg-type]
+    return float(found[0][0]) if found else None
 
 
 def reap_overdue(table: Table) -> int:
@@ -101,7 +101,7 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
         f"WHERE status = 1 AND {condition} ORDER BY {table.pk} LIMIT {CHUNK}",
         params,
     )
-    return [Held(*row) for row in found]  # type: ignore[arg-type]
+    return [Held(*row) for row in found]
 
 
 def _give_back(table: Table, held: Held, *, crashed: bool) -> int:
@@ -152,7 +152,10 @@ def _end_overdue(table: Table, held: Held, *, stopped: bool = False) -> int:
     status = Status.BURIED if used_up else Status.DELAYED
     retry_at = "NULL" if used_up else dialect.now_plus("%s")
     params = [] if used_up else [table.policy.backoff.seconds(held.attempts)]
-    sets = f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, errors = %s"
+    sets = (
+        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, "
+        f"errors = %s"
+    )
     if used_up:
         sets += f", dedup_key = NULL, finished_at = {dialect.now}"
     return changed(

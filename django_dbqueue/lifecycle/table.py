@@ -16,7 +16,17 @@ from ..states import Status
 from .policy import Policy, policy_of
 
 LIFECYCLE_COLUMNS = frozenset(
-    "status owner dequeued_time retry_at attempts crashes finished_at errors dedup_key".split()
+    {
+        "status",
+        "owner",
+        "dequeued_time",
+        "retry_at",
+        "attempts",
+        "crashes",
+        "finished_at",
+        "errors",
+        "dedup_key",
+    }
 )
 # Set by the claim itself, or dear to fetch and seldom looked at; loaded when somebody asks.
 LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes"} | {"created_at", "expires_at"}
@@ -97,7 +107,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         model=model,
         connection=connection,
         dialect=dialect,
-        policy=policy_of(model),
+        policy=policy_of(model),  # type: ignore[arg-type]
         name=quote(meta.db_table),
         pk=quote(meta.pk.column),
         fetched=fetched,
@@ -111,7 +121,8 @@ def _selected(
 ) -> Iterable[str]:
     compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
     for field in fetched:
-        sql, _ = field.select_format(compiler, connection.ops.quote_name(field.column), [])
+        column = connection.ops.quote_name(str(field.column))
+        sql, _ = field.select_format(compiler, column, ())
         yield sql
 
 

@@ -10,8 +10,7 @@ from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import DatabaseError, router, transaction
 
-from django_dbqueue.fields import check_name
-
+from ..fields import check_name
 from .conf import mail_conf, mailers_configured
 from .models import Email
 

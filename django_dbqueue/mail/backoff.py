@@ -1,7 +1,6 @@
 """When a message is tried again."""
 
-from django_dbqueue.backoff import Exponential
-
+from ..backoff import Exponential
 from .conf import mail_conf
 
 

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.core import mail
 
-from django_dbqueue.conf import Section
+from ..conf import Section
 
 mail_conf = Section(
     "MAIL_",

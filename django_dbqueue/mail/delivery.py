@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.mail import EmailMessage
 
-from django_dbqueue.exceptions import Bury, DBQueueError
-
+from ..exceptions import Bury, DBQueueError
 from .connections import connection
 from .outcomes import NotTaken, classify, explain
 

@@ -7,9 +7,8 @@ from django.core.mail.utils import DNS_NAME
 from django.db import models
 from django.utils import timezone
 
-from django_dbqueue.models import ArchivedJob, Job
-from django_dbqueue.states import Status
-
+from ..models import ArchivedJob, Job
+from ..states import Status
 from . import codec, delivery
 from .backoff import MailBackoff
 from .conf import mail_conf

@@ -135,13 +135,19 @@ class Job(JobColumns):
 
         While the instance holds a claim, ``ClaimLost`` when another owner has the job by now.
         """
-        if self._state.adding:
-            enqueue.prepare(self)
-            super().save(*args, **kwargs)
-            self.forget_expressions()
+        if self._state.adding and kwargs.get("update_fields") is None:
+            self._insert(*args, **kwargs)
             return
         names = self._saved_names(kwargs.get("update_fields"))
         super().save(*args, **kwargs | {"update_fields": names})
+
+    def _insert(self, *args: Any, **kwargs: Any) -> None:
+        enqueue.prepare(self)
+        self.claim_owner = None
+        unread = self.expressions()
+        # With a key of its own, a new instance would else overwrite the row that has it.
+        super().save(*args, **kwargs | {"force_insert": True})
+        self.forget(unread)
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
         if asked is None:
@@ -157,18 +163,22 @@ class Job(JobColumns):
 
     def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.claim_owner is None:
-            return super()._do_update(base_qs, *args, **kwargs)  # type: ignore[misc]
+            return super()._do_update(base_qs, *args, **kwargs)
         owned = base_qs.filter(owner=self.claim_owner)
-        result = super()._do_update(owned, *args, **kwargs)  # type: ignore[misc]
+        result = super()._do_update(owned, *args, **kwargs)
         if not result:
             raise ClaimLost(f"{self}: another owner has it by now; nothing was written")
         return result
 
-    def forget_expressions(self) -> None:
-        """Let columns that the database worked out be read from it when they are asked for."""
-        for field in self._meta.concrete_fields:
-            if hasattr(self.__dict__.get(field.attname), "resolve_expression"):
-                del self.__dict__[field.attname]
+    def expressions(self) -> list[str]:
+        """The columns whose values the database is to work out."""
+        names = [field.attname for field in self._meta.concrete_fields]
+        return [n for n in names if hasattr(self.__dict__.get(n), "resolve_expression")]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let columns be read from the database when they are asked for."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _table(self) -> Table:
         return table_of(type(self), self._state.db or "default")

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import models, router
+from django.db import IntegrityError, models, router, transaction
 
 from ..fields import DbNow, check_name
 from ..lifecycle import claim, enqueue, hand
@@ -94,15 +94,18 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     bulk_update.alters_data = True  # type: ignore[attr-defined]
 
-    def bulk_create(self, objs: Iterable[JobT], *args: Any, **kwargs: Any) -> list[JobT]:
+    def bulk_create(  # type: ignore[override]
+        self, objs: Iterable[JobT], batch_size: int | None = None, **kwargs: Any
+    ) -> list[JobT]:
         """Enqueue jobs with the caller's transaction, by multi-row INSERTs."""
         _refuse(kwargs.get("update_fields") or ())
         jobs = list(objs)
         for job in jobs:
             enqueue.prepare(job)
-        created = super().bulk_create(jobs, *args, **kwargs)
-        for job in jobs:
-            job.forget_expressions()  # type: ignore[attr-defined]
+        unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
+        created = super().bulk_create(jobs, batch_size, **kwargs)
+        for job, names in unread:
+            job.forget(names)  # type: ignore[attr-defined]
         return created
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]
@@ -113,7 +116,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         return verb(table, [(table.db_key(pk), status, owner) for pk, status, owner in seen])
 
     def _for_writing(self) -> str:
-        return self._db or router.db_for_write(self.model)
+        return self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
 
 
 class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[misc]
@@ -145,16 +148,26 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
     def _enqueue_once(self, job: Any) -> Enqueued[Any]:
         enqueue.prepare(job)
         table = table_of(self.model, self._for_writing())
+        twins = self.using(table.connection.alias).filter(queue=job.queue, dedup_key=job.dedup_key)
         for _ in range(TRIES):
             if enqueue.insert_new(table, job):
-                job.forget_expressions()
+                job.forget(job.expressions())
                 return Enqueued(job, True)
-            twin = self.using(table.connection.alias).filter(
-                queue=job.queue, dedup_key=job.dedup_key
-            )
-            if found := twin.first():
-                return Enqueued(found, False)
-        return Enqueued(None, False)
+            if twin := twins.first():
+                return Enqueued(twin, False)
+        return self._insert_or_raise(job, twins)
+
+    def _insert_or_raise(self, job: Any, twins: Any) -> Enqueued[Any]:
+        """No twin is in sight: it is younger than our snapshot, or another constraint refuses."""
+        try:
+            with transaction.atomic(using=twins.db):
+                job.save(using=twins.db, force_insert=True)
+        except IntegrityError:
+            with transaction.atomic(using=twins.db):
+                if twins.select_for_update().first() is None:
+                    raise
+            return Enqueued(None, False)
+        return Enqueued(job, True)
 
     def claim(self, limit: int = 1, queue: str = "default", owner: str | None = None) -> list[Any]:
         """Claim up to ``limit`` ready jobs for one's own loop; ``job.complete()`` ends each.

@@ -155,7 +155,7 @@ def run_child(options: Options, owner_prefix: str, board: Board, control: int) -
     random.seed()
     consumer = Consumer(options, owner_prefix, board)
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def stop(_number: int, _frame: FrameType | None) -> None:
         os.write(consumer._end, b"!")
 
     # The terminal's Ctrl-C reaches the whole group; the supervisor decides what it means.

@@ -61,7 +61,7 @@ class Finisher:
         return len(self._held) + self._queue.qsize()
 
     def turn(self, *, idle: bool) -> float:
-        """Write what is full, late, or all there is to come; seconds until it wants a turn again."""
+        """Write what is full, late, or the last; seconds until it wants a turn again."""
         self._collect()
         if not self._held:
             return 60.0

@@ -82,7 +82,7 @@ def all_served(using: str | None = None) -> tuple[Served, ...]:
 
 
 def parse_served(names: list[str], using: str | None = None) -> tuple[Served, ...]:
-    """Read ``TABLE[:QUEUE]`` arguments; without any, everything. ``UnknownTable`` names the known."""
+    """Read ``TABLE[:QUEUE]`` arguments, none = all. ``UnknownTable`` names the known ones."""
     if not names:
         return all_served(using)
     return tuple(_parse(name, using) for name in names)

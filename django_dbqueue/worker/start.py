@@ -43,7 +43,7 @@ def advice_for_beginners(options: Options) -> str:
         return ""
     model = _easiest(options.served)
     return (
-        f"Nothing is queued yet. In another terminal, `python manage.py shell` and then for example:\n"
+        f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n"
         f"  {model}.objects.create(...)"
     )
 

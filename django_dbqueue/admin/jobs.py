@@ -1,0 +1,76 @@
+"""The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin import ModelAdmin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from ..lifecycle.hand import Changed
+from ..models import Job
+
+if TYPE_CHECKING:  # at run time it takes no parameters
+    Base = ModelAdmin[Any]
+else:
+    Base = ModelAdmin
+
+LIFECYCLE_LIST = (
+    "state",
+    "queue",
+    "priority",
+    "owner",
+    "dequeued_time",
+    "retry_at",
+    "attempts",
+    "last_error",
+    "created_at",
+)
+
+
+class ReadOnlyAdmin(Base):
+    """A list and a page to look at; what changes a job is an action."""
+
+    actions_on_bottom = True
+    show_full_result_count = False
+    list_per_page = 50
+    ordering = ("-id",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [field.name for field in self.opts.concrete_fields]
+
+
+class JobAdmin(ReadOnlyAdmin):
+    """Shows a queue table's jobs, read-only, with the verbs that a person may use."""
+
+    list_display = ("id", *LIFECYCLE_LIST)
+    list_filter = ("status", "queue")
+    actions = ("kick_selected", "bury_selected", "release_selected")
+
+    @admin.action(description="Put back to work (kick)", permissions=["change"])
+    def kick_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        self._report(request, queryset.kick())  # type: ignore[attr-defined]
+
+    @admin.action(description="Park for a person (bury)", permissions=["change"])
+    def bury_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        self._report(request, queryset.bury())  # type: ignore[attr-defined]
+
+    @admin.action(description="Take away from the worker (release)", permissions=["change"])
+    def release_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        self._report(request, queryset.release())  # type: ignore[attr-defined]
+
+    def _report(self, request: HttpRequest, result: Changed) -> None:
+        level = messages.WARNING if result.skipped else messages.SUCCESS
+        self.message_user(request, str(result), level)
+
+
+class ArchivedJobAdmin(ReadOnlyAdmin):
+    """Shows archived jobs."""
+
+    list_display = ("id", *LIFECYCLE_LIST, "finished_at")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -1,0 +1,224 @@
+"""Jobs that move by themselves: due ones, overdue ones, and those of workers that are gone."""
+
+import pytest
+from django.utils import timezone
+
+from django_dbqueue.exceptions import ClaimLost
+from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.lanes import ready_queues
+from django_dbqueue.states import Status
+from tests.conftest import fresh
+from tests.helpers import claim_one, claimed, lifecycle_of, overwrite, start_all, steal, table
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def ago(seconds=1.0):
+    return timezone.now() - timezone.timedelta(seconds=seconds)
+
+
+def overdue(**columns):
+    job = claimed(**columns)
+    overwrite(job, retry_at=ago())
+    return job
+
+
+def owned(owner="w1.1", count=1):
+    Note.objects.bulk_create(Note() for _ in range(count))
+    return claim(table(), "default", count, owner)
+
+
+def just_after(monkeypatch, happening):
+    """Let something happen between the reaper's look and its write."""
+    look = reap.rows
+
+    def look_then(*args):
+        found = look(*args)
+        happening()
+        return found
+
+    monkeypatch.setattr(reap, "rows", look_then)
+
+
+def test_a_due_job_becomes_ready_and_no_other():
+    due, _ = Note.objects.enqueue(retry_at=ago())
+    later, _ = Note.objects.enqueue(delay=60)
+    running = overdue()
+    assert reap.promote(table()) == 1
+    assert (fresh(due).status, fresh(due).retry_at) == (Status.READY, None)
+    assert [fresh(later).status, fresh(running).status] == [Status.DELAYED, Status.CLAIMED]
+    assert reap.promote(table()) == 0
+
+
+def test_many_due_jobs_are_promoted_in_chunks():
+    Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(reap.CHUNK + 5))
+    assert [reap.promote(table()) for _ in range(3)] == [reap.CHUNK, 5, 0]
+
+
+def test_a_job_that_was_put_off_after_the_look_is_not_promoted(monkeypatch):
+    job, _ = Note.objects.enqueue(retry_at=ago())
+    later = timezone.now() + timezone.timedelta(hours=1)
+    just_after(monkeypatch, lambda: overwrite(job, retry_at=later))
+    assert reap.promote(table()) == 0
+    assert (fresh(job).status, fresh(job).retry_at) == (Status.DELAYED, later)
+
+
+def test_a_job_that_was_buried_after_the_look_is_not_promoted(monkeypatch):
+    job, _ = Note.objects.enqueue(retry_at=ago())
+    just_after(monkeypatch, lambda: Note.objects.all().bury())
+    assert reap.promote(table()) == 0
+    assert fresh(job).status == Status.BURIED
+
+
+def test_two_promoters_promote_every_job_once():
+    Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(400))
+    assert sum(start_all(*[lambda: reap.promote(table())] * 4)) == 400
+
+
+def test_the_next_due_time_is_known():
+    assert reap.next_due(table()) is None
+    claimed()
+    assert reap.next_due(table()) is None
+    Note.objects.enqueue(delay=60)
+    Note.objects.enqueue(delay=3600)
+    assert reap.next_due(table()) == pytest.approx(60, abs=5)
+    Note.objects.enqueue(retry_at=ago(9))
+    assert reap.next_due(table()) == pytest.approx(-9, abs=5)
+
+
+def test_an_overdue_job_has_failed():
+    job = overdue()
+    in_time = claimed()
+    assert list(Note.objects.overdue()) == [job]
+    assert reap.reap_overdue(table()) == 1
+    row = fresh(job)
+    assert (row.status, row.owner, row.attempts, row.crashes) == (Status.DELAYED, None, 1, 0)
+    assert row.retry_at > row.created_at
+    assert "time to run" in row.last_error
+    assert row.errors[0]["owner"] == job.owner
+    with pytest.raises(ClaimLost):
+        job.complete()
+    assert fresh(in_time).status == Status.CLAIMED
+    in_time.complete()
+
+
+def test_an_overdue_job_without_attempts_left_is_buried():
+    job = overdue()
+    overwrite(job, attempts=3)
+    assert reap.reap_overdue(table()) == 1
+    row = fresh(job)
+    assert (row.status, row.retry_at) == (Status.BURIED, None)
+    assert row.finished_at is not None
+
+
+@pytest.mark.parametrize(
+    "happening",
+    [lambda job: job.touch(), lambda job: job.complete(), steal],
+    ids=["touched", "completed", "claimed by another"],
+)
+def test_a_job_that_moved_on_after_the_look_is_not_overdue(monkeypatch, happening):
+    job = overdue()
+    after = []
+
+    def happen():
+        happening(job)
+        after.append(lifecycle_of(job))
+
+    just_after(monkeypatch, happen)
+    assert reap.reap_overdue(table()) == 0
+    assert lifecycle_of(job) == after[0]
+
+
+def test_two_reapers_end_an_overdue_claim_once():
+    for _ in range(20):
+        overdue()
+    assert sum(start_all(*[lambda: reap.reap_overdue(table())] * 4)) == 20
+    assert {len(job.errors) for job in Note.objects.all()} == {1}
+
+
+def test_the_jobs_of_an_owner_that_is_gone_come_back():
+    jobs, others = owned("w1.1", 3), owned("w2.1", 2)
+    overwrite(jobs[0], errors=[{"exception": "E", "message": "before"}])
+    assert reap.reap_owner(table(), "w1.", started=set()) == 3
+    rows = [fresh(job) for job in jobs]
+    assert {(r.status, r.owner, r.attempts, r.crashes) for r in rows} == {(0, None, 0, 0)}
+    assert {(r.retry_at, r.dequeued_time) for r in rows} == {(None, None)}
+    assert [len(r.errors) for r in rows] == [1, 0, 0]
+    assert {fresh(job).owner for job in others} == {"w2.1"}
+
+
+def test_a_job_that_had_started_is_charged_a_crash_but_no_attempt():
+    started, waiting = owned(count=2)
+    assert reap.reap_owner(table(), "w1.", started={started.pk}) == 2
+    row = fresh(started)
+    assert (row.status, row.attempts, row.crashes) == (Status.READY, 0, 1)
+    assert row.errors[0]["exception"] == "WorkerLost"
+    assert (fresh(waiting).crashes, fresh(waiting).errors) == (0, [])
+
+
+def test_without_knowledge_of_what_had_started_every_job_is_charged():
+    jobs = owned(count=2)
+    assert reap.reap_owner(table(), "w1.") == 2
+    assert {fresh(job).crashes for job in jobs} == {1}
+
+
+def test_the_third_crash_buries():
+    Note.objects.create()
+    for crash in (1, 2, 3):
+        [job] = claim(table(), "default", 1, f"w{crash}.1")
+        assert (job.attempts, job.crashes) == (1, crash - 1)
+        assert reap.reap_owner(table(), f"w{crash}.") == 1
+    row = fresh(job)
+    assert (row.status, row.crashes, row.attempts) == (Status.BURIED, 3, 0)
+    assert [entry["exception"] for entry in row.errors] == ["WorkerLost"] * 3
+    assert "buried" in row.last_error
+    assert row.finished_at is not None
+
+
+def test_all_jobs_of_a_lost_worker_come_back_however_many():
+    owned(count=reap.CHUNK + 20)
+    assert reap.reap_owner(table(), "w1.", started=set()) == reap.CHUNK + 20
+
+
+@pytest.mark.parametrize(
+    "happening", [lambda job: job.complete(), steal], ids=["completed", "claimed by another"]
+)
+def test_a_job_that_moved_on_after_the_look_is_not_taken_back(monkeypatch, happening):
+    [job] = owned()
+    after = []
+
+    def happen():
+        if not after:
+            happening(job)
+            after.append(lifecycle_of(job))
+
+    just_after(monkeypatch, happen)
+    assert reap.reap_owner(table(), "w1.") == 0
+    assert lifecycle_of(job) == after[0]
+
+
+def test_an_owner_is_not_mistaken_for_one_that_begins_alike():
+    owned("w1.1")
+    assert reap.reap_owner(table(), "w.") == 0
+    assert reap.reap_owner(table(), "w11.") == 0
+
+
+def test_a_reaped_job_can_be_claimed_again():
+    [job] = owned()
+    reap.reap_owner(table(), "w1.")
+    again = claim_one()
+    assert (again.pk, again.attempts, again.crashes) == (job.pk, 1, 1)
+    with pytest.raises(ClaimLost):
+        job.complete()
+    again.complete()
+
+
+def test_queues_with_ready_jobs_are_found_by_name():
+    for queue in ["b", "a", "b", "é", "A", "c"]:
+        Note.objects.create(queue=queue)
+    claim_one(queue="c")
+    Note.objects.enqueue(queue="later", delay=60)
+    assert sorted(ready_queues(table())) == sorted(["b", "a", "é", "A"])
+    assert len(ready_queues(table(), most=2)) == 2
