@@ -149,6 +149,11 @@ class NameField(models.CharField):  # type: ignore[type-arg]
         if value is not None:
             check_name(value, self.name)
 
+    def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
+        if isinstance(value, str):
+            check_name(value, self.name)
+        return super().get_db_prep_save(value, connection)
+
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         parameters = super().db_parameters(connection)
         if parameters["collation"] is None:

@@ -34,7 +34,7 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         yield
         if connection.connection is not None and connection.in_atomic_block:
             connection.close()
-        for model in apps.get_models():
+        for model in reversed(apps.get_models()):
             if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
                 model._base_manager.all()._raw_delete("default")
 

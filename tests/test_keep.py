@@ -6,15 +6,7 @@ from django.utils import timezone
 from django_dbqueue.lifecycle import keep
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.helpers import (
-    buried,
-    claimed,
-    done,
-    in_thread,
-    overwrite,
-    start_all,
-    table,
-)
+from tests.helpers import buried, claimed, done, overwrite, start, start_all, table
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -76,38 +68,22 @@ def test_many_archivers_do_each_others_work_once():
     assert (Kept.objects.count(), ArchivedKept.objects.count()) == (0, 700)
 
 
-def test_a_job_that_was_claimed_in_between_is_not_cancelled_and_leaves_no_copy(monkeypatch):
-    """The claim comes between the copy and the delete, where nothing holds the row."""
+def test_a_job_is_claimed_or_cancelled_but_never_both(monkeypatch):
+    """A claim comes between the copy to the archive and the delete."""
     job = Kept.objects.create()
     copy = keep.copy_to_archive
     claims = []
 
-    def copy_then(*args):
+    def copy_then_claim(*args):
         copied = copy(*args)
-        if not claims:
-            claims.append(try_to_claim())
+        claims.append(start(Kept.objects.claim))
+        claims[0].join(0.5)
         return copied
 
-    def try_to_claim():
-        return in_thread(lambda: Kept.objects.claim() if can_wait() else [])
-
-    def can_wait():
-        # Where the row is held the claim finds nothing, or gives up waiting.
-        from django.db import connection
-
-        from django_dbqueue.dialects import dialect_of
-
-        if not connection.features.has_select_for_update:
-            return False
-        with connection.cursor() as cursor:
-            cursor.execute(dialect_of(connection).own_session())
-        return True
-
-    monkeypatch.setattr(keep, "copy_to_archive", copy_then)
+    monkeypatch.setattr(keep, "copy_to_archive", copy_then_claim)
     Kept.objects.all().cancel()
-    left = Kept.objects.filter(pk=job.pk).count()
-    copies = ArchivedKept.objects.filter(pk=job.pk).count()
-    assert left + copies == 1
+    got = claims[0].result()
+    assert [row.pk for row in ArchivedKept.objects.all()] + [row.pk for row in got] == [job.pk]
 
 
 def test_old_jobs_are_pruned_by_policy():

@@ -151,7 +151,7 @@ def test_the_jobs_of_an_owner_that_is_gone_come_back():
 
 def test_a_job_that_had_started_is_charged_a_crash_but_no_attempt():
     started, waiting = owned(count=2)
-    assert reap.reap_owner(table(), "w1.", started={started.pk}) == 2
+    assert reap.reap_owner(table(), "w1.", started={str(started.pk)}) == 2
     row = fresh(started)
     assert (row.status, row.attempts, row.crashes) == (Status.READY, 0, 1)
     assert row.errors[0]["exception"] == "WorkerLost"
@@ -162,6 +162,16 @@ def test_without_knowledge_of_what_had_started_every_job_is_charged():
     jobs = owned(count=2)
     assert reap.reap_owner(table(), "w1.") == 2
     assert {fresh(job).crashes for job in jobs} == {1}
+
+
+def test_a_job_that_was_stopped_for_its_time_to_run_has_failed():
+    late, waiting = owned(count=2)
+    keys = {str(late.pk)}
+    assert reap.reap_owner(table(), "w1.", started=keys, overdue=keys) == 2
+    row = fresh(late)
+    assert (row.status, row.attempts, row.crashes) == (Status.DELAYED, 1, 0)
+    assert row.errors[0]["exception"] == "TimeToRunExceeded"
+    assert (fresh(waiting).status, fresh(waiting).attempts) == (Status.READY, 0)
 
 
 def test_the_third_crash_buries():
@@ -177,9 +187,10 @@ def test_the_third_crash_buries():
     assert row.finished_at is not None
 
 
-def test_all_jobs_of_a_lost_worker_come_back_however_many():
+def test_the_jobs_of_a_lost_worker_come_back_in_chunks():
     owned(count=reap.CHUNK + 20)
-    assert reap.reap_owner(table(), "w1.", started=set()) == reap.CHUNK + 20
+    given_back = [reap.reap_owner(table(), "w1.", started=set()) for _ in range(3)]
+    assert given_back == [reap.CHUNK, 20, 0]
 
 
 @pytest.mark.parametrize(

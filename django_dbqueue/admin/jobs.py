@@ -1,6 +1,6 @@
 """The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
@@ -9,6 +9,8 @@ from django.http import HttpRequest
 
 from ..lifecycle.hand import Changed
 from ..models import Job
+from ..states import Status
+from .lists import CappedPaginator, QueueFilter, StateFilter
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     Base = ModelAdmin[Any]
@@ -34,6 +36,8 @@ class ReadOnlyAdmin(Base):
     actions_on_bottom = True
     show_full_result_count = False
     list_per_page = 50
+    paginator = CappedPaginator
+    state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
     ordering = ("-id",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -46,8 +50,8 @@ class ReadOnlyAdmin(Base):
 class JobAdmin(ReadOnlyAdmin):
     """Shows a queue table's jobs, read-only, with the verbs that a person may use."""
 
-    list_display = ("id", *LIFECYCLE_LIST)
-    list_filter = ("status", "queue")
+    list_display: Any = ("id", *LIFECYCLE_LIST)
+    list_filter: ClassVar[Any] = (StateFilter, QueueFilter)
     actions = ("kick_selected", "bury_selected", "release_selected")
 
     @admin.action(description="Put back to work (kick)", permissions=["change"])
@@ -70,7 +74,8 @@ class JobAdmin(ReadOnlyAdmin):
 class ArchivedJobAdmin(ReadOnlyAdmin):
     """Shows archived jobs."""
 
-    list_display = ("id", *LIFECYCLE_LIST, "finished_at")
+    list_filter: ClassVar[Any] = (StateFilter,)
+    list_display: Any = ("id", *LIFECYCLE_LIST, "finished_at")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

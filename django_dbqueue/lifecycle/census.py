@@ -21,9 +21,16 @@ class Census:
     oldest_seconds: float | None = None
 
 
-def queue_names(table: Table) -> list[str]:
+def queue_names(table: Table) -> Iterator[str]:
     """Every queue that has a job, by hopping through the index that begins with the queue."""
-    return list(_hop(table))
+    last = ""
+    while found := rows(
+        table.connection,
+        f"SELECT queue FROM {table.name} WHERE queue > %s ORDER BY queue LIMIT 1",
+        [last],
+    ):
+        last = str(found[0][0])
+        yield last
 
 
 def count_queue(table: Table, queue: str) -> Census:
@@ -49,14 +56,3 @@ def _oldest(table: Table, queue: str) -> float | None:
         [queue],
     )
     return round(float(found[0][0]), 1) if found else None
-
-
-def _hop(table: Table) -> Iterator[str]:
-    last = ""
-    while found := rows(
-        table.connection,
-        f"SELECT queue FROM {table.name} WHERE queue > %s ORDER BY queue LIMIT 1",
-        [last],
-    ):
-        last = str(found[0][0])
-        yield last

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from ..states import Status
-from .execute import changed, places, together
-from .keep import copy_to_archive
+from .execute import changed, places
+from .keep import take_out
 from .table import Table
 
 CHUNK = 500
@@ -54,18 +55,7 @@ def release(table: Table, seen: Iterable[Seen]) -> Changed:
 def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take jobs out for good: into the archive as they are, or deleted where there is none."""
 
-    def take_out(keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
-        where = f"{table.pk} IN ({places(keys)}) AND {condition}"
-        values = [*keys, *params]
-
-        def run() -> int:
-            copy_to_archive(table, where, values)
-            delete = table.dialect.delete_by_key(table.name)
-            return changed(table.connection, f"{delete} WHERE {where}", values)
-
-        return together(table.connection, run)
-
-    return _by_state(seen, set(Status), take_out)
+    return _by_state(seen, set(Status), partial(take_out, table))
 
 
 def _move(table: Table, seen: Iterable[Seen], sources: set[Status], sets: str) -> Changed:

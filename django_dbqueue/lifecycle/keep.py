@@ -18,14 +18,7 @@ def archive(table: Table) -> int:
     keys = _finished(table, table.policy.archive_after)
     if not keys:
         return 0
-    where = f"{table.pk} IN ({places(keys)}) AND status = 2"
-
-    def move() -> int:
-        copy_to_archive(table, where, keys)
-        delete = table.dialect.delete_by_key(table.name)
-        return changed(table.connection, f"{delete} WHERE {where}", keys)
-
-    return together(table.connection, move)
+    return take_out(table, keys, "status = 2", [])
 
 
 def prune(table: Table) -> int:
@@ -38,17 +31,50 @@ def prune(table: Table) -> int:
     if table.policy.archive is not None:
         return _prune_archive(table, table.policy.prune_after)
     keys = _finished(table, table.policy.prune_after)
-    if not keys:
-        return 0
-    delete = table.dialect.delete_by_key(table.name)
-    where = f"{table.pk} IN ({places(keys)}) AND status = 2"
-    return changed(table.connection, f"{delete} WHERE {where}", keys)
+    return _delete(table, keys, "status = 2", []) if keys else 0
 
 
-def copy_to_archive(table: Table, where: str, params: Sequence[Any]) -> int:
-    """Copy rows to the archive table with INSERT .. SELECT; 0 where there is none."""
+def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    """Move jobs of which ``condition`` holds to the archive, or delete them where there is none."""
     if table.policy.archive is None:
-        return 0
+        return _delete(table, keys, condition, params)
+
+    def move() -> int:
+        # Held until the commit: else a job may be claimed, or moved by another, after the copy.
+        held = _hold(table, keys, condition, params)
+        if not held:
+            return 0
+        copy_to_archive(table, held)
+        return _delete(table, held, condition, params)
+
+    return together(table.connection, move)
+
+
+def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> list[Any]:
+    """Lock rows in the order of their keys. SQLite's transaction holds the whole database."""
+    connection = table.connection
+    locking = connection.features.has_select_for_update
+    found = rows(
+        connection,
+        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)}) "
+        f"AND {condition} ORDER BY {table.pk} {connection.ops.for_update_sql() if locking else ''}",
+        [*keys, *params],
+    )
+    return [key for (key,) in found]
+
+
+def _delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    return changed(
+        table.connection,
+        f"{table.dialect.delete_by_key(table.name)} "
+        f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
+        [*keys, *params],
+    )
+
+
+def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
+    """Copy rows to the archive table with INSERT .. SELECT."""
+    assert table.policy.archive is not None
     archived = apps.get_model(table.policy.archive)
     quote = table.connection.ops.quote_name
     columns = ", ".join(
@@ -57,8 +83,8 @@ def copy_to_archive(table: Table, where: str, params: Sequence[Any]) -> int:
     return changed(
         table.connection,
         f"INSERT INTO {quote(archived._meta.db_table)} ({columns}) "
-        f"SELECT {columns} FROM {table.name} WHERE {where}",
-        params,
+        f"SELECT {columns} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})",
+        keys,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -84,13 +83,11 @@ class Table:
         return job
 
 
-_tables: WeakKeyDictionary[BaseDatabaseWrapper, dict[type, Table]] = WeakKeyDictionary()
-
-
 def table_of(model: type[Any], using: str) -> Table:
     """The table of a model on this thread's connection to a database, worked out once."""
     connection = connections[using]
-    known = _tables.setdefault(connection, {})
+    # Kept by the connection itself: a Table refers to it, and would keep it alive in a dict of ours.
+    known: dict[type, Table] = vars(connection).setdefault("dbqueue_tables", {})
     if model not in known:
         known[model] = _table(model, connection)
     return known[model]

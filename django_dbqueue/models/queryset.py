@@ -112,7 +112,8 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     def _by_hand(self, verb: Callable[[Table, Sequence[hand.Seen]], Changed]) -> Changed:
         table = table_of(self.model, self._for_writing())
-        seen = self.using(table.connection.alias).order_by().values_list("pk", "status", "owner")
+        jobs = self if self.query.is_sliced else self.order_by()
+        seen = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
         return verb(table, [(table.db_key(pk), status, owner) for pk, status, owner in seen])
 
     def _for_writing(self) -> str:

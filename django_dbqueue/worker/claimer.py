@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -29,13 +29,20 @@ class Claimer:
     """One thread's part: find a lane, claim a batch, put it into the buffer."""
 
     def __init__(
-        self, options: Options, owner_prefix: str, buffer: Buffer, board: Board, session: Session
+        self,
+        options: Options,
+        owner_prefix: str,
+        buffer: Buffer,
+        board: Board,
+        session: Session,
+        unwritten: Callable[[], int],
     ) -> None:
         self.options = options
         self.owner_prefix = owner_prefix
         self.buffer = buffer
         self.board = board
         self.session = session
+        self.unwritten = unwritten
         self.lanes = Lanes(options)
         self.batch = options.batch_size
         self.suspects: list[Item] = []
@@ -89,8 +96,8 @@ class Claimer:
         return self._claim()
 
     def _run_alone(self) -> float:
-        """A job that may have killed a worker runs with nothing beside it."""
-        if self.buffer.under_way:
+        """A job that may have killed a worker runs with nothing beside it, not even an outcome."""
+        if self.buffer.under_way or self.unwritten():
             return 0.05
         self.buffer.put([self.suspects.pop(0)])
         self._filled_at = time.monotonic()

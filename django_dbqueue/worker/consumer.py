@@ -37,7 +37,14 @@ class Consumer:
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
         self.buffer = Buffer(options.threads)
         self.finisher = Finisher(Session(aliases), options.batch_size * 5, self.stop, self._woken)
-        self.claimer = Claimer(options, owner_prefix, self.buffer, board, Session(aliases))
+        self.claimer = Claimer(
+            options,
+            owner_prefix,
+            self.buffer,
+            board,
+            Session(aliases),
+            unwritten=lambda: self.finisher.pending,
+        )
         self.runners = [
             Runner(
                 n, self.buffer, self.finisher, board, options.worker_timeout, self.stop, self._woken
@@ -77,7 +84,7 @@ class Consumer:
     def _finish(self) -> None:
         """The finisher's thread."""
         try:
-            while not self.stop.is_set() or self._runners_alive():
+            while not self.stop.is_set() or self._runners_at_work():
                 self._pause(self.wake_finisher, self._safely(self._finish_turn))
             self._flush_last()
         finally:
@@ -89,7 +96,7 @@ class Consumer:
             while not self._is_over():
                 self._pause(self.wake, self._safely(self._both_turns))
             self._stop_runners()
-            while self._runners_alive():
+            while self._runners_at_work():
                 self._pause(self.wake, self._safely(self._finish_turn))
             self._flush_last()
         finally:
@@ -138,8 +145,8 @@ class Consumer:
             self.buffer.withdraw()
         self.buffer.close(len(self.runners))
 
-    def _runners_alive(self) -> bool:
-        return any(runner.is_alive() for runner in self.runners)
+    def _runners_at_work(self) -> bool:
+        return not all(runner.has_ended for runner in self.runners)
 
     def _flush_last(self) -> None:
         """Write the last outcomes; the supervisor ends us if the database stays away."""

@@ -42,6 +42,8 @@ class Runner(threading.Thread):
         self.worker_timeout = worker_timeout
         self.stop = stop
         self.woken = woken
+        # is_alive() stays true for a moment after the last wake-up.
+        self.has_ended = False
 
     def run(self) -> None:
         try:
@@ -49,6 +51,7 @@ class Runner(threading.Thread):
                 self._take(item)
         finally:
             connections.close_all()
+            self.has_ended = True
             self.woken()
 
     def _take(self, item: Item) -> None:

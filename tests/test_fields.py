@@ -1,0 +1,204 @@
+"""Every kind of column survives a claim; the fields and the index of a queue table."""
+
+import datetime
+import decimal
+import gc
+import uuid
+import weakref
+
+import pytest
+from django.apps import apps
+from django.db import connection, models
+from django.db.migrations.autodetector import MigrationAutodetector
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.migrations.writer import MigrationWriter
+from django.utils import timezone
+
+from django_dbqueue.fields import DbNow, InstantField, NameField
+from django_dbqueue.models import HotIndex
+from tests.conftest import fresh
+from tests.helpers import claim_one, start
+from tests.queueapp.models import Everything, Note, Owner
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def plain(**changes):
+    return {
+        "a_char": "char",
+        "a_text": "text",
+        "a_slug": "slug",
+        "a_url": "https://example.com/",
+        "an_email": "a@example.com",
+        "an_int": 1,
+        "a_small": 1,
+        "a_big": 1,
+        "a_positive": 1,
+        "a_positive_big": 1,
+        "a_positive_small": 1,
+        "a_float": 1.5,
+        "a_decimal": decimal.Decimal("1.5"),
+        "a_date": datetime.date(2024, 2, 29),
+        "a_time": datetime.time(1, 2, 3),
+        "a_datetime": timezone.now(),
+        "an_instant": timezone.now(),
+        "a_duration": datetime.timedelta(seconds=1),
+        "a_json": {"a": [1, None, "ü"]},
+        "a_binary": b"bytes",
+        "a_file": "files/a.txt",
+        "an_ip": "127.0.0.1",
+        "a_file_path": "/etc/hostname",
+        **changes,
+    }
+
+
+EDGES = {
+    "plain": {},
+    "empty": {
+        "a_text": "",
+        "a_char": "",
+        "a_json": {},
+        "a_binary": b"",
+        "a_file": "",
+        "a_bool": False,
+    },
+    "lowest": {
+        "an_int": -(2**31),
+        "a_small": -(2**15),
+        "a_big": -(2**63),
+        "a_positive": 0,
+        "a_decimal": decimal.Decimal("-99999999.9999"),
+        "a_duration": datetime.timedelta(days=-1000, microseconds=1),
+        "a_time": datetime.time(0),
+        "a_null_bool": False,
+    },
+    "highest": {
+        "an_int": 2**31 - 2,
+        "a_small": 2**15 - 1,
+        "a_big": 2**63 - 1,
+        "a_positive_big": 2**63 - 1,
+        "a_decimal": decimal.Decimal("99999999.9999"),
+        "a_duration": datetime.timedelta(days=1000, microseconds=999999),
+        "a_time": datetime.time(23, 59, 59, 999999),
+        "a_float": 1e300,
+        "a_null_bool": True,
+    },
+    "odd": {
+        "a_text": "%s %% 'quoted' \"double\" \\ back\nline 𝄞",
+        "a_json": [True, 1.5, None, "\u2028", {"é": {}}],
+        "a_binary": bytes(range(256)),
+        "an_ip": "2001:db8::1",
+        "a_uuid": uuid.UUID(int=0),
+        "a_date": datetime.date(1, 1, 1),
+    },
+    "text as JSON": {"a_json": '"quoted"'},
+}
+
+
+@pytest.mark.parametrize("changes", EDGES.values(), ids=EDGES.keys())
+def test_every_field_type_survives_a_claim_and_a_save(changes):
+    Everything.objects.create(an_owner=Owner.objects.create(name="o"), **plain(**changes))
+    read = Everything.objects.get()
+    job = claim_one(Everything)
+    for field in Everything._meta.concrete_fields:
+        if field.name in {"status", "owner", "attempts", "dequeued_time", "retry_at"}:
+            continue
+        kept, claimed = getattr(read, field.attname), getattr(job, field.attname)
+        assert (kept, type(kept)) == (claimed, type(claimed)), field.name
+    job.run()
+    job.complete()
+    after = fresh(job)
+    assert after.a_text == f"{read.a_text} ran"
+    for field in Everything._meta.concrete_fields:
+        if field.name.startswith(("a_", "an_")) and field.name != "a_text":
+            assert getattr(after, field.attname) == getattr(read, field.attname), field.name
+
+
+def test_a_claimed_job_knows_its_relations():
+    Everything.objects.create(an_owner=Owner.objects.create(name="o"), **plain())
+    job = claim_one(Everything)
+    assert job.an_owner.name == "o"
+    assert job._state.db == "default"
+    assert not job._state.adding
+
+
+def test_no_migration_is_needed_after_a_round_trip():
+    """What a migration file keeps of a queue table is the whole of it."""
+    written = ProjectState()
+    for model in apps.get_app_config("queueapp").get_models():
+        written.add_model(round_trip(ModelState.from_model(model)))
+    now = ProjectState()
+    for model in apps.get_app_config("queueapp").get_models():
+        now.add_model(ModelState.from_model(model))
+    detector = MigrationAutodetector(written, now)
+    assert detector._detect_changes() == {}
+
+
+def round_trip(state):
+    names = {"indexes": state.options["indexes"], "constraints": state.options["constraints"]}
+    for option, parts in names.items():
+        state.options[option] = [written_and_read(part) for part in parts]
+    for name, field in state.fields.items():
+        if isinstance(field, (InstantField, NameField)):
+            state.fields[name] = written_and_read(field)
+    return state
+
+
+def written_and_read(part):
+    text, imports = MigrationWriter.serialize(part)
+    scope = {}
+    exec("\n".join(imports), scope)
+    return eval(text, scope)
+
+
+def test_the_paths_in_migrations_never_move():
+    assert DbNow().deconstruct()[0] == "django_dbqueue.fields.DbNow"
+    assert InstantField().deconstruct()[1] == "django_dbqueue.fields.InstantField"
+    assert NameField().deconstruct()[1] == "django_dbqueue.fields.NameField"
+    index = Note._meta.indexes[0]
+    assert isinstance(index, HotIndex)
+    assert index.deconstruct()[0] == "django_dbqueue.models.index.HotIndex"
+
+
+def test_the_hot_indexes_are_partial_where_the_database_can():
+    with connection.cursor() as cursor:
+        found = connection.introspection.get_constraints(cursor, Note._meta.db_table)
+    claiming, moving = (found[index.name]["columns"] for index in Note._meta.indexes)
+    if connection.features.supports_partial_indexes:
+        assert claiming == ["queue", "priority", "id"]
+        assert "WHERE" in index_sql(Note._meta.indexes[0])
+    else:
+        assert claiming == ["status", "queue", "priority", "id"]
+        assert "WHERE" not in index_sql(Note._meta.indexes[0])
+    assert moving == ["status", "retry_at"]
+
+
+def index_sql(index):
+    return str(index.create_sql(Note, connection.schema_editor()))
+
+
+def test_the_hot_indexes_can_be_dropped_and_made_again():
+    with connection.schema_editor() as editor:
+        for index in Note._meta.indexes:
+            editor.remove_index(Note, index)
+            editor.add_index(Note, index)
+    with connection.cursor() as cursor:
+        found = connection.introspection.get_constraints(cursor, Note._meta.db_table)
+    assert {index.name for index in Note._meta.indexes} <= set(found)
+
+
+def test_an_instant_field_takes_no_auto_now():
+    with pytest.raises(TypeError, match="DbNow"):
+        InstantField(auto_now=True)
+
+
+def test_a_thread_that_ended_leaves_no_connection_behind():
+    def use():
+        from django.db import connections
+
+        Note.objects.claim()
+        return weakref.ref(connections["default"])
+
+    left = start(use).result()
+    gc.collect()
+    assert left() is None
