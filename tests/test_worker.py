@@ -4,9 +4,11 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.table import table_of
@@ -320,3 +322,52 @@ def test_status_counts_every_state_and_the_living_workers(capsys):
     assert (report["workers"], report["paused"]) == (1, [["queueapp.note", "red"]])
     call_command("dbqueue", "status")
     assert "workers alive: 1" in capsys.readouterr().out
+
+
+def test_children_end_when_their_supervisor_is_gone(database_url, log):
+    fill(10, log=log, seconds=1)
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        [child] = process.children()
+        process.send(signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{child}/cmdline").read_bytes(), seconds=10)
+    assert Note.objects.done().count() == len(lines(log))
+    assert Note.objects.claimed().count() == 0
+
+
+def test_a_touch_from_inside_restarts_the_time_to_run(database_url, log):
+    job = Note.objects.create(action="touch", time_to_run=2, log=log)
+    with worker(database_url, "--stop-when-empty") as process:
+        assert process.end() == 0
+    assert (fresh(job).status, len(lines(log))) == (Status.DONE, 1)
+
+
+def test_a_restarted_database_is_waited_for(database_url, log):
+    """What a worker's connections suffer when a server goes away, without one: they are killed."""
+    fill(40, log=log, seconds=0.05)
+    with worker(database_url) as process:
+        wait_for_lines(log, 5)
+        assert kill_other_connections() or connection.vendor == "sqlite"
+        wait_until(lambda: Note.objects.done().count() == 40)
+        assert process.popen.poll() is None
+    assert max(started(log).values()) <= 2
+
+
+def kill_other_connections():
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            return cursor.rowcount
+        if connection.vendor == "mysql":
+            cursor.execute(
+                "SELECT id FROM information_schema.processlist "
+                "WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+            )
+            ids = [number for (number,) in cursor.fetchall()]
+            for number in ids:
+                cursor.execute("KILL %s", [number])
+            return len(ids)
+    return 0

@@ -37,10 +37,10 @@ class Held:
 
 def promote(table: Table) -> int:
     """Make due delayed jobs ready, up to 500; how many."""
-    now = table.dialect.now
+    is_due = table.dialect.is_past("retry_at")
     due = rows(
         table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE status = 3 AND retry_at <= {now} "
+        f"SELECT {table.pk} FROM {table.name} WHERE status = 3 AND {is_due} "
         f"ORDER BY retry_at LIMIT {CHUNK}",
         [],
     )
@@ -50,7 +50,7 @@ def promote(table: Table) -> int:
     return changed(
         table.connection,
         f"UPDATE {table.by_key} SET status = 0, retry_at = NULL "
-        f"WHERE status = 3 AND retry_at <= {now} AND {table.pk} IN ({places(keys)})",
+        f"WHERE status = 3 AND {is_due} AND {table.pk} IN ({places(keys)})",
         keys,
     )
 
@@ -68,7 +68,7 @@ def next_due(table: Table) -> float | None:
 
 def reap_overdue(table: Table) -> int:
     """End claims whose time is over; it counts as a failed attempt."""
-    overdue = _held(table, f"retry_at <= {table.dialect.now}", [])
+    overdue = _held(table, table.dialect.is_past("retry_at"), [])
     return sum(_end_overdue(table, held) for held in overdue)
 
 
@@ -94,11 +94,17 @@ def reap_owner(
     return total
 
 
+def give_back(table: Table, owner: str) -> int:
+    """Give back, unharmed, what one claim took whose answer never arrived."""
+    unsure = _held(table, "owner = %s AND retry_at IS NOT NULL", [owner])
+    return sum(_give_back(table, held, crashed=False) for held in unsure)
+
+
 def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
     found = rows(
         table.connection,
         f"SELECT {table.pk}, owner, attempts, crashes, errors FROM {table.name} "
-        f"WHERE status = 1 AND {condition} ORDER BY {table.pk} LIMIT {CHUNK}",
+        f"WHERE status = 1 AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )
     return [Held(*row) for row in found]
@@ -161,6 +167,6 @@ def _end_overdue(table: Table, held: Held, *, stopped: bool = False) -> int:
     return changed(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 "
-        f"AND owner = %s{'' if stopped else f' AND retry_at <= {dialect.now}'}",
+        f"AND owner = %s{'' if stopped else ' AND ' + dialect.is_past('retry_at')}",
         [*params, errors, held.key, held.owner],
     )

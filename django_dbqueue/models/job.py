@@ -74,6 +74,8 @@ class Job(JobColumns):
     has_expired: bool = False
     # Set by the worker that runs the job: its own watch over the time to run.
     restart_clock: Callable[[], None] | None = None
+    # Seconds that a claim outlasts the time to run, for the worker to stop the job.
+    grace: float = 0
 
     objects: ClassVar[JobManager] = JobManager()
 
@@ -126,7 +128,7 @@ class Job(JobColumns):
 
     def touch(self) -> None:
         """Restart the time to run."""
-        self._judge(finish.touch(self._table(), self._owner(), [self.pk]))
+        self._judge(finish.touch(self._table(), self._owner(), [self.pk], self.grace))
         if self.restart_clock is not None:
             self.restart_clock()
 
@@ -179,6 +181,10 @@ class Job(JobColumns):
         """Let columns be read from the database when they are asked for."""
         for name in names:
             self.__dict__.pop(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "restart_clock"}
 
     def _table(self) -> Table:
         return table_of(type(self), self._state.db or "default")

@@ -1,5 +1,6 @@
 """The vocabulary of queue tables; the verbs hand on to the lifecycle."""
 
+import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
@@ -19,6 +20,14 @@ JobT = TypeVar("JobT", bound=models.Model)
 
 _process = uuid.uuid4().hex
 _claims = count(1)
+
+
+def _become_another_process() -> None:
+    global _process  # noqa: PLW0603
+    _process = uuid.uuid4().hex
+
+
+os.register_at_fork(after_in_child=_become_another_process)
 TRIES = 3
 
 

@@ -4,11 +4,14 @@ import logging
 import os
 import socket
 import time
+from functools import partial
 from typing import Any
 
+from django.db import connections
 from django.db.utils import Error
 
 from ..fields import DbNow
+from ..lifecycle.execute import again
 from ..models import Worker
 from .session import Patience, Session
 
@@ -35,6 +38,11 @@ class Beats:
         self.good_since = time.monotonic()
 
     @property
+    def has_begun(self) -> bool:
+        """Whether others can see this worker: who claims before that is missed by nobody."""
+        return self._registered == set(self.aliases)
+
+    @property
     def may_judge(self) -> bool:
         """Whether others that look dead may be called dead: only by who was never away itself."""
         now = time.monotonic()
@@ -47,7 +55,8 @@ class Beats:
         try:
             self.session.prepare()
             for alias in self.aliases:
-                self._beat(alias, running, memory)
+                # On a busy SQLite a first try often fails; that is no gap in the beats.
+                again(connections[alias], partial(self._beat, alias, running, memory))
         except Error as error:
             self.session.recover(error)
             self.patience.failed(error)
@@ -68,7 +77,7 @@ class Beats:
     def sign_off(self) -> None:
         """Delete the rows; what is still claimed was given back before."""
         for alias in self.aliases:
-            Worker.objects.using(alias).filter(pk=self.uuid).delete()
+            again(connections[alias], Worker.objects.using(alias).filter(pk=self.uuid).delete)
 
     def _count(self) -> None:
         now = time.monotonic()

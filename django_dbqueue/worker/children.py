@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -137,6 +138,7 @@ def _leave(body: Callable[..., int], prefix: str, board: Board, control: int) ->
     try:
         code = body(prefix, board, control)
     finally:
+        sys.stdout.flush()
         logging.shutdown()
         os._exit(code)
 

@@ -1,6 +1,7 @@
 """Claims ahead of the runners, as much as they are seen to need."""
 
 import logging
+import random
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -8,7 +9,7 @@ from typing import Any
 
 from django.db.utils import Error
 
-from ..lifecycle import finish
+from ..lifecycle import finish, reap
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
 from .board import Board
@@ -46,6 +47,8 @@ class Claimer:
         self.lanes = Lanes(options)
         self.batch = options.batch_size
         self.suspects: list[Item] = []
+        # Claims whose answer was lost: they may have taken jobs.
+        self.unsure: list[tuple[Table, str]] = []
         self.found_nothing = False
         self.hold_claims = False
         self.patience = Patience("claiming")
@@ -57,12 +60,20 @@ class Claimer:
         """Do one thing that needs doing; seconds until there may be another."""
         try:
             self.session.prepare()
+            self._settle_claims()
             pause = self._give_back_stale() or self._claim_or_wait()
             self.patience.worked()
             return pause
         except Error as error:
             self.session.recover(error)
             return self.patience.failed(error)
+
+    def _settle_claims(self) -> None:
+        while self.unsure:
+            table, owner = self.unsure[0]
+            if count := reap.give_back(table, owner):
+                logger.warning("gave back %d jobs of a claim whose answer was lost", count)
+            self.unsure.pop(0)
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
@@ -113,12 +124,15 @@ class Claimer:
         table = self.options.table(watch.served.model, watch.served.using)
         owner = f"{self.owner_prefix}{next(self._claims)}"
         claimed_at = time.monotonic()
+        self.unsure.append((table, owner))
         jobs = claim(table, queue, self.batch, owner, ALLOWANCE)
+        self.unsure.pop()
         self._was_full = len(jobs) == self.batch
         if not self._was_full:
             self.lanes.empty(watch, queue)
         self._put(list(self._items(table, owner, jobs, claimed_at)))
-        return 0.0
+        # Others were faster: let them pass.
+        return 0.0 if jobs else random.uniform(0.001, 0.005)
 
     def _adapt(self) -> None:
         """Let the batch follow the rate at which the runners empty it."""

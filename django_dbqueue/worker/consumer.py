@@ -3,7 +3,6 @@
 import logging
 import os
 import random
-import select
 import signal
 import threading
 import time
@@ -21,6 +20,7 @@ from .finisher import Finisher
 from .options import Options
 from .runner import Runner
 from .session import Session
+from .signalling import wait_readable
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -36,7 +36,7 @@ class Consumer:
         aliases = {served.using for served in options.served}
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
         self.buffer = Buffer(options.threads)
-        self.finisher = Finisher(Session(aliases), options.batch_size * 5, self.stop, self._woken)
+        self.finisher = Finisher(Session(aliases), options.batch_size * 5, self._woken)
         self.claimer = Claimer(
             options,
             owner_prefix,
@@ -59,7 +59,7 @@ class Consumer:
         threads = [threading.Thread(target=loop, name=loop.__name__) for loop in loops]
         for thread in [*self.runners, *threads]:
             thread.start()
-        select.select([control, self._ended], [], [])
+        wait_readable([control, self._ended], None)
         self.request_stop()
         for thread in threads:
             thread.join()

@@ -1,6 +1,7 @@
 """Outcomes, written in batches; what cannot be written yet is kept until it can."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from .. import signals
 from ..exceptions import ClaimLost
 from ..lifecycle import finish
 from ..lifecycle.table import Table
-from .session import Patience, Session, Waiter
+from .session import Patience, Session
 
 logger = logging.getLogger("django_dbqueue")
 
+HOPELESS = 6  # failures for which the database names no reason that passes
 LATEST = 0.1  # seconds that an outcome may wait for others
 
 
@@ -39,12 +41,10 @@ class Outcome:
 class Finisher:
     """Collects outcomes from the runners and writes them, completions of one owner at once."""
 
-    def __init__(
-        self, session: Session, batch: int, stop: Waiter, woken: Callable[[], None]
-    ) -> None:
+    def __init__(self, session: Session, batch: int, woken: Callable[[], None]) -> None:
         self.session = session
         self.batch = batch
-        self.stop = stop
+        self._nap = threading.Event()
         self.woken = woken
         self._queue: SimpleQueue[Outcome] = SimpleQueue()
         self._held: list[Outcome] = []
@@ -79,24 +79,26 @@ class Finisher:
                 self._held = _write_next(self._held)
         except Error as error:
             self.session.recover(error)
-            return self.patience.failed(error)
+            pause = self.patience.failed(error)
+            if _is_hopeless(self._held[0], error, self.patience):
+                self._held.pop(0)
+            return pause
         self.patience.worked()
         return 0.0 if self._queue.qsize() else 60.0
 
     def write_now(self, outcome: Outcome) -> None:
-        """Write one outcome on the calling thread's connection, whatever it takes."""
-        patience = Patience(f"recording the outcome of {outcome.job}")
-        own = Session({outcome.table.connection.alias})
+        """Write one outcome on the calling thread's own connection, however long it takes."""
+        patience = Patience("recording an outcome")
         while True:
             try:
-                own.prepare()
                 _write_next([outcome])
                 return
             except Error as error:
-                own.recover(error)
-                if self.stop.wait(patience.failed(error)) and patience.failures > 5:
-                    logger.error("gave up: %s will run again", outcome.job)
+                outcome.table.on_this_thread().connection.close()
+                pause = patience.failed(error)
+                if _is_hopeless(outcome, error, patience):
                     return
+                self._nap.wait(pause)
 
     def _collect(self) -> None:
         while True:
@@ -107,6 +109,18 @@ class Finisher:
             if not self._held:
                 self._oldest = time.monotonic()
             self._held.append(outcome)
+
+
+def _is_hopeless(outcome: Outcome, error: Error, patience: Patience) -> bool:
+    """Whether the fault is the statement's own, so that trying again for ever would be in vain."""
+    if outcome.table.dialect.trouble(error) or patience.failures < HOPELESS:
+        return False
+    logger.error(
+        "%s: its outcome cannot be written, so it runs again when its claim ends: %s",
+        outcome.job,
+        error,
+    )
+    return True
 
 
 def _write_next(outcomes: list[Outcome]) -> list[Outcome]:

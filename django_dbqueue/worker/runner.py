@@ -110,7 +110,7 @@ class Runner(threading.Thread):
 
         restart()
         for one in item.jobs:
-            one.restart_clock = restart
+            one.restart_clock, one.grace = restart, KILL_WITHIN
 
     def _call(self, item: Item) -> Exception | None:
         try:

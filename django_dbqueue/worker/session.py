@@ -3,7 +3,6 @@
 import logging
 import random
 from collections.abc import Callable
-from typing import Protocol
 
 from django.db import connections
 from django.db.utils import Error
@@ -11,10 +10,6 @@ from django.db.utils import Error
 from ..dialects import Trouble, dialect_of
 
 logger = logging.getLogger("django_dbqueue")
-
-
-class Waiter(Protocol):
-    def wait(self, seconds: float) -> object: ...
 
 
 class Session:

@@ -8,6 +8,14 @@ from types import FrameType
 Handler = signal.Handlers | int | None
 
 
+def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
+    """Wait until one of them can be read, or has been closed at the other end."""
+    poll = select.poll()  # select() knows only the first 1,024 descriptors
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else max(0.0, seconds) * 1000))
+
+
 class Wakeup:
     """Like ``threading.Event``, for one waiting thread, but safe to set in a signal handler.
 
@@ -27,8 +35,7 @@ class Wakeup:
 
     def wait(self, seconds: float) -> None:
         """Sleep until it is set or the time is over; clears it."""
-        ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
-        if ready:
+        if wait_readable([self._reader], seconds):
             os.read(self._reader, 65536)
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ def run_once(options: Options) -> int:
 
 def _run(item: Item, options: Options) -> None:
     stop = threading.Event()
-    finisher = Finisher(Session(set()), 1, stop, lambda: None)
+    finisher = Finisher(Session(set()), 1, lambda: None)
     runner = Runner(0, Buffer(1), finisher, Board(1), options.worker_timeout, stop, lambda: None)
     runner.life(item)
     finisher.flush()

@@ -59,12 +59,11 @@ class Supervisor:
         self._bury_children()
         self._relieve()
         self._beat()
-        if not self.stopping_since:
-            self.children.fill(self._greet)
+        spawn_wait = self._fill()
         self._stop_the_overdue()
         self._reap()
         now = time.monotonic()
-        waits = [self.beats.next_at - now, self._next_reap - now, self.children.next_spawn()]
+        waits = [self.beats.next_at - now, self._next_reap - now, spawn_wait]
         return max(0.0, min([LOOK_EVERY, *waits]))
 
     def _is_over(self) -> bool:
@@ -131,6 +130,13 @@ class Supervisor:
         return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())
 
     # Children
+
+    def _fill(self) -> float:
+        """Fork missing children; seconds until that is due again."""
+        if self.stopping_since or not self.beats.has_begun:
+            return LOOK_EVERY
+        self.children.fill(self._greet)
+        return self.children.next_spawn()
 
     def _bury_children(self) -> None:
         for death in self.children.deaths():

@@ -60,6 +60,11 @@ class Note(Job):
         self.text += " and saved"
         self.save()
 
+    def do_touch(self) -> None:
+        for _ in range(4):
+            time.sleep(0.8)
+            self.touch()
+
     def do_complete(self) -> None:
         self.complete()
 
@@ -150,6 +155,36 @@ class Pruned(Job):
 
     class Policy:
         prune_after = 3600
+
+    def run(self) -> None:
+        pass
+
+
+class Big(Job):
+    """Holds a million finished jobs while the plans of the statements are looked at."""
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        archive = "queueapp.ArchivedBig"
+        archive_after = 3600
+        prune_after = 7200
+
+    def run(self) -> None:
+        pass
+
+
+class ArchivedBig(ArchivedJob):
+    class Meta(ArchivedJob.Meta):
+        pass
+
+
+class Small(Job):
+    """The like of ``Big``, and always small."""
+
+    class Meta(Job.Meta):
+        pass
 
     def run(self) -> None:
         pass
