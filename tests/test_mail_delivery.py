@@ -6,8 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from email import message_from_bytes
 from typing import Any
 
 import django
@@ -25,58 +23,10 @@ from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.outcomes import NotTaken, classify, explain
 from django_dbqueue.states import Status
 from tests.conftest import fresh
+from tests.smtp import Server, free_port
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)
-
-
-@dataclass
-class Server:
-    """A mail server whose answer depends on the recipient's address."""
-
-    connections: int = 0
-    received: list[Any] = field(default_factory=list)
-    open: list[Any] = field(default_factory=list)
-
-    async def handle_EHLO(
-        self, server: Any, session: Any, envelope: Any, hostname: str, responses: list[str]
-    ) -> list[str]:
-        self.connections += 1
-        self.open.append(server)
-        session.host_name = hostname
-        return responses
-
-    async def handle_RCPT(
-        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
-    ) -> str:
-        if address.startswith("refuse"):
-            return "550 no such user"
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
-        first = envelope.rcpt_tos[0].partition("@")[0].rstrip("0123456789")
-        if first == "defer":
-            return "451 greylisted"
-        if first == "stall":
-            await server.loop.create_future()
-        if first == "drop":
-            server.transport.abort()
-            return "250 into the void"
-        self.received.append(message_from_bytes(envelope.content))
-        return "250 taken"
-
-    def hang_up(self) -> None:
-        for server in self.open:
-            server.loop.call_soon_threadsafe(server.transport.abort)
-        time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def deliver_to(settings: Any, port: int, backend: str = SMTP) -> None:
