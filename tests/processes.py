@@ -19,7 +19,7 @@ class Process:
     """``manage.py`` with some arguments, in a process group of its own."""
 
     def __init__(self, database_url: str, *args: str, **environment: str) -> None:
-        self._log = tempfile.TemporaryFile("w+")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # kept until the end
         self.popen = subprocess.Popen(
             [sys.executable, "manage.py", *args],
             cwd=ROOT,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
 
 from ..models import Queue, Worker
 
@@ -17,11 +18,19 @@ else:
 
 @admin.register(Worker)
 class WorkerAdmin(WorkerBase):
-    list_display = ("uuid", "host", "pid", "started_at", "beat_at", "running", "memory")
-    readonly_fields = ("uuid", *list_display[1:])
+    list_display = ("uuid", "host", "pid", "started_at", "beat_at", "running", "resident")
+    readonly_fields = list_display
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        # Without its row a dead worker is missed by nobody, and its jobs wait for their time.
+        return False
+
+    @admin.display(description="memory", ordering="memory")
+    def resident(self, worker: Worker) -> str:
+        return filesizeformat(worker.memory)
 
 
 @admin.register(Queue)

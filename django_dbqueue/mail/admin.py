@@ -15,7 +15,7 @@ from . import preview
 from .models import WORDS, ArchivedEmail, Email
 
 LIST = (
-    *("mail_state", "subject", "to", "owner", "dequeued_time", "retry_at", "attempts"),
+    *("mail_state", "subject", "to", "held_by", "dequeued_time", "retry_at", "attempts"),
     *("error", "created_at"),
 )
 PAGE = (

@@ -1,0 +1,1 @@
+"""``python -m testproject.demo``: queue a thousand mails, kill a worker, and count."""

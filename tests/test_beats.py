@@ -1,0 +1,48 @@
+"""A worker's sign of life: before it, no claim; and a busy database is no gap in it."""
+
+import threading
+import time
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.models import Worker
+from django_dbqueue.worker.beats import Beats
+from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.supervisor import Supervisor
+from tests.conftest import other_connection
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def test_no_child_is_forked_before_the_first_beat():
+    """Killed before it, it would be missed by nobody, and its claims would wait for their time."""
+    supervisor = Supervisor(Options(served=all_served()))
+    assert supervisor._fill() > 0
+    assert supervisor.children.spawned == 0
+    assert not supervisor.beats.has_begun
+    supervisor.beats.beat({}, 0)
+    assert supervisor.beats.has_begun
+    assert Worker.objects.count() == 1
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
+def test_a_beat_waits_for_another_writer():
+    beats = Beats("a" * 32, {"default"}, 2, 10)
+    writing = threading.Event()
+
+    def write():
+        other = other_connection()
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            writing.set()
+            time.sleep(0.3)
+            cursor.execute("COMMIT")
+        other.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert writing.wait(10)
+    assert beats.beat({}, 0)
+    writer.join()
+    assert beats.patience.failures == 0
