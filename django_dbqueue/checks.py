@@ -1,1 +1,269 @@
 """System checks: what would make a queue lose, hide or slow down jobs."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as Caution
+from django.core.exceptions import FieldDoesNotExist
+from django.db import connections, models, router
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from .conf import nearest, unknown_names
+from .dialects import dialect_of
+from .fields import NameField
+from .lifecycle.policy import OPTIONS, declared_options, policy_of
+from .lifecycle.table import LIFECYCLE_COLUMNS
+from .models import HotIndex, Job, JobManager
+
+Model = type[Job]
+
+# Columns of ours that a subclass may declare anew, as long as they stay what they are.
+LOOSE: dict[str, Any] = {"queue": NameField, "priority": models.BigIntegerField}
+FIXED = LIFECYCLE_COLUMNS | {"created_at", "expires_at", "time_to_run"}
+# What a subclass is meant to define, or may well extend.
+FREE = {"run", "save", "state", "last_error", "idempotency_key"}
+OURS = {
+    name
+    for part in Job.__mro__[: Job.__mro__.index(models.Model)]
+    for name, value in vars(part).items()
+    if not name.startswith("__")
+    and (inspect.isfunction(value) or isinstance(value, classmethod | property))
+} | {"claim_owner", "has_expired", "restart_clock"}
+RESERVED = OURS - FREE
+
+
+@register(Tags.models)
+def check_tables(app_configs: Sequence[Any] | None = None, **_: Any) -> list[CheckMessage]:
+    """Judge the declaration of every queue table."""
+    configs = apps.get_app_configs() if app_configs is None else app_configs
+    models_of = (config.get_models() for config in configs)
+    return [m for found in models_of for model in _tables(found) for m in check_table(model)]
+
+
+@register()
+def check_settings(**_: Any) -> list[CheckMessage]:
+    """Judge the names in ``settings.DBQUEUE``."""
+    return [
+        Error(
+            f"DBQUEUE[{name!r}] is not a setting.",
+            hint=f"Did you mean {known!r}?" if known else "Remove it.",
+            id="dbqueue.E008",
+        )
+        for name, known in unknown_names().items()
+    ]
+
+
+@register(Tags.database)
+def check_databases(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Judge the databases that hold queue tables; asks them, so only where they are named."""
+    found: list[CheckMessage] = []
+    for alias in databases or ():
+        if names := _table_names(alias):
+            found += _check_database(connections[alias], names)
+    return found
+
+
+def check_table(model: Model) -> list[CheckMessage]:
+    """Judge one queue table, without asking its database."""
+    parts: tuple[Callable[[Model], Iterable[CheckMessage]], ...] = (
+        _parts_of_meta,
+        _columns,
+        _verbs,
+        _manager,
+        _parents,
+        _key,
+        _policy,
+        _archive,
+    )
+    return [message for part in parts for message in part(model)]
+
+
+def _tables(found: Iterable[type[models.Model]]) -> Iterator[Model]:
+    for model in found:
+        if issubclass(model, Job) and not model._meta.proxy:
+            yield model
+
+
+def _parts_of_meta(model: Model) -> Iterator[CheckMessage]:
+    if model._meta.parents:
+        return  # said by _parents
+    kept = [(i.fields, i.where) for i in model._meta.indexes if isinstance(i, HotIndex)]
+    wanted = [(i.fields, i.where) for i in Job._meta.indexes if isinstance(i, HotIndex)]
+    unique = any(
+        isinstance(c, models.UniqueConstraint)
+        and c.fields == ("queue", "dedup_key")
+        and c.condition is None
+        for c in model._meta.constraints
+    )
+    if unique and all(index in kept for index in wanted):
+        return
+    lost = "constraint" if all(index in kept for index in wanted) else "indexes"
+    yield Error(
+        f"Its Meta has lost the {lost} of a queue table.",
+        hint=(
+            "Write `class Meta(Job.Meta):`, and extend lists as in "
+            "`indexes = [*Job.Meta.indexes, ...]`; then run makemigrations."
+        ),
+        obj=model,
+        id="dbqueue.E001",
+    )
+
+
+def _columns(model: Model) -> Iterator[CheckMessage]:
+    for name in sorted(FIXED | set(LOOSE)):
+        if not _is_ours(model, name):
+            yield Error(
+                f"The column {name!r} belongs to the lifecycle and was redefined.",
+                hint="Give your own column another name.",
+                obj=model,
+                id="dbqueue.E002",
+            )
+
+
+def _is_ours(model: Model, name: str) -> bool:
+    ours: Any = Job._meta.get_field(name)
+    try:
+        field: Any = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return False
+    if name in LOOSE:
+        return isinstance(field, LOOSE[name]) and field.column == name and not field.null
+    return bool(field.deconstruct()[1:] == ours.deconstruct()[1:])
+
+
+def _verbs(model: Model) -> Iterator[CheckMessage]:
+    above = model.__mro__[: model.__mro__.index(Job)]
+    defined = {name for part in above for name in vars(part)}
+    fields = {field.name for field in model._meta.get_fields()}
+    for name in sorted((RESERVED & defined) | (OURS & fields)):
+        yield Error(
+            f"{name!r} is a verb or an attribute of every job and was redefined.",
+            hint="Give it another name; run() and run_batch() are yours to define.",
+            obj=model,
+            id="dbqueue.E003",
+        )
+
+
+def _manager(model: Model) -> Iterator[CheckMessage]:
+    manager = model._default_manager
+    if not isinstance(manager, JobManager):
+        yield Error(
+            f"Its default manager is a {type(manager).__name__}, not a JobManager.",
+            hint=(
+                "Derive it from JobManager (`JobManager.from_queryset(YourQuerySet)` for a "
+                "subclass of JobQuerySet), or declare `objects = JobManager()` first."
+            ),
+            obj=model,
+            id="dbqueue.E004",
+        )
+
+
+def _parents(model: Model) -> Iterator[CheckMessage]:
+    for parent in _tables(model._meta.parents):
+        yield Error(
+            f"It inherits from {parent._meta.label}, which is a queue table itself.",
+            hint="Make the parent abstract, or use a queue table of its own.",
+            obj=model,
+            id="dbqueue.E005",
+        )
+
+
+def _key(model: Model) -> Iterator[CheckMessage]:
+    if len(model._meta.pk_fields) > 1:
+        yield Error(
+            "A queue table cannot have a composite primary key.",
+            hint="Leave the primary key out, and add a UniqueConstraint.",
+            obj=model,
+            id="dbqueue.E006",
+        )
+    elif not isinstance(model._meta.pk, models.AutoField | models.IntegerField):
+        yield Caution(
+            f"Its primary key, a {type(model._meta.pk).__name__}, does not grow with time.",
+            hint="Jobs of the same priority are not claimed in the order in which they came. "
+            "Leave the primary key out, and keep the other key in a column of its own.",
+            obj=model,
+            id="dbqueue.W001",
+        )
+
+
+def _policy(model: Model) -> Iterator[CheckMessage]:
+    for name in sorted(set(declared_options(model)) - OPTIONS):
+        known = nearest(name, set(OPTIONS))
+        yield Error(
+            f"Policy.{name} is not an option.",
+            hint=f"Did you mean {known!r}?" if known else f"Known: {', '.join(sorted(OPTIONS))}.",
+            obj=model,
+            id="dbqueue.E007",
+        )
+
+
+def _archive(model: Model) -> Iterator[CheckMessage]:
+    name = policy_of(model).archive
+    problem = _archive_problem(model, name) if name is not None else ""
+    if problem:
+        yield Error(
+            f"Policy.archive = {name!r}: {problem}.",
+            hint=(
+                'Name a model "app_label.Model" that has the same columns: '
+                "`class ArchivedX(ArchivedJob, XFields)`, with X's own columns in XFields."
+            ),
+            obj=model,
+            id="dbqueue.E009",
+        )
+
+
+def _archive_problem(model: Model, name: str) -> str:
+    try:
+        archive = model._meta.apps.get_model(name)
+    except (LookupError, ValueError):
+        return "there is no such model"
+    there, here = _written(archive), _written(model)
+    if lacks := here - there:
+        return f"it lacks the columns {', '.join(sorted(lacks))}"
+    if extra := there - here:
+        return f"it has columns that the queue table lacks: {', '.join(sorted(extra))}"
+    return ""
+
+
+def _written(model: type[models.Model]) -> set[str]:
+    return {str(f.column) for f in model._meta.concrete_fields if not f.generated}
+
+
+def _table_names(alias: str) -> list[str]:
+    return [
+        model._meta.db_table
+        for model in _tables(apps.get_models())
+        if router.allow_migrate_model(alias, model)
+    ]
+
+
+def _check_database(connection: BaseDatabaseWrapper, tables: list[str]) -> Iterator[CheckMessage]:
+    dialect, name = dialect_of(connection), f"DATABASES[{connection.alias!r}]"
+    if not connection.settings_dict["AUTOCOMMIT"]:
+        yield Error(
+            f"{name}: AUTOCOMMIT is off; a claim would belong to nobody until a commit.",
+            hint="Remove the setting AUTOCOMMIT.",
+            id="dbqueue.E011",
+        )
+    if problem := dialect.setup_problem():
+        yield Error(f"{name}: {problem}.", hint=dialect.setup_hint, id="dbqueue.E012")
+    with connection.cursor() as cursor:
+        for table in tables:
+            if problem := dialect.engine_problem(cursor, table):
+                yield Error(
+                    f"{name}: {table}: {problem}.",
+                    hint=f"ALTER TABLE {table} ENGINE = InnoDB",
+                    id="dbqueue.E010",
+                )
+        if problem := dialect.durability_problem(cursor):
+            yield Caution(
+                f"{name}: {problem}: the last commits, and their jobs, may be lost in a crash.",
+                hint=(
+                    "Accept it by adding 'dbqueue.W002' to SILENCED_SYSTEM_CHECKS, "
+                    "or have every commit written to the disk."
+                ),
+                id="dbqueue.W002",
+            )

@@ -143,6 +143,4 @@ def test_the_answer_says_what_was_done():
     claimed()
     Note.objects.create()
     assert str(Note.objects.ready().bury()) == "1 changed"
-    assert str(Note.objects.all().release()) == (
-        "1 changed, 1 skipped: their state had moved on"
-    )
+    assert str(Note.objects.all().release()) == ("1 changed, 1 skipped: their state had moved on")

@@ -1,7 +1,7 @@
 """ready -> claimed, the same on every database."""
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from django_dbqueue.lifecycle.claim import claim
@@ -106,6 +106,25 @@ def test_a_job_is_claimed_by_one_of_many():
     assert len(everything) == len(set(everything))
     wait_until(lambda: everything.extend(drain()) or not Note.objects.ready().exists())
     assert len(everything) == len(set(everything)) == 60
+
+
+def test_a_job_that_another_claims_first_is_not_claimed_again():
+    """Where a claim is several statements, the other one comes between them."""
+    Note.objects.bulk_create(Note() for _ in range(4))
+    others = []
+
+    def let_another_go_first(execute, sql, params, many, context):
+        if sql.startswith("UPDATE") and not others:
+            others.extend(in_thread(lambda: Note.objects.claim(limit=3)))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(let_another_go_first):
+        mine = Note.objects.claim(limit=3)
+    assert len(others) == 3
+    assert len(mine) == 1
+    assert len({job.pk for job in mine + others}) == 4
+    for job in mine + others:
+        job.complete()
 
 
 def test_nothing_is_claimed_inside_a_transaction():

@@ -14,10 +14,10 @@ from tests.queueapp.models import Note, Uuid
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 WAYS = {
-    "create": lambda **columns: Note.objects.create(**columns),
+    "create": Note.objects.create,
     "save": lambda **columns: Note(**columns).save(),
     "bulk_create": lambda **columns: Note.objects.bulk_create([Note(), Note(**columns)]),
-    "enqueue": lambda **columns: Note.objects.enqueue(**columns),
+    "enqueue": Note.objects.enqueue,
     "enqueue once": lambda **columns: Note.objects.enqueue(**{"dedup_key": "k"} | columns),
     "get_or_create": lambda **columns: Note.objects.get_or_create(text="x", defaults=columns),
 }
@@ -30,10 +30,14 @@ class Undo(Exception):
 
 @each_way
 def test_a_job_is_rolled_back_with_the_transaction(enqueue):
-    with pytest.raises(Undo), transaction.atomic():
-        enqueue()
-        assert Note.objects.exists()
-        raise Undo
+    def enqueue_and_undo():
+        with transaction.atomic():
+            enqueue()
+            assert Note.objects.exists()
+            raise Undo
+
+    with pytest.raises(Undo):
+        enqueue_and_undo()
     assert not Note.objects.exists()
 
 
@@ -129,7 +133,7 @@ def test_a_job_with_a_retry_at_is_delayed(enqueue):
 
 
 def test_names_are_compared_byte_by_byte():
-    names = ["a", "A", "á", "a\u0301", "ａ", "ß", "ss", "a-", "a b"]
+    names = ["a", "A", "á", "a\u0301", "\uff41", "ß", "ss", "a-", "a b"]
     for name in names:
         Note.objects.enqueue(queue=name, dedup_key="same")
     assert Note.objects.count() == len(names)

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 from django.apps import apps
-from django.db import connection, models
+from django.db import connection
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.migrations.writer import MigrationWriter

@@ -48,6 +48,20 @@ def test_a_job_that_is_claimed_no_more_is_left_alone(verb, status):
 
 
 @each_verb
+def test_a_finished_job_is_left_alone_by_its_last_owner(verb):
+    """Its row keeps the owner, so that a completion can be repeated."""
+    job = claimed()
+    finish.complete(table(), job.owner, [job.pk])
+    before = lifecycle_of(job)
+    if verb is VERBS["complete"]:
+        verb(job)
+    else:
+        with pytest.raises(ClaimLost):
+            verb(job)
+    assert lifecycle_of(job) == before
+
+
+@each_verb
 def test_the_same_worker_cannot_write_with_an_older_claim(verb):
     job = claimed()
     overwrite(job, owner=f"{job.owner}0")

@@ -74,13 +74,18 @@ def test_a_zombie_whose_job_was_given_back_cannot_save():
 def test_what_a_zombie_did_beside_its_save_is_rolled_back():
     job = claimed(text="before")
     steal(job)
-    with pytest.raises(ClaimLost), transaction.atomic():
-        Note.objects.create(text="beside")
-        job.save()
+
+    def work():
+        with transaction.atomic():
+            Note.objects.create(text="beside")
+            job.save()
+
+    with pytest.raises(ClaimLost):
+        work()
     assert not Note.objects.filter(text="beside").exists()
 
 
-@pytest.mark.parametrize("read", [lambda: claim_one(), lambda: Note.objects.get()])
+@pytest.mark.parametrize("read", [claim_one, Note.objects.get])
 def test_save_of_a_deleted_job_does_not_bring_it_back(read):
     Note.objects.create()
     job = read()

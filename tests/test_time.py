@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("db_rows", "odd_zone")
 
 SESSION = {
     "mysql": "SET time_zone = '+08:00'",
-    "postgresql": "SET TIME ZONE INTERVAL '+08:00' HOUR TO MINUTE",
+    "postgresql": "SET TIME ZONE 'Asia/Shanghai'",  # a name, which the driver knows too
 }
 ZONES = [("UTC", True), ("Asia/Kathmandu", True), ("Asia/Kathmandu", False), ("UTC", False)]
 
@@ -102,7 +102,12 @@ def test_the_column_holds_utc():
 
 @pytest.mark.parametrize(
     "zone",
-    [UTC, ZoneInfo("Asia/Kathmandu"), ZoneInfo("America/New_York"), fixed_zone(timedelta(hours=-9))],
+    [
+        UTC,
+        ZoneInfo("Asia/Kathmandu"),
+        ZoneInfo("America/New_York"),
+        fixed_zone(timedelta(hours=-9)),
+    ],
     ids=str,
 )
 def test_an_aware_value_is_the_same_instant_when_read(zone):
@@ -135,7 +140,7 @@ def test_what_a_new_job_says_of_its_time_is_what_is_stored():
 def test_an_instant_is_compared_inside_a_subquery():
     job = Note.objects.create(retry_at=now(60))
     twin = Note.objects.filter(pk=OuterRef("pk"))
-    assert Note.objects.filter(retry_at=Subquery(twin.values("retry_at"))).get() == job
+    assert Note.objects.filter(retry_at=Subquery(twin.values("retry_at")[:1])).get() == job
     assert Note.objects.filter(retry_at__in=Note.objects.values("retry_at")).get() == job
     assert Note.objects.filter(retry_at__gt=DbNow()).exists()
     assert not Note.objects.filter(retry_at__gt=DbNow(plus=120)).exists()
@@ -217,5 +222,7 @@ def test_all_this_holds_in_a_project_without_use_tz(database_url, tmp_path):
     env = os.environ | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1"} | changes
     files = ["tests/test_time.py", "tests/test_fields.py"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "not without_use_tz"]
-    run = subprocess.run([*command, *files], env=env, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [*command, *files], env=env, capture_output=True, text=True, timeout=300, check=False
+    )
     assert run.returncode == 0, run.stdout[-5000:]

@@ -45,6 +45,8 @@ class Dialect:
     name_collation: ClassVar[str | None] = None
     # Is there only one writer at a time, so that claiming and finishing share a connection?
     one_writer: ClassVar[bool] = False
+    # What to do about a setup_problem.
+    setup_hint: ClassVar[str] = ""
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
 
@@ -60,6 +62,10 @@ class Dialect:
     def now_plus(self, seconds: str) -> str:
         """SQL for the moment of execution plus an SQL expression of seconds."""
         raise NotImplementedError
+
+    def is_past(self, instant: str, seconds: str = "0") -> str:
+        """SQL for: the instant was at least so many seconds ago. An index is searched with it."""
+        return f"{instant} <= {self.now_plus(f'-({seconds})')}"
 
     def seconds_until(self, instant: str) -> str:
         """SQL for the seconds from now until an SQL expression of an instant."""
@@ -107,6 +113,10 @@ class Dialect:
 
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         """Why this table cannot be a queue table, or ''."""
+        return ""
+
+    def durability_problem(self, cursor: CursorWrapper) -> str:
+        """Which setting lets a commit be lost after it was confirmed, or ''."""
         return ""
 
     def setup_problem(self) -> str:

@@ -118,6 +118,11 @@ class MySQL(Dialect):
         code = error.args[0] if error.args else None
         return TROUBLES.get(code) if isinstance(code, int) else None
 
+    def durability_problem(self, cursor: CursorWrapper) -> str:
+        cursor.execute("SELECT @@innodb_flush_log_at_trx_commit")
+        value = str(cursor.fetchone()[0])
+        return "" if value == "1" else f"innodb_flush_log_at_trx_commit is {value}"
+
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         cursor.execute(
             "SELECT engine FROM information_schema.tables "

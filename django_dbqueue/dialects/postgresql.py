@@ -27,6 +27,10 @@ class PostgreSQL(Dialect):
     def now_plus(self, seconds: str) -> str:
         return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
 
+    def is_past(self, instant: str, seconds: str = "0") -> str:
+        # CLOCK_TIMESTAMP() may change from row to row, so no index is searched with it.
+        return f"{instant} <= STATEMENT_TIMESTAMP() - ({seconds}) * INTERVAL '1 second'"
+
     def seconds_until(self, instant: str) -> str:
         return f"EXTRACT(EPOCH FROM {instant} - CLOCK_TIMESTAMP())"
 
@@ -50,6 +54,13 @@ class PostgreSQL(Dialect):
 
     def own_session(self) -> str:
         return "SET lock_timeout = '2s'"
+
+    def durability_problem(self, cursor: CursorWrapper) -> str:
+        for setting in ("fsync", "synchronous_commit"):
+            cursor.execute(f"SHOW {setting}")
+            if cursor.fetchone()[0] == "off":
+                return f"{setting} is off"
+        return ""
 
     def code_trouble(self, error: Error) -> Trouble | None:
         state = getattr(error.__cause__, "sqlstate", None)

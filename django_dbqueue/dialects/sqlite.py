@@ -15,6 +15,9 @@ PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 
 class SQLite(Dialect):
     one_writer = True
+    setup_hint = (
+        'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}'
+    )
     # The clock ticks in milliseconds; the zeros keep the text sortable with Python's.
     now = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now')"
 
@@ -59,6 +62,10 @@ class SQLite(Dialect):
         while time.monotonic() < give_up:
             yield random.uniform(0.0003, longest)
             longest = min(longest * 1.2, 0.02)
+
+    def durability_problem(self, cursor: CursorWrapper) -> str:
+        off = cursor.execute("PRAGMA synchronous").fetchone()[0] == 0
+        return "PRAGMA synchronous is OFF" if off else ""
 
     def setup_problem(self) -> str:
         options = self.connection.settings_dict.get("OPTIONS", {})

@@ -96,9 +96,9 @@ def _finished(table: Table, seconds: float) -> list[Any]:
     """
     found = rows(
         table.connection,
-        f"SELECT {table.pk}, finished_at <= {table.dialect.now_plus('%s')} FROM {table.name} "
+        f"SELECT {table.pk}, {table.dialect.is_past('finished_at', '%s')} FROM {table.name} "
         f"WHERE status = 2 AND retry_at IS NULL ORDER BY {table.pk} LIMIT {CHUNK}",
-        [-seconds],
+        [seconds],
     )
     return [key for key, is_due in found if is_due]
 
@@ -109,9 +109,9 @@ def _prune_archive(table: Table, seconds: float) -> int:
     name, pk = table.connection.ops.quote_name(meta.db_table), table.pk
     found = rows(
         table.connection,
-        f"SELECT {pk} FROM {name} WHERE finished_at <= {table.dialect.now_plus('%s')} "
+        f"SELECT {pk} FROM {name} WHERE {table.dialect.is_past('finished_at', '%s')} "
         f"ORDER BY finished_at LIMIT {CHUNK}",
-        [-seconds],
+        [seconds],
     )
     keys = [key for (key,) in found]
     if not keys:

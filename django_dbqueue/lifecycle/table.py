@@ -86,7 +86,7 @@ class Table:
 def table_of(model: type[Any], using: str) -> Table:
     """The table of a model on this thread's connection to a database, worked out once."""
     connection = connections[using]
-    # Kept by the connection itself: a Table refers to it, and would keep it alive in a dict of ours.
+    # Kept by the connection itself: in a dict of ours, the tables would keep it alive.
     known: dict[type, Table] = vars(connection).setdefault("dbqueue_tables", {})
     if model not in known:
         known[model] = _table(model, connection)

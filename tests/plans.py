@@ -1,0 +1,95 @@
+"""Reading query plans: what each database says about how it reaches the rows of a statement."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+
+@dataclass(frozen=True)
+class Statement:
+    sql: str
+    params: Any
+
+    @property
+    def is_write(self) -> bool:
+        return self.sql.startswith(("UPDATE", "DELETE", "INSERT"))
+
+    def __str__(self) -> str:
+        return self.sql if len(self.sql) < 400 else f"{self.sql[:300]} .. {self.sql[-100:]}"
+
+
+@contextmanager
+def captured(table: str) -> Iterator[list[Statement]]:
+    """The statements that are run on a table meanwhile, as they are sent."""
+    statements: list[Statement] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if table in sql:
+            statements.append(Statement(sql.strip(), params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield statements
+
+
+def complaints(statement: Statement, table: str) -> list[str]:
+    """What is wrong with the plan of a statement: scans, sorts, a write by a secondary index."""
+    judge = {"mysql": _mysql, "postgresql": _postgresql, "sqlite": _sqlite}[connection.vendor]
+    return [f"{text}: {statement}" for text in judge(statement, table)]
+
+
+def _explained(prefix: str, statement: Statement) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"{prefix} {statement.sql}", statement.params)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _mysql(statement: Statement, table: str) -> Iterator[str]:
+    for step in _explained("EXPLAIN", statement):
+        if step["table"] != table or step["select_type"] == "INSERT":
+            continue
+        extra = step["Extra"] or ""
+        if step["type"] in {"ALL", "index"}:
+            yield f"reads all of {step['key'] or 'the table'}"
+        if "filesort" in extra or "temporary" in extra:
+            yield f"sorts ({extra})"
+        if statement.is_write and step["key"] != "PRIMARY":
+            yield f"writes by {step['key']}"
+
+
+def _postgresql(statement: Statement, table: str) -> Iterator[str]:
+    [answer] = _explained("EXPLAIN (FORMAT JSON)", statement)
+    plan = answer["QUERY PLAN"]
+    plan = json.loads(plan) if isinstance(plan, str) else plan
+    for node in _nodes(plan[0]["Plan"]):
+        kind = node["Node Type"]
+        if "Sort" in kind:
+            yield f"sorts by {node['Sort Key']}"
+        if "clock_timestamp" in str(node.get("Filter", "")):
+            yield f"searches no index with the clock: {node['Filter']}"
+        if node.get("Relation Name") == table and kind == "Seq Scan":
+            yield "reads all of the table"
+        # A walk without a condition is fine through an index that is small.
+        walks = kind.startswith("Index") and "Index Cond" not in node and "Filter" in node
+        if walks and node["Index Name"].endswith("_pkey"):
+            yield f"walks through {node['Index Name']} and filters"
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from _nodes(part)
+
+
+def _sqlite(statement: Statement, table: str) -> Iterator[str]:
+    for step in _explained("EXPLAIN QUERY PLAN", statement):
+        detail = step["detail"]
+        if "TEMP B-TREE" in detail:
+            yield f"sorts ({detail})"
+        if detail.startswith(f"SCAN {table}"):
+            yield f"reads all ({detail})"

@@ -1,0 +1,74 @@
+"""What the system checks find in a database, where they are asked to look."""
+
+import pytest
+from django.core.checks import Tags, run_checks
+from django.db import connections
+
+from django_dbqueue import checks
+from django_dbqueue.dialects import dialect_of
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def database_ids():
+    return [message.id for message in checks.check_databases(databases=["default"])]
+
+
+def test_the_test_database_passes():
+    assert database_ids() == []
+
+
+def test_databases_are_asked_only_where_they_are_named():
+    with connections["default"].execute_wrapper(lambda *args: pytest.fail("asked the database")):
+        assert checks.check_databases() == []
+        assert checks.check_databases(databases=[]) == []
+
+
+def test_the_project_passes_all_checks():
+    messages = run_checks(databases=["default"])
+    assert [message.id for message in messages if message.id.startswith("dbqueue")] == (
+        ["dbqueue.W001"]
+    )
+    assert Tags.database in checks.check_databases.tags
+
+
+def test_autocommit_off_is_found(monkeypatch):
+    monkeypatch.setitem(connections["default"].settings_dict, "AUTOCOMMIT", False)
+    assert database_ids() == ["dbqueue.E011"]
+
+
+def test_a_weak_setup_is_found(monkeypatch):
+    """On SQLite: no WAL or IMMEDIATE; elsewhere nothing of the kind can be wrong."""
+    if not dialect_of(connections["default"]).one_writer:
+        assert dialect_of(connections["default"]).setup_problem() == ""
+        return
+    monkeypatch.setitem(
+        connections["default"].settings_dict, "OPTIONS", {"transaction_mode": "DEFERRED"}
+    )
+    assert database_ids() == ["dbqueue.E012"]
+
+
+def test_an_engine_without_transactions_is_found():
+    if connections["default"].vendor != "mysql":
+        return  # no other database has one
+    with connections["default"].cursor() as cursor:
+        cursor.execute("ALTER TABLE queueapp_strict ENGINE = MyISAM")
+        try:
+            assert database_ids() == ["dbqueue.E010"]
+        finally:
+            cursor.execute("ALTER TABLE queueapp_strict ENGINE = InnoDB")
+
+
+def test_weak_durability_is_a_warning():
+    weaken = {
+        "sqlite": "PRAGMA synchronous = OFF",
+        "postgresql": "SET synchronous_commit = off",
+        "mysql": "SELECT 1",  # global, and not ours to change
+    }
+    with connections["default"].cursor() as cursor:
+        cursor.execute(weaken[connections["default"].vendor])
+    try:
+        found = database_ids()
+    finally:
+        connections.close_all()
+    assert found == ([] if connections["default"].vendor == "mysql" else ["dbqueue.W002"])
