@@ -50,7 +50,7 @@ def _explained(prefix: str, statement: Statement) -> list[dict[str, Any]]:
 
 
 def _mysql(statement: Statement, table: str) -> Iterator[str]:
-    for step in _explained("EXPLAIN", statement):
+    for step in _explained("EXPLAIN FORMAT=TRADITIONAL", statement):
         if step["table"] != table or step["select_type"] == "INSERT":
             continue
         extra = step["Extra"] or ""

@@ -6,6 +6,7 @@ from django.db import connections
 
 from django_dbqueue import checks
 from django_dbqueue.dialects import dialect_of
+from tests.queueapp.models import Strict
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -48,15 +49,17 @@ def test_a_weak_setup_is_found(monkeypatch):
     assert database_ids() == ["dbqueue.E012"]
 
 
-def test_an_engine_without_transactions_is_found():
+def test_an_engine_without_transactions_is_found(monkeypatch):
     if connections["default"].vendor != "mysql":
         return  # no other database has one
     with connections["default"].cursor() as cursor:
-        cursor.execute("ALTER TABLE queueapp_strict ENGINE = MyISAM")
+        cursor.execute("CREATE TABLE queueapp_unsafe (id int) ENGINE = MyISAM")
         try:
-            assert database_ids() == ["dbqueue.E010"]
+            with monkeypatch.context() as patched:
+                patched.setattr(Strict._meta, "db_table", "queueapp_unsafe")
+                assert database_ids() == ["dbqueue.E010"]
         finally:
-            cursor.execute("ALTER TABLE queueapp_strict ENGINE = InnoDB")
+            cursor.execute("DROP TABLE queueapp_unsafe")
 
 
 def test_weak_durability_is_a_warning():

@@ -19,7 +19,9 @@ README = (DOCS.parent / "README.md").read_text()
 @pytest.mark.parametrize("section", Section.all, ids=lambda section: section.prefix or "core")
 def test_every_setting_is_in_the_reference_with_its_default(section):
     for name, default in section.defaults.items():
-        [row] = [row for row in REFERENCE.splitlines() if row.startswith(f"| `{section.prefix}{name}`")]
+        [row] = [
+            row for row in REFERENCE.splitlines() if row.startswith(f"| `{section.prefix}{name}`")
+        ]
         if isinstance(default, int | float) and not isinstance(default, bool):
             assert f"| {default:g} |" in row or f"| {int(default)} |" in row
 

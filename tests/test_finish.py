@@ -10,7 +10,7 @@ from django_dbqueue.lifecycle import finish
 from django_dbqueue.states import Status
 from tests.conftest import fresh, wait_until
 from tests.helpers import claim_one, claimed, lifecycle_of, overwrite, steal, table
-from tests.queueapp.models import Fleeting, Note
+from tests.queueapp.models import Fleeting, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -215,6 +215,13 @@ def test_retry_says_when(error, seconds):
     row = fresh(job)
     assert row.status == Status.DELAYED
     assert (row.retry_at - timezone.now()).total_seconds() == pytest.approx(seconds, abs=5)
+
+
+def test_a_finished_job_knows_when_it_leaves_its_table():
+    job = claimed(Kept)
+    job.complete()
+    row = fresh(job)
+    assert (row.retry_at - row.finished_at).total_seconds() == pytest.approx(3600, abs=1)
 
 
 def test_retry_at_once_is_ready_at_once():

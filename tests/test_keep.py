@@ -16,16 +16,23 @@ def hours_ago(hours):
     return timezone.now() - timezone.timedelta(hours=hours)
 
 
+def finish_times(model, hours):
+    """As complete() stamps them: when it finished, and when it leaves the table."""
+    retention = model.policy().retention
+    leaves = None if retention is None else hours_ago(hours - retention / 3600)
+    return {"finished_at": hours_ago(hours), "retry_at": leaves}
+
+
 def finished(model, hours, **columns):
     job = done(model, **columns)
-    overwrite(job, finished_at=hours_ago(hours))
+    overwrite(job, **finish_times(model, hours))
     return fresh(job)
 
 
 def many_done(count):
     Kept.objects.bulk_create(Kept(text=str(n)) for n in range(count))
     for job in Kept.objects.all():
-        overwrite(job, status=Status.DONE, finished_at=hours_ago(3))
+        overwrite(job, status=Status.DONE, **finish_times(Kept, 3))
 
 
 def test_a_job_that_finished_long_ago_moves_to_the_archive_as_it_is():

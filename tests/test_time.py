@@ -195,7 +195,7 @@ def test_a_job_expires_when_it_expires(seconds):
 @pytest.mark.parametrize("seconds", [3600 - 5, 3600 + 5])
 def test_a_job_is_archived_when_its_time_has_come(seconds):
     job = done(Kept)
-    overwrite(job, finished_at=now(-seconds))
+    overwrite(job, retry_at=now(3600 - seconds))
     assert keep.archive(table(Kept)) == (seconds > 3600)
 
 

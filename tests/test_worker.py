@@ -226,9 +226,10 @@ def test_a_job_over_its_time_to_run_is_stopped_and_retried(database_url, log):
 
 def test_two_workers_share_the_jobs_and_run_none_twice(database_url, log):
     fill(300, log=log, seconds=0.005)
-    with worker(database_url, "--stop-when-empty") as one, worker(
-        database_url, "--stop-when-empty", "--processes", "2"
-    ) as two:
+    with (
+        worker(database_url, "--stop-when-empty") as one,
+        worker(database_url, "--stop-when-empty", "--processes", "2") as two,
+    ):
         assert (one.end(60), two.end(60)) == (0, 0)
     assert len(lines(log)) == 300
     assert set(started(log).values()) == {1}
@@ -263,7 +264,7 @@ def test_the_worker_row_tells_what_its_children_run(database_url, log):
 
 def test_a_worker_stops_when_its_row_asks_for_it(database_url):
     with worker(database_url) as process:
-        row = wait_until(lambda: Worker.objects.first())
+        row = wait_until(Worker.objects.first)
         row.stop_requested_at = row.beat_at
         row.save(update_fields=["stop_requested_at"])
         assert process.end() == 0

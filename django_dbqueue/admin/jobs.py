@@ -1,5 +1,6 @@
 """The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
@@ -25,7 +26,7 @@ LIFECYCLE_LIST = (
     "priority",
     "held_by",
     "dequeued_time",
-    "retry_at",
+    "due",
     "attempts",
     "last_error",
     "created_at",
@@ -47,6 +48,12 @@ class ReadOnlyAdmin(Base):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [field.name for field in self.opts.concrete_fields]
+
+    @admin.display(description="retry at", ordering="retry_at")
+    def due(self, job: Any) -> datetime | None:
+        """When a delayed job is due; in other states the column says when a claim ends, say."""
+        instant: datetime | None = job.retry_at
+        return instant if job.status == Status.DELAYED else None
 
     @admin.display(description="owner")
     def held_by(self, job: Any) -> SafeString | None:

@@ -31,11 +31,10 @@ def complete(table: Table, owner: str, pks: Iterable[Any]) -> Written:
     the first one had arrived.
     """
     keys = table.db_keys(pks)
-    if table.policy.prune_after == 0 and table.policy.archive is None:
+    if table.policy.retention == 0 and table.policy.archive is None:
         return _deleted(table, owner, keys)
-    dialect = table.dialect
-    sets = f"status = 2, finished_at = {dialect.now}, retry_at = NULL, dedup_key = NULL"
-    return _owned(table, owner, keys, sets, [], kept=Status.DONE)
+    sets, params = _done(table)
+    return _owned(table, owner, keys, sets, params, kept=Status.DONE)
 
 
 def touch(table: Table, owner: str, pks: Iterable[Any], allowance: float = 0) -> Written:
@@ -69,11 +68,20 @@ def fail(table: Table, job: Any, error: BaseException, seconds: float | None = N
 
 def expire(table: Table, job: Any) -> None:
     """Finish a job that was found past ``expires_at``: it never ran."""
-    sets = (
-        f"status = 2, finished_at = {table.dialect.now}, retry_at = NULL, dequeued_time = NULL, "
-        f"attempts = attempts - 1, dedup_key = NULL"
+    done, params = _done(table)
+    sets = f"{done}, dequeued_time = NULL, attempts = attempts - 1"
+    _one(
+        table, job, _owned(table, job.claim_owner, [table.db_key(job.pk)], sets, params, kept=None)
     )
-    _one(table, job, _owned(table, job.claim_owner, [table.db_key(job.pk)], sets, [], kept=None))
+
+
+def _done(table: Table) -> tuple[str, list[float]]:
+    """A finished job moves once more by itself: to the archive, or away."""
+    dialect, retention = table.dialect, table.policy.retention
+    sets = f"status = 2, finished_at = {dialect.now}, dedup_key = NULL, retry_at = "
+    if retention is None:
+        return f"{sets}NULL", []
+    return f"{sets}{dialect.now_plus('%s')}", [retention]
 
 
 def _pause(table: Table, job: Any, error: BaseException) -> float | None:

@@ -12,10 +12,13 @@ CHUNK = 500
 
 
 def archive(table: Table) -> int:
-    """Move up to 500 jobs that finished ``archive_after`` seconds ago; how many."""
+    """Move up to 500 jobs that finished ``archive_after`` seconds ago; how many.
+
+    Jobs that finished before the policy named an archive stay where they are.
+    """
     if table.policy.archive is None:
         return 0
-    keys = _finished(table, table.policy.archive_after)
+    keys = _finished(table)
     if not keys:
         return 0
     return take_out(table, keys, "status = 2", [])
@@ -30,7 +33,7 @@ def prune(table: Table) -> int:
         return 0
     if table.policy.archive is not None:
         return _prune_archive(table, table.policy.prune_after)
-    keys = _finished(table, table.policy.prune_after)
+    keys = _finished(table)
     return _delete(table, keys, "status = 2", []) if keys else 0
 
 
@@ -88,19 +91,15 @@ def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
     )
 
 
-def _finished(table: Table, seconds: float) -> list[Any]:
-    """Keys of jobs that finished so long ago, among the 500 done jobs with the lowest keys.
-
-    In the order of keys an index leads to them however many are done; one that finished late
-    holds up those behind it until its own time has come.
-    """
+def _finished(table: Table) -> list[Any]:
+    """Keys of up to 500 finished jobs whose time in this table is over."""
     found = rows(
         table.connection,
-        f"SELECT {table.pk}, {table.dialect.is_past('finished_at', '%s')} FROM {table.name} "
-        f"WHERE status = 2 AND retry_at IS NULL ORDER BY {table.pk} LIMIT {CHUNK}",
-        [seconds],
+        f"SELECT {table.pk} FROM {table.name} WHERE status = 2 "
+        f"AND {table.dialect.is_past('retry_at')} ORDER BY retry_at LIMIT {CHUNK}",
+        [],
     )
-    return [key for key, is_due in found if is_due]
+    return sorted(key for (key,) in found)
 
 
 def _prune_archive(table: Table, seconds: float) -> int:

@@ -31,6 +31,11 @@ class Policy:
     archive_after: float = 86400
     prune_after: float | None = None
 
+    @property
+    def retention(self) -> float | None:
+        """Seconds that a finished job stays in its queue table; None = for good."""
+        return self.prune_after if self.archive is None else self.archive_after
+
 
 OPTIONS = frozenset(option.name for option in fields(Policy))
 

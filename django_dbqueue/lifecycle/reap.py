@@ -112,33 +112,25 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
 
 def _give_back(table: Table, held: Held, *, crashed: bool) -> int:
     if not crashed:
-        return _set_free(table, held, Status.READY, "NULL", [], held.crashes, held.errors)
+        return _set_free(table, held, Status.READY, held.crashes, held.errors)
     crashes = held.crashes + 1
     status = Status.BURIED if crashes >= MAX_CRASHES else Status.READY
     then = "buried" if status is Status.BURIED else "it runs again, alone"
     error = WorkerLost(f"the worker died with it, {crashes} of {MAX_CRASHES} times: {then}")
     errors = appended(held.errors, entry(error, attempt=held.attempts, owner=held.owner))
-    return _set_free(table, held, status, "NULL", [], crashes, errors)
+    return _set_free(table, held, status, crashes, errors)
 
 
-def _set_free(
-    table: Table,
-    held: Held,
-    status: Status,
-    retry_at: str,
-    params: list[Any],
-    crashes: int,
-    errors: Any,
-) -> int:
+def _set_free(table: Table, held: Held, status: Status, crashes: int, errors: Any) -> int:
     """Compare-and-set on the owner that was judged; the attempt is taken back."""
     sets = (
-        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, "
+        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = NULL, "
         f"attempts = %s, crashes = %s, errors = %s"
     )
     if status is Status.BURIED:
         sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
     errors = errors if isinstance(errors, str) else json.dumps(errors)
-    values = [*params, max(0, held.attempts - 1), crashes, errors]
+    values = [max(0, held.attempts - 1), crashes, errors]
     return changed(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND owner = %s",

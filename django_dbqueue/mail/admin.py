@@ -15,7 +15,7 @@ from . import preview
 from .models import WORDS, ArchivedEmail, Email
 
 LIST = (
-    *("mail_state", "subject", "to", "held_by", "dequeued_time", "retry_at", "attempts"),
+    *("mail_state", "subject", "to", "held_by", "dequeued_time", "due", "attempts"),
     *("error", "created_at"),
 )
 PAGE = (
@@ -42,10 +42,6 @@ class MailPages(ReadOnlyAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return list(PAGE)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # For the list's actions only: a message's own page is for reading.
-        return obj is None and super().has_change_permission(request)
 
     @admin.display(description="state", ordering="status")
     def mail_state(self, email: Any) -> str:

@@ -24,6 +24,8 @@ from .signalling import wait_readable
 
 logger = logging.getLogger("django_dbqueue")
 
+OUTCOMES = 50  # written together, unless the claims are larger
+
 
 class Consumer:
     """Claims, runs and finishes until it is told to stop, or until nothing is ready."""
@@ -36,7 +38,7 @@ class Consumer:
         aliases = {served.using for served in options.served}
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
         self.buffer = Buffer(options.threads)
-        self.finisher = Finisher(Session(aliases), options.batch_size * 5, self._woken)
+        self.finisher = Finisher(Session(aliases), max(OUTCOMES, options.batch_size), self._woken)
         self.claimer = Claimer(
             options,
             owner_prefix,

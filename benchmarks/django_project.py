@@ -1,0 +1,91 @@
+"""A small Django project around a queue that is measured, and what such adapters share."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import dj_database_url
+import django
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command, execute_from_command_line
+from django.db import connection
+
+from benchmarks.adapters import URL_VARIABLE
+
+DRIVERS = {"mysql": ("mysqlclient",), "postgresql": ("psycopg",)}
+# A table that has just been filled has no statistics yet; one in use has.
+ANALYZE = {"mysql": "ANALYZE TABLE", "postgresql": "ANALYZE"}
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A worker's command, as after ``manage.py``, and settings of its database."""
+
+    command: tuple[str, ...]
+    database: Mapping[str, Any] = field(default_factory=dict)
+
+
+class DjangoProject:
+    """The base of adapters whose queue is a Django app: all get the same settings."""
+
+    apps: tuple[str, ...]
+    package: str
+    model: str
+    modes: Mapping[str, Mode]
+    more_settings: Mapping[str, Any] = {}
+
+    def __init__(self, mode: str) -> None:
+        self.mode = self.modes[mode]
+        settings.configure(
+            DATABASES={"default": database() | dict(self.mode.database)},
+            DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+            INSTALLED_APPS=list(self.apps),
+            SECRET_KEY="benchmarks",
+            USE_TZ=True,
+            **self.more_settings,
+        )
+        django.setup()
+
+    @property
+    def table(self) -> Any:
+        return apps.get_model(self.model)
+
+    def prepare(self) -> None:
+        call_command("migrate", run_syncdb=True, verbosity=0)
+
+    def fill(self, jobs: int) -> None:
+        call_command("flush", interactive=False, verbosity=0)
+        self.enqueue(jobs)
+        if connection.vendor in ANALYZE:
+            name = connection.ops.quote_name(self.table._meta.db_table)
+            with connection.cursor() as cursor:
+                cursor.execute(f"{ANALYZE[connection.vendor]} {name}")
+
+    def enqueue(self, jobs: int) -> None:
+        raise NotImplementedError
+
+    def work(self) -> None:
+        execute_from_command_line(["manage.py", *self.mode.command])
+
+    def versions(self) -> dict[str, str]:
+        packages = (self.package, "Django", *DRIVERS.get(connection.vendor, ()))
+        connection.ensure_connection()
+        server = ".".join(str(part) for part in connection.get_database_version())
+        kind = getattr(connection, "display_name", connection.vendor)
+        return {kind: server} | {name: version(name) for name in packages}
+
+
+def database() -> dict[str, Any]:
+    """The database that the environment names, with the options that both sides recommend."""
+    config: dict[str, Any] = {**dj_database_url.parse(os.environ[URL_VARIABLE])}
+    options = config.setdefault("OPTIONS", {})
+    if config["ENGINE"].endswith("sqlite3"):
+        options["transaction_mode"] = "IMMEDIATE"
+        options["timeout"] = 20
+        options["init_command"] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+    elif config["ENGINE"].endswith("mysql"):
+        options["charset"] = "utf8mb4"
+    return config

@@ -1,0 +1,1 @@
+"""The job that does nothing, once for every queue that is measured."""

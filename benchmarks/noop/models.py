@@ -1,0 +1,16 @@
+"""The no-op job of django-dbqueue."""
+
+from django.db import models
+
+from benchmarks.marks import mark
+from django_dbqueue.models import Job
+
+
+class Noop(Job):
+    number = models.IntegerField()
+
+    class Meta(Job.Meta):
+        pass
+
+    def run(self) -> None:
+        mark(self.number)
