@@ -3,12 +3,13 @@
 import signal
 from collections import Counter
 
+import django
 import pytest
 from aiosmtpd.controller import Controller
 from django.core import mail
 from django.db import transaction
-from django.utils.module_loading import import_string
 
+from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.conftest import wait_until
@@ -27,29 +28,27 @@ def mail_server():
     controller.stop()
 
 
-def enqueue(count, settings):
-    settings.DBQUEUE = {}
+# From Django 6.1 on the project names the mailer that delivers.
+USING = {"using": "smtp"} if django.VERSION >= (6, 1) else {}
+
+
+def enqueue(count):
     messages = [
         mail.EmailMessage(f"Order {n}", "Thank you.", "shop@x.example", [f"customer{n}@x.example"])
         for n in range(count)
     ]
-    queue = "django_dbqueue.mail.backends.EmailBackend"
     with transaction.atomic():
-        sent = load(queue).send_messages(messages)
-    assert sent == count == Email.objects.ready().count()
-
-
-def load(path):
-    return import_string(path)()
+        assert EmailBackend(alias="default", **USING).send_messages(messages) == count
+    assert Email.objects.ready().count() == count
 
 
 def ids(server):
     return Counter(message["Message-ID"] for message in server.received)
 
 
-def test_two_hosts_deliver_300_messages_once_each(database_url, mail_server, settings):
+def test_two_hosts_deliver_300_messages_once_each(database_url, mail_server):
     server, environment = mail_server
-    enqueue(300, settings)
+    enqueue(300)
     with (
         worker(database_url, "--stop-when-empty", "--threads", "2", **environment) as one,
         worker(database_url, "--stop-when-empty", "--threads", "2", **environment) as two,
@@ -59,9 +58,9 @@ def test_two_hosts_deliver_300_messages_once_each(database_url, mail_server, set
     assert Email.objects.done().count() == 300
 
 
-def test_a_killed_host_costs_at_most_one_duplicate_per_thread(database_url, mail_server, settings):
+def test_a_killed_host_costs_at_most_one_duplicate_per_thread(database_url, mail_server):
     server, environment = mail_server
-    enqueue(300, settings)
+    enqueue(300)
     with worker(database_url, **environment) as victim:
         wait_until(lambda: len(server.received) > 50)
         victim.send_group(signal.SIGKILL)
@@ -71,11 +70,11 @@ def test_a_killed_host_costs_at_most_one_duplicate_per_thread(database_url, mail
     assert len(server.received) <= 301
 
 
-def test_deferred_mail_is_sent_later_and_refused_mail_fails(database_url, mail_server, settings):
+def test_deferred_mail_is_sent_later_and_refused_mail_fails(database_url, mail_server):
     server, environment = mail_server
-    settings.DBQUEUE = {}
     for address in ["defer@x.example", "refuse@x.example", "fine@x.example"]:
-        Email.from_message(mail.EmailMessage("Hi", "text", "shop@x.example", [address])).save()
+        message = mail.EmailMessage("Hi", "text", "shop@x.example", [address])
+        Email.from_message(message, **USING).save()
     with worker(database_url, **environment, DBQUEUE_MAIL_RETRY_FIRST="0.5"):
         wait_until(lambda: Email.objects.filter(recipients="defer@x.example", attempts__gt=1))
         wait_until(lambda: Email.objects.filter(recipients="refuse@x.example").buried())
