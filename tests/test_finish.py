@@ -249,7 +249,7 @@ def test_bury_parks_whatever_attempts_are_left():
     job.fail(Bury("nobody can do this"))
     row = fresh(job)
     assert (row.status, row.attempts) == (Status.BURIED, 1)
-    assert row.last_error == "Bury: nobody can do this"
+    assert row.last_error == "nobody can do this"
 
 
 def test_an_expired_job_is_done_without_a_run():

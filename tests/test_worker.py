@@ -59,7 +59,7 @@ def test_retry_and_bury_say_what_becomes_of_the_job(database_url):
         assert process.end() == 0
     assert fresh(retried).status == Status.DELAYED
     assert fresh(buried).status == Status.BURIED
-    assert fresh(buried).last_error == "Bury: nobody can do this"
+    assert fresh(buried).last_error == "nobody can do this"
 
 
 def test_tries_and_backoff_of_the_command_line_win_over_the_policy(database_url):

@@ -20,7 +20,7 @@ LIST = (
 )
 PAGE = (
     *("mail_state", "message_id", "subject", "from_email", "recipients", "using"),
-    *("queue", "priority", "owner", "dequeued_time", "retry_at", "attempts", "crashes"),
+    *("queue", "priority", "owner", "dequeued_time", "due", "attempts", "crashes"),
     *("created_at", "finished_at", "expires_at", "failures", "content"),
 )
 

@@ -57,7 +57,9 @@ class JobColumns(models.Model):
         """The newest entry of ``errors`` in one line, or ''."""
         if not self.errors:
             return ""
-        return f"{self.errors[-1]['exception']}: {self.errors[-1]['message']}"
+        exception, message = self.errors[-1]["exception"], self.errors[-1]["message"]
+        # Bury and Retry say what is to be done; their message says why.
+        return message if exception in {"Bury", "Retry"} else f"{exception}: {message}"
 
 
 class Job(JobColumns):
