@@ -5,8 +5,13 @@ Every worker does this every second, so nobody has to watch a watcher.
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
+from django.db.utils import Error
+
+from .dialects import Trouble
+from .dialects.base import RowsLocked
 from .fields import DbNow
 from .lifecycle import keep, reap
 from .lifecycle.table import Table
@@ -39,6 +44,7 @@ class Reaper:
         self.tables = tables
         self.worker_timeout = worker_timeout
         self._keep_at = 0.0
+        self._warned: set[tuple[str, str]] = set()
 
     def turn(self, *, judge: bool) -> tuple[Done, float]:
         """One pass; what it did, and how many seconds (at most 1) until a job is due.
@@ -47,14 +53,14 @@ class Reaper:
         was in touch with the database all the time, else after an outage everybody looks dead.
         """
         done = Done()
-        wait = min([self._promote(table, done) for table in self.tables], default=IDLE)
+        waits = [self._promote(table, done) for table in self.tables]
         for table in self.tables:
-            done.reaped += reap.reap_overdue(table)
+            done.reaped += self._alone(table, reap.reap_overdue)
         if judge:
             self.reap_dead_workers(done)
         if time.monotonic() >= self._keep_at:
-            self._keep(done)
-        return done, wait
+            waits.append(self._keep(done))
+        return done, min(waits, default=IDLE)
 
     def dead_workers(self) -> list[Worker]:
         """Workers that have not beaten for ``worker_timeout``."""
@@ -69,30 +75,72 @@ class Reaper:
         for worker in self.dead_workers():
             self._reap_worker(worker, done)
 
+    def _alone(self, table: Table, step: Callable[[Table], int]) -> int:
+        """One step with one table. Its error (it may not be migrated yet) is no other table's
+        business, unless the connection is unfit for all."""
+        try:
+            return step(table)
+        except Error as error:
+            if table.dialect.trouble(error) in {Trouble.LOST, Trouble.READ_ONLY}:
+                raise
+            name = table.connection.alias, table.label
+            level = logging.DEBUG if name in self._warned else logging.WARNING
+            self._warned.add(name)
+            logger.log(level, "the reaper leaves %s out: %s", table.label, str(error).strip())
+            return 0
+
     def _promote(self, table: Table, done: Done) -> float:
-        wait = reap.next_due(table)
-        if wait is None or wait > 0:
-            return min(IDLE, wait or IDLE)
-        count = reap.promote(table)
+        wait = IDLE
+
+        def promote(table: Table) -> int:
+            nonlocal wait
+            due = reap.next_due(table)
+            if due is None or due > 0:
+                wait = min(IDLE, due or IDLE)
+                return 0
+            return reap.promote(table)
+
+        count = self._alone(table, promote)
         done.promoted += count
-        return 0.0 if count == reap.CHUNK else IDLE
+        return _at_once(count) if count else wait
 
     def _reap_worker(self, worker: Worker, done: Done) -> None:
         """Give its claims back first: once its row is gone only time would end them."""
         alias = worker._state.db
-        count = 0
-        for table in self.tables:
-            if table.connection.alias == alias:
+        count, locked = 0, False
+
+        def free(table: Table) -> int:
+            nonlocal count, locked
+            try:
                 while reaped := reap.reap_owner(table, f"{worker.uuid}."):
                     count += reaped
+            except RowsLocked as error:
+                locked = True
+                logger.info("%s", error)
+            return 0
+
+        for table in self.tables:
+            if table.connection.alias == alias:
+                self._alone(table, free)
+        done.reaped += count
+        if locked:
+            return
         silent = DbNow(plus=-self.worker_timeout)
         Worker.objects.using(alias).filter(pk=worker.uuid, beat_at__lt=silent).delete()
         logger.warning("worker %s is gone: %d jobs run again elsewhere", worker, count)
-        done.reaped += count
 
-    def _keep(self, done: Done) -> None:
+    def _keep(self, done: Done) -> float:
+        most = 0
         for table in self.tables:
-            done.archived += keep.archive(table)
-            done.pruned += keep.prune(table)
-        if not done.archived and not done.pruned:
+            archived, pruned = self._alone(table, keep.archive), self._alone(table, keep.prune)
+            done.archived += archived
+            done.pruned += pruned
+            most = max(most, archived, pruned)
+        if not most:
             self._keep_at = time.monotonic() + KEEP_EVERY
+        return _at_once(most)
+
+
+def _at_once(count: int) -> float:
+    """No wait after a chunk that was full, or would have been without a few locked rows."""
+    return 0.0 if count > reap.CHUNK // 2 else IDLE

@@ -9,7 +9,7 @@ from weakref import ref
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import Error, InterfaceError
+from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
 
@@ -21,6 +21,10 @@ class Trouble(Enum):
     LOST = "the connection is gone: reconnect; whether a commit arrived is unknown"
     READ_ONLY = "this server takes no writes any more: reconnect, it may have been replaced"
     FULL = "no space is left: stop claiming until completions work again"
+
+
+class RowsLocked(OperationalError):
+    """Our own: transactions hold the rows, and were not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class Dialect:
         """What to do about a database error; None = it is the statement's own fault."""
         if isinstance(error, InterfaceError):
             return Trouble.LOST
+        if isinstance(error, RowsLocked):
+            return Trouble.AGAIN
         return self.code_trouble(error)
 
     def code_trouble(self, error: Error) -> Trouble | None:

@@ -45,6 +45,8 @@ class MySQL(Dialect):
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         super().__init__(connection)
         self.contended: dict[tuple[str, str], int] = {}
+        # The claim that was committed last and whose rows were not read yet, with their keys.
+        self.unread: tuple[Claim, list[Any]] | None = None
 
     def now_plus(self, seconds: str) -> str:
         return f"(UTC_TIMESTAMP(6) + INTERVAL ({seconds}) SECOND)"
@@ -60,6 +62,9 @@ class MySQL(Dialect):
         return f"DELETE {table} FROM {table} FORCE INDEX (PRIMARY)"
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
+        if self.unread is not None and self.unread[0] is claim:
+            # The same claim once more: it was the reading that failed.
+            return self._read(cursor, *self.unread)
         for _ in range(TRIES):
             keys = self._candidates(cursor, claim)
             if not keys:
@@ -72,13 +77,21 @@ class MySQL(Dialect):
             )
             self._remember(claim, conflict=cursor.rowcount < len(keys))
             if cursor.rowcount:
-                cursor.execute(
-                    f"SELECT {claim.columns} FROM {self.by_key(claim.table)} "
-                    f"WHERE {by_key} AND owner = %s",
-                    [*keys, claim.owner],
-                )
-                return list(cursor.fetchall())
+                self.unread = claim, keys
+                return self._read(cursor, claim, keys)
         return []
+
+    def _read(self, cursor: CursorWrapper, claim: Claim, keys: list[Any]) -> list[Row]:
+        """The rows that a claim has stamped."""
+        places = ", ".join(["%s"] * len(keys))
+        cursor.execute(
+            f"SELECT {claim.columns} FROM {self.by_key(claim.table)} "
+            f"WHERE {claim.pk} IN ({places}) AND owner = %s",
+            [*keys, claim.owner],
+        )
+        found = list(cursor.fetchall())
+        self.unread = None
+        return found
 
     def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:
         """Keys to try, ascending; where others claim too, a random part of a wider window."""

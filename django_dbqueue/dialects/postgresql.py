@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import Error
+from django.db.utils import Error, OperationalError
 
 from .base import Claim, Dialect, Row, Trouble
 
@@ -66,6 +66,5 @@ class PostgreSQL(Dialect):
         state = getattr(error.__cause__, "sqlstate", None)
         if state is not None:
             return Trouble.LOST if state.startswith("08") else TROUBLES.get(state)
-        # The driver found the socket closed: there is no server to name a state.
-        lost = self.connection.connection is None or self.connection.connection.closed
-        return Trouble.LOST if lost else None
+        # No server answered that could name a state.
+        return Trouble.LOST if isinstance(error, OperationalError) else None

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..states import Status
 from .execute import rows
 from .table import Table
 
 CAP = 10_000
+MOST_PRIORITIES = 100
 
 
 @dataclass
@@ -48,11 +50,22 @@ def count_queue(table: Table, queue: str) -> Census:
 
 
 def _oldest(table: Table, queue: str) -> float | None:
-    """Age of the first in line, which is the oldest of the most urgent ones."""
-    found = rows(
-        table.connection,
-        f"SELECT -{table.dialect.seconds_until('created_at')} FROM {table.name} "
-        f"WHERE queue = %s AND status = 0 ORDER BY priority, {table.pk} LIMIT 1",
-        [queue],
-    )
-    return round(float(found[0][0]), 1) if found else None
+    """The age of the oldest ready job: the first by key of each priority, by hopping.
+
+    With more than 100 priorities, of the most urgent 100.
+    """
+    ages: list[float] = []
+    last: list[Any] = []
+    for _ in range(MOST_PRIORITIES):
+        found = rows(
+            table.connection,
+            f"SELECT priority, -{table.dialect.seconds_until('created_at')} FROM {table.name} "
+            f"WHERE queue = %s AND status = 0 {'AND priority > %s ' if last else ''}"
+            f"ORDER BY priority, {table.pk} LIMIT 1",
+            [queue, *last],
+        )
+        if not found:
+            break
+        last = [found[0][0]]
+        ages.append(float(found[0][1]))
+    return round(max(ages), 1) if ages else None

@@ -1,12 +1,19 @@
 """ready -> claimed."""
 
+import logging
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.db import transaction
 
 from ..dialects import Claim
-from .execute import again
+from ..dialects.base import Row
+from ..states import Status
+from .errors import appended, entry
+from .execute import again, changed, rows
 from .table import Table
+
+logger = logging.getLogger("django_dbqueue")
 
 
 def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0) -> list[Any]:
@@ -28,8 +35,38 @@ def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0
         with table.connection.cursor() as cursor:
             return table.dialect.claim(cursor, request)
 
-    jobs = [table.build(row, owner) for row in again(table.connection, run)]
+    jobs = _built(table, owner, again(table.connection, run))
     return sorted(jobs, key=lambda job: (job.priority, job.pk))
+
+
+def _built(table: Table, owner: str, claimed: Iterable[Row]) -> Iterator[Any]:
+    """The instances of the rows. One that cannot be built is buried: else it would be claimed
+    again and again, and nothing behind it in its queue would ever run."""
+    for row in claimed:
+        try:
+            job = table.build(row, owner)
+        except Exception as error:  # why: reading a value is a field's code, hence anybody's
+            _bury_unread(table, owner, row, error)
+        else:
+            yield job
+
+
+def _bury_unread(table: Table, owner: str, row: Row, error: Exception) -> None:
+    """By the raw row, since there is no instance."""
+    raw = dict(zip([field.name for field in table.fetched], row, strict=False))
+    key = raw[table.model._meta.pk.name]
+    logger.error("%s %s is buried: its row cannot be read", table.label, key, exc_info=error)
+    mine, params = f"{table.pk} = %s AND status = 1 AND owner = %s", [key, owner]
+    stored = rows(table.connection, f"SELECT errors FROM {table.by_key} WHERE {mine}", params)
+    new = entry(error, attempt=raw["attempts"], owner=owner)
+    errors = appended(stored[0][0] if stored else None, new)
+    changed(
+        table.connection,
+        f"UPDATE {table.by_key} SET status = {Status.BURIED:d}, owner = NULL, "
+        f"dequeued_time = NULL, retry_at = NULL, dedup_key = NULL, "
+        f"finished_at = {table.dialect.now}, errors = %s WHERE {mine}",
+        [errors, *params],
+    )
 
 
 def _request(table: Table, queue: str, limit: int, owner: str, allowance: float) -> Claim:

@@ -2,7 +2,9 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -10,9 +12,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
 from ..dialects import Trouble, dialect_of
+from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
 T = TypeVar("T")
+BRIEF = 0.2  # seconds after which a lock is somebody's who keeps it
 
 
 class Retries:
@@ -37,18 +41,41 @@ def again(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     """
     if connection.in_atomic_block:
         return work()
-    dialect = dialect_of(connection)
-    for pause in dialect.retry_pauses():
+    for pause in dialect_of(connection).retry_pauses():
         try:
             return work()
         except Error as error:
-            if dialect.trouble(error) is not Trouble.AGAIN:
-                raise
-            logger.debug("%s asks for another try: %s", connection.alias, error)
-            Retries.add()
-            _roll_back(connection)
+            _prepare_another_try(connection, error)
             _nap.wait(pause)
     return work()
+
+
+def briefly(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
+    """Like ``again``, but one wait for a lock is enough: None = come by another time.
+
+    For whoever has a lot of other things to do meanwhile: a user's transaction may last for hours.
+    """
+    if connection.in_atomic_block:
+        return work()
+    give_up = time.monotonic() + BRIEF
+    for pause in dialect_of(connection).retry_pauses():
+        try:
+            return work()
+        except Error as error:
+            _prepare_another_try(connection, error)
+            if time.monotonic() > give_up:
+                break
+            _nap.wait(pause)
+    return None
+
+
+def _prepare_another_try(connection: BaseDatabaseWrapper, error: Error) -> None:
+    """Raises the error where the database does not ask for another try."""
+    if dialect_of(connection).trouble(error) is not Trouble.AGAIN:
+        raise error
+    logger.debug("%s asks for another try: %s", connection.alias, error)
+    Retries.add()
+    _roll_back(connection)
 
 
 def _roll_back(connection: BaseDatabaseWrapper) -> None:
@@ -59,13 +86,14 @@ def _roll_back(connection: BaseDatabaseWrapper) -> None:
 
 def changed(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
     """Run one writing statement; the number of rows it matched is the answer."""
+    return again(connection, partial(changed_once, connection, sql, params))
 
-    def run() -> int:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, params)
-            return int(cursor.rowcount)
 
-    return again(connection, run)
+def changed_once(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
+    """The same, once: the caller sees to another try."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return int(cursor.rowcount)
 
 
 def rows(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -81,12 +109,35 @@ def rows(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> li
 
 def together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     """Run a unit of work in one transaction."""
+    return again(connection, partial(_atomically, connection, work))
 
-    def run() -> T:
-        with transaction.atomic(using=connection.alias):
-            return work()
 
-    return again(connection, run)
+def briefly_together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
+    """The same; None where a lock lasts."""
+    return briefly(connection, partial(_atomically, connection, work))
+
+
+def _atomically(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+    with transaction.atomic(using=connection.alias):
+        return work()
+
+
+def unlocked(table: Table, keys: Sequence[Any], name: str = "") -> list[Any]:
+    """Those of the keys whose rows nobody has locked; in a transaction they are ours from here on.
+
+    All of them where the database cannot tell. They are reached by key: a locking read through
+    another index would lock the gaps between rows, too.
+    """
+    connection = table.connection
+    if not keys or not connection.features.has_select_for_update_skip_locked:
+        return list(keys)
+    found = rows(
+        connection,
+        f"SELECT {table.pk} FROM {table.dialect.by_key(name or table.name)} "
+        f"WHERE {table.pk} IN ({places(keys)}) {connection.ops.for_update_sql(skip_locked=True)}",
+        keys,
+    )
+    return [key for (key,) in found]
 
 
 def places(values: Sequence[Any]) -> str:

@@ -70,9 +70,7 @@ def expire(table: Table, job: Any) -> None:
     """Finish a job that was found past ``expires_at``: it never ran."""
     done, params = _done(table)
     sets = f"{done}, dequeued_time = NULL, attempts = attempts - 1"
-    _one(
-        table, job, _owned(table, job.claim_owner, [table.db_key(job.pk)], sets, params, kept=None)
-    )
+    _one(table, job, _owned(table, job.claim_owner, [job.claim_key], sets, params, kept=None))
 
 
 def _done(table: Table) -> tuple[str, list[float]]:
@@ -90,7 +88,7 @@ def _pause(table: Table, job: Any, error: BaseException) -> float | None:
         return None
     if isinstance(error, Retry) and error.delay is not None:
         return error.delay
-    return table.policy.backoff.seconds(job.attempts)
+    return table.policy.pause(job.attempts)
 
 
 def _ready_or_delayed(table: Table, delay: float) -> tuple[Status, str, list[float]]:
@@ -112,7 +110,7 @@ def _end(
 ) -> Status:
     """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
     reading the column first is safe."""
-    key, owner = table.db_key(job.pk), job.claim_owner
+    key, owner = job.claim_key, job.claim_owner
     stored = rows(
         table.connection,
         f"SELECT errors FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s",

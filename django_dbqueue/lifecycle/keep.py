@@ -1,11 +1,20 @@
 """Finished jobs: moved to the archive table, deleted when they are old enough."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.apps import apps
 
-from .execute import changed, places, rows, together
+from .execute import (
+    briefly_together,
+    changed,
+    changed_once,
+    places,
+    rows,
+    together,
+    unlocked,
+)
 from .table import Table
 
 CHUNK = 500
@@ -21,7 +30,12 @@ def archive(table: Table) -> int:
     keys = _finished(table)
     if not keys:
         return 0
-    return take_out(table, keys, "status = 2", [])
+    return briefly_together(table.connection, partial(_archive_unlocked, table, keys)) or 0
+
+
+def _archive_unlocked(table: Table, keys: list[Any]) -> int:
+    free = unlocked(table, keys)
+    return take_out(table, free, "status = 2", []) if free else 0
 
 
 def prune(table: Table) -> int:
@@ -33,8 +47,7 @@ def prune(table: Table) -> int:
         return 0
     if table.policy.archive is not None:
         return _prune_archive(table, table.policy.prune_after)
-    keys = _finished(table)
-    return _delete(table, keys, "status = 2", []) if keys else 0
+    return _delete_unlocked(table, table.name, _finished(table), "AND status = 2")
 
 
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
@@ -112,8 +125,18 @@ def _prune_archive(table: Table, seconds: float) -> int:
         f"ORDER BY finished_at LIMIT {CHUNK}",
         [seconds],
     )
-    keys = [key for (key,) in found]
+    return _delete_unlocked(table, name, [key for (key,) in found])
+
+
+def _delete_unlocked(table: Table, name: str, keys: list[Any], condition: str = "") -> int:
+    def delete() -> int:
+        free = unlocked(table, keys, name)
+        if not free:
+            return 0
+        by_key = f"{table.pk} IN ({places(free)})"
+        sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
+        return changed_once(table.connection, sql, free)
+
     if not keys:
         return 0
-    delete = table.dialect.delete_by_key(name)
-    return changed(table.connection, f"{delete} WHERE {pk} IN ({places(keys)})", keys)
+    return briefly_together(table.connection, delete) or 0

@@ -4,21 +4,41 @@ from .execute import rows
 from .table import Table
 
 
-def ready_queues(table: Table, most: int = 1000) -> list[str]:
-    """The names of queues with ready jobs, one index look-up each."""
+def ready_queues(table: Table, most: int = 1000, after: str = "") -> list[str]:
+    """Up to ``most`` names of queues with ready jobs, one index look-up each.
+
+    They begin after the name ``after`` and go on round, so that with the last name of one answer
+    the next one finds the rest.
+    """
+    names = _hop(table, after, None, most)
+    if after:
+        names += _hop(table, "", after, most - len(names))
+    return names
+
+
+def has_ready(table: Table, queue: str) -> bool:
+    """Whether one queue has a ready job."""
+    sql = f"SELECT 1 FROM {table.name} WHERE status = 0 AND queue = %s LIMIT 1"
+    return bool(rows(table.connection, sql, [queue]))
+
+
+def _hop(table: Table, last: str, until: str | None, most: int) -> list[str]:
     names: list[str] = []
     while len(names) < most:
-        name = _next_queue(table, names[-1] if names else "")
+        name = _next_queue(table, names[-1] if names else last, until)
         if name is None:
             break
         names.append(name)
     return names
 
 
-def _next_queue(table: Table, last: str) -> str | None:
+def _next_queue(table: Table, last: str, until: str | None) -> str | None:
+    # The database compares: it may order names otherwise than Python does.
+    end, params = ("", [last]) if until is None else ("AND queue <= %s ", [last, until])
     found = rows(
         table.connection,
-        f"SELECT queue FROM {table.name} WHERE status = 0 AND queue > %s ORDER BY queue LIMIT 1",
-        [last],
+        f"SELECT queue FROM {table.name} WHERE status = 0 AND queue > %s {end}"
+        f"ORDER BY queue LIMIT 1",
+        params,
     )
     return str(found[0][0]) if found else None

@@ -1,10 +1,14 @@
 """What a queue table says about its jobs: ``class Policy``, merged along the MRO."""
 
+import logging
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal
 
 from ..backoff import Backoff, Exponential
+from .guard import caught
+
+logger = logging.getLogger("django_dbqueue")
 
 MAX_CRASHES = 3
 
@@ -35,6 +39,15 @@ class Policy:
     def retention(self) -> float | None:
         """Seconds that a finished job stays in its queue table; None = for good."""
         return self.prune_after if self.archive is None else self.archive_after
+
+    def pause(self, attempt: int) -> float:
+        """Seconds until the next attempt; a minute where the backoff is broken, which is logged."""
+        given: list[float] = []
+        error = caught(lambda: given.append(float(self.backoff.seconds(attempt))))
+        if error is None and given[0] >= 0:
+            return given[0]
+        logger.error("backoff.seconds(%d) gave %s: retrying in 60 s", attempt, error or given[0])
+        return 60.0
 
 
 OPTIONS = frozenset(option.name for option in fields(Policy))

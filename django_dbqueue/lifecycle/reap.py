@@ -5,14 +5,16 @@ Each step looks first and then compares-and-sets on what it saw, so two reapers 
 
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from ..states import Status
 from .errors import appended, entry
-from .execute import changed, places, rows
+from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
 from .policy import MAX_CRASHES
 from .table import Table
 
@@ -36,7 +38,7 @@ class Held:
 
 
 def promote(table: Table) -> int:
-    """Make due delayed jobs ready, up to 500; how many."""
+    """Make due delayed jobs ready, up to 500; how many. Locked rows are left for another pass."""
     is_due = table.dialect.is_past("retry_at")
     due = rows(
         table.connection,
@@ -47,11 +49,18 @@ def promote(table: Table) -> int:
     keys = sorted(key for (key,) in due)
     if not keys:
         return 0
-    return changed(
+    return briefly_together(table.connection, partial(_set_ready, table, keys)) or 0
+
+
+def _set_ready(table: Table, keys: list[Any]) -> int:
+    free = sorted(unlocked(table, keys))
+    if not free:
+        return 0
+    return changed_once(
         table.connection,
-        f"UPDATE {table.by_key} SET status = 0, retry_at = NULL "
-        f"WHERE status = 3 AND {is_due} AND {table.pk} IN ({places(keys)})",
-        keys,
+        f"UPDATE {table.by_key} SET status = 0, retry_at = NULL WHERE status = 3 "
+        f"AND {table.dialect.is_past('retry_at')} AND {table.pk} IN ({places(free)})",
+        free,
     )
 
 
@@ -69,7 +78,7 @@ def next_due(table: Table) -> float | None:
 def reap_overdue(table: Table) -> int:
     """End claims whose time is over; it counts as a failed attempt."""
     overdue = _held(table, table.dialect.is_past("retry_at"), [])
-    return sum(_end_overdue(table, held) for held in overdue)
+    return _each(table, overdue, partial(_end_overdue, table))
 
 
 def reap_owner(
@@ -82,22 +91,50 @@ def reap_owner(
 
     ``started`` names the keys, as text, that were being run; without it any of them may have
     been. Those are charged a crash, and the third one buries; the attempt is taken back from
-    all. ``overdue`` names those that were stopped for it: a failed attempt.
+    all. ``overdue`` names those that were stopped for it: a failed attempt. ``RowsLocked`` when
+    some are left and all of these are locked.
     """
-    total = 0
-    for held in _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"]):
+
+    def free(held: Held) -> int:
         if str(held.key) in overdue:
-            total += _end_overdue(table, held, stopped=True)
-        else:
-            crashed = started is None or str(held.key) in started
-            total += _give_back(table, held, crashed=crashed)
+            return _end_overdue(table, held, stopped=True)
+        crashed = started is None or str(held.key) in started
+        return _give_back(table, held, crashed=crashed)
+
+    def look() -> list[Held]:
+        return _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"])
+
+    found = look()
+    total = _each(table, found, free)
+    if found and not total and look():
+        raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
     return total
 
 
 def give_back(table: Table, owner: str) -> int:
     """Give back, unharmed, what one claim took whose answer never arrived."""
     unsure = _held(table, "owner = %s AND retry_at IS NOT NULL", [owner])
-    return sum(_give_back(table, held, crashed=False) for held in unsure)
+    # Not skipped where it is locked: nobody comes by again.
+    return sum(
+        again(table.connection, partial(_give_back, table, held, crashed=False)) for held in unsure
+    )
+
+
+def _each(table: Table, found: list[Held], step: Callable[[Held], int]) -> int:
+    """Take a step with every row that is not locked; how many took it.
+
+    A lock that comes up meanwhile costs one wait and ends the pass.
+    """
+    probe = partial(unlocked, table, [held.key for held in found])
+    free = set(briefly(table.connection, probe) or ())
+    total = 0
+    for held in found:
+        if held.key in free:
+            count = briefly(table.connection, partial(step, held))
+            if count is None:
+                break
+            total += count
+    return total
 
 
 def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
@@ -131,7 +168,7 @@ def _set_free(table: Table, held: Held, status: Status, crashes: int, errors: An
         sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
     errors = errors if isinstance(errors, str) else json.dumps(errors)
     values = [max(0, held.attempts - 1), crashes, errors]
-    return changed(
+    return changed_once(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND owner = %s",
         [*values, held.key, held.owner],
@@ -156,7 +193,7 @@ def _end_overdue(table: Table, held: Held, *, stopped: bool = False) -> int:
     )
     if used_up:
         sets += f", dedup_key = NULL, finished_at = {dialect.now}"
-    return changed(
+    return changed_once(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 "
         f"AND owner = %s{'' if stopped else ' AND ' + dialect.is_past('retry_at')}",

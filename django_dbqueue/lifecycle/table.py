@@ -44,6 +44,7 @@ class Table:
     name: str
     pk: str
     fetched: tuple[models.Field[Any, Any], ...]
+    pk_position: int
     columns: str
     converters: tuple[tuple[int, tuple[Converter, ...], Any], ...]
 
@@ -79,6 +80,7 @@ class Table:
         names = [field.attname for field in self.fetched]
         job = self.model.from_db(self.connection.alias, names, values)
         job.__dict__ |= {"status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
+        job.claim_key = row[self.pk_position]
         job.has_expired = bool(row[-1])
         return job
 
@@ -108,6 +110,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         name=quote(meta.db_table),
         pk=quote(meta.pk.column),
         fetched=fetched,
+        pk_position=fetched.index(meta.pk),
         columns=", ".join(columns),
         converters=tuple(_converters(fetched, connection)),
     )

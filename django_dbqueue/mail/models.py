@@ -60,7 +60,7 @@ class Email(EmailFields, Job):
         verbose_name = "email"
 
     class Policy:
-        time_to_run = 60
+        time_to_run = 300
         max_attempts: int = mail_conf["MAX_ATTEMPTS"]
         backoff = MailBackoff()
         finish = "each"

@@ -72,6 +72,8 @@ class Job(JobColumns):
 
     # The owner of the claim that this instance holds; None when it was merely read.
     claim_owner: str | None = None
+    # The row that it holds, whatever becomes of the instance's own key.
+    claim_key: Any = None
     # Found past expires_at by the claim: not to be run.
     has_expired: bool = False
     # Set by the worker that runs the job: its own watch over the time to run.
@@ -111,7 +113,7 @@ class Job(JobColumns):
 
     def complete(self) -> None:
         """Finished well. ``ClaimLost`` when another owner has the job by now."""
-        self._end(finish.complete(self._table(), self._owner(), [self.pk]))
+        self._end(finish.complete(self._table(), self._owner(), [self.claim_key]))
 
     def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
         """Finished badly: retried by policy, or buried when the attempts are used up."""
@@ -122,7 +124,7 @@ class Job(JobColumns):
 
     def release(self, delay: float = 0) -> None:
         """Give the job back unharmed, the attempt taken back."""
-        self._end(finish.release(self._table(), self._owner(), [self.pk], delay))
+        self._end(finish.release(self._table(), self._owner(), [self.claim_key], delay))
 
     def bury(self, reason: str = "") -> None:
         """Park the job for a person."""
@@ -130,7 +132,7 @@ class Job(JobColumns):
 
     def touch(self) -> None:
         """Restart the time to run."""
-        self._judge(finish.touch(self._table(), self._owner(), [self.pk], self.grace))
+        self._judge(finish.touch(self._table(), self._owner(), [self.claim_key], self.grace))
         if self.restart_clock is not None:
             self.restart_clock()
 

@@ -122,8 +122,10 @@ class JobQuerySet(models.QuerySet[JobT]):
     def _by_hand(self, verb: Callable[[Table, Sequence[hand.Seen]], Changed]) -> Changed:
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()
-        seen = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
-        return verb(table, [(table.db_key(pk), status, owner) for pk, status, owner in seen])
+        found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
+        # A join lists a job once per row that it meets.
+        seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
+        return verb(table, list(seen.values()))
 
     def _for_writing(self) -> str:
         return self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]

@@ -1,16 +1,13 @@
 """Memory that a supervisor shares with one child: what it runs, and whether the beats go on."""
 
 import mmap
-import struct
-import time
 from dataclasses import dataclass
 
-HEAD = struct.Struct("dQ")  # the last good beat (monotonic), the epoch
-TEXT = 4000
+TEXT = 16_000  # bytes of a slot's label
 SEPARATOR = "\x1f"
-SLOT = struct.Struct(
-    f"dH{TEXT}s"
-)  # the deadline (monotonic, 0 = idle), length and text of the label
+WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
+HEAD_WORDS = 2  # the epoch, the last good beat (monotonic)
+SLOT_WORDS = 2 + TEXT // WORD  # the deadline (monotonic, 0 = idle), the label's length, the label
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,36 +27,50 @@ class Board:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._memory = mmap.mmap(-1, HEAD.size + threads * SLOT.size)
+        self._memory = mmap.mmap(-1, (HEAD_WORDS + threads * SLOT_WORDS) * WORD)
+        self._times = memoryview(self._memory).cast("d")
+        self._numbers = memoryview(self._memory).cast("Q")
 
-    def beat(self, epoch: int) -> None:
-        HEAD.pack_into(self._memory, 0, time.monotonic(), epoch)
+    def beat(self, at: float, epoch: int) -> None:
+        # The epoch first: nobody may see a fresh beat with an old one.
+        self._numbers[0] = epoch
+        self._times[1] = at
 
     @property
     def beaten_at(self) -> float:
-        return float(HEAD.unpack_from(self._memory)[0])
+        return self._times[1]
 
     @property
     def epoch(self) -> int:
-        return int(HEAD.unpack_from(self._memory)[1])
+        return self._numbers[0]
 
     def start(self, thread: int, label: bytes, deadline: float) -> None:
         if len(label) > TEXT:
             label = label[:TEXT].rpartition(SEPARATOR.encode())[0]
-        SLOT.pack_into(self._memory, self._offset(thread), deadline, len(label), label)
+        word = self._word(thread)
+        begin = (word + 2) * WORD
+        self._memory[begin : begin + len(label)] = label
+        self._numbers[word + 1] = len(label)
+        self._times[word] = deadline
+
+    def extend(self, thread: int, deadline: float) -> None:
+        self._times[self._word(thread)] = deadline
 
     def finish(self, thread: int) -> None:
-        struct.pack_into("d", self._memory, self._offset(thread), 0.0)
+        self._times[self._word(thread)] = 0.0
 
     def running(self) -> list[Running]:
         return [job for thread in range(self.threads) for job in self._slot(thread)]
 
     def _slot(self, thread: int) -> list[Running]:
-        deadline, length, text = SLOT.unpack_from(self._memory, self._offset(thread))
+        word = self._word(thread)
+        deadline, length = self._times[word], self._numbers[word + 1]
         if not deadline:
             return []
-        table, *keys = text[:length].decode(errors="replace").split(SEPARATOR)
+        begin = (word + 2) * WORD
+        text = self._memory[begin : begin + length].decode(errors="replace")
+        table, *keys = text.split(SEPARATOR)
         return [Running(table, key, deadline) for key in keys]
 
-    def _offset(self, thread: int) -> int:
-        return HEAD.size + thread * SLOT.size
+    def _word(self, thread: int) -> int:
+        return HEAD_WORDS + thread * SLOT_WORDS

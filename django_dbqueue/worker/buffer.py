@@ -23,6 +23,11 @@ class Item:
     claimed_at: float
     epoch: int
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether one of the jobs may have killed a worker before."""
+        return any(job.crashes for job in self.jobs)
+
     def is_late(self, epoch: int) -> bool:
         """Whether others may have taken it for abandoned since it was claimed."""
         return self.epoch != epoch or time.monotonic() > self.claimed_at + START_WITHIN
@@ -33,6 +38,8 @@ class Buffer:
 
     def __init__(self, threads: int) -> None:
         self._items: SimpleQueue[Item | None] = SimpleQueue()
+        # What a runner took but may not start: to be given back.
+        self.unstarted: SimpleQueue[Item] = SimpleQueue()
         self._put = 0
         # One counter a thread, so that none needs a lock.
         self.done = [0] * threads

@@ -1,10 +1,12 @@
 """Children of a supervisor: forked, watched, relieved, replaced."""
 
+import contextlib
 import logging
 import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,8 +140,11 @@ def _leave(body: Callable[..., int], prefix: str, board: Board, control: int) ->
     try:
         code = body(prefix, board, control)
     finally:
-        sys.stdout.flush()
-        logging.shutdown()
+        if sys.exc_info()[0] is not None:
+            traceback.print_exc()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            logging.shutdown()
         os._exit(code)
 
 

@@ -48,6 +48,8 @@ class Claimer:
         self.batch = options.batch_size
         self.suspects: list[Item] = []
         # Claims whose answer was lost: they may have taken jobs.
+        # One of them runs now, with nothing beside it.
+        self.alone = False
         self.unsure: list[tuple[Table, str]] = []
         self.found_nothing = False
         self.hold_claims = False
@@ -55,6 +57,7 @@ class Claimer:
         self._claims = count(1)
         self._filled_at = time.monotonic()
         self._was_full = False
+        self._quiet_since = float("inf")
 
     def turn(self) -> float:
         """Do one thing that needs doing; seconds until there may be another."""
@@ -74,6 +77,8 @@ class Claimer:
             if count := reap.give_back(table, owner):
                 logger.warning("gave back %d jobs of a claim whose answer was lost", count)
             self.unsure.pop(0)
+        while not self.buffer.unstarted.empty():
+            release(self.buffer.unstarted.get())
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
@@ -82,25 +87,24 @@ class Claimer:
         given = 0
         try:
             while items:
-                item = items[0]
-                pks = [job.pk for job in item.jobs]
-                finish.release(item.table.on_this_thread(), item.owner, pks)
+                release(items[0])
                 given += len(items.pop(0).jobs)
         finally:
-            self.buffer.put(items)
+            self.suspects += [item for item in items if item.is_suspect]
+            self.buffer.put(item for item in items if not item.is_suspect)
         if given:
             logger.info("gave back %d jobs that had not started", given)
 
     def _give_back_stale(self) -> float:
         """What waits for long behind slow jobs may be done sooner by another worker."""
-        if not len(self.buffer) or time.monotonic() - self._filled_at < HOLD:
+        if not (len(self.buffer) or self.suspects) or time.monotonic() - self._filled_at < HOLD:
             return 0.0
         self.batch = 1
         self.give_back()
         return 0.1
 
     def _claim_or_wait(self) -> float:
-        if self.suspects:
+        if self.suspects or self.alone:
             return self._run_alone()
         if self.hold_claims or len(self.buffer) > self.buffer.low_water:
             return 1.0  # a runner wakes us sooner
@@ -110,13 +114,17 @@ class Claimer:
         """A job that may have killed a worker runs with nothing beside it, not even an outcome."""
         if self.buffer.under_way or self.unwritten():
             return 0.05
+        self.alone = bool(self.suspects)
+        if not self.alone:
+            return 0.0
         self.buffer.put([self.suspects.pop(0)])
         self._filled_at = time.monotonic()
         return 0.05
 
     def _claim(self) -> float:
+        self._note_quiet()
         lane = self.lanes.next()
-        self.found_nothing = lane is None and not self.buffer.under_way
+        self.found_nothing = lane is None and self.lanes.all_looked_at(since=self._quiet_since)
         if lane is None:
             return self.lanes.wait()
         watch, queue = lane
@@ -133,6 +141,14 @@ class Claimer:
         self._put(list(self._items(table, owner, jobs, claimed_at)))
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)
+
+    def _note_quiet(self) -> None:
+        """Only a look that began when nothing was under way proves that there is no more."""
+        if self.buffer.under_way or self.unwritten():
+            self._quiet_since = float("inf")
+        elif self._quiet_since == float("inf"):
+            self._quiet_since = time.monotonic()
+            self.lanes.look_again()
 
     def _adapt(self) -> None:
         """Let the batch follow the rate at which the runners empty it."""
@@ -159,6 +175,11 @@ class Claimer:
         ]
 
     def _put(self, items: list[Item]) -> None:
-        if items:
+        if items or self.suspects:
             self._filled_at = time.monotonic()
             self.buffer.put(items)
+
+
+def release(item: Item) -> None:
+    keys = [job.claim_key for job in item.jobs]
+    finish.release(item.table.on_this_thread(), item.owner, keys)

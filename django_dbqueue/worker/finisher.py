@@ -13,6 +13,7 @@ from django.db.utils import Error
 from .. import signals
 from ..exceptions import ClaimLost
 from ..lifecycle import finish
+from ..lifecycle.guard import caught
 from ..lifecycle.table import Table
 from .session import Patience, Session
 
@@ -64,7 +65,7 @@ class Finisher:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
         self._collect()
         if not self._held:
-            return 60.0
+            return 60.0 if idle else LATEST
         waited = time.monotonic() - self._oldest
         if len(self._held) < self.batch and waited < LATEST and not idle:
             return LATEST - waited
@@ -73,32 +74,33 @@ class Finisher:
     def flush(self) -> float:
         """Write everything collected; on trouble keep it and say how long to wait."""
         self._collect()
-        try:
-            self.session.prepare()
-            while self._held:
-                self._held = _write_next(self._held)
-        except Error as error:
-            self.session.recover(error)
-            pause = self.patience.failed(error)
-            if _is_hopeless(self._held[0], error, self.patience):
-                self._held.pop(0)
-            return pause
+        while self._held:
+            if error := caught(self._write_first):
+                return self._failed(error)
         self.patience.worked()
         return 0.0 if self._queue.qsize() else 60.0
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""
         patience = Patience("recording an outcome")
-        while True:
-            try:
-                _write_next([outcome])
+        while error := caught(lambda: _write_next([outcome])):
+            hopeless = _is_hopeless(outcome, error, patience)
+            outcome.table.on_this_thread().connection.close()
+            pause = patience.failed(error)
+            if hopeless:
                 return
-            except Error as error:
-                outcome.table.on_this_thread().connection.close()
-                pause = patience.failed(error)
-                if _is_hopeless(outcome, error, patience):
-                    return
-                self._nap.wait(pause)
+            self._nap.wait(pause)
+
+    def _write_first(self) -> None:
+        self.session.prepare()
+        self._held = _write_next(self._held)
+
+    def _failed(self, error: Exception) -> float:
+        if _is_hopeless(self._held[0], error, self.patience):
+            self._held.pop(0)
+        if isinstance(error, Error):
+            self.session.recover(error)
+        return self.patience.failed(error)
 
     def _collect(self) -> None:
         while True:
@@ -111,12 +113,17 @@ class Finisher:
             self._held.append(outcome)
 
 
-def _is_hopeless(outcome: Outcome, error: Error, patience: Patience) -> bool:
-    """Whether the fault is the statement's own, so that trying again for ever would be in vain."""
-    if outcome.table.dialect.trouble(error) or patience.failures < HOPELESS:
-        return False
+def _is_hopeless(outcome: Outcome, error: Exception, patience: Patience) -> bool:
+    """Whether the fault is the statement's own, so that trying again for ever would be in vain.
+
+    Ask before the connection is closed: a closed one cannot tell any more that it was lost.
+    """
+    if isinstance(error, Error):
+        trouble = outcome.table.on_this_thread().dialect.trouble(error)
+        if trouble or patience.failures < HOPELESS:
+            return False
     logger.error(
-        "%s: its outcome cannot be written, so it runs again when its claim ends: %s",
+        "%s: its outcome cannot be written, so it runs again when its claim ends: %r",
         outcome.job,
         error,
     )
@@ -126,18 +133,20 @@ def _is_hopeless(outcome: Outcome, error: Error, patience: Patience) -> bool:
 def _write_next(outcomes: list[Outcome]) -> list[Outcome]:
     """Write the first outcome, and with a completion all of the same claim; what is left."""
     first = outcomes[0]
-    if first.error is not None or first.expired:
-        (_fail if first.error else _expire)(first, first.table.on_this_thread())
-        _announce([first])
+    table = first.table.on_this_thread()
+    if first.expired:
+        _expire(first, table)
         return outcomes[1:]
-    group = [o for o in outcomes if o.owner == first.owner and o.is_completion]
-    _complete(first.table.on_this_thread(), first.owner, group)
-    _announce(group)
+    if first.error is not None:
+        _fail(first, table, first.error)
+        return outcomes[1:]
+    _complete(table, [o for o in outcomes if o.owner == first.owner and o.is_completion])
     return [o for o in outcomes if o.owner != first.owner or not o.is_completion]
 
 
-def _complete(table: Table, owner: str, group: list[Outcome]) -> None:
-    written = finish.complete(table, owner, [outcome.job.pk for outcome in group])
+def _complete(table: Table, group: list[Outcome]) -> None:
+    owner = group[0].owner
+    written = finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
     for key in written.lost:
         logger.warning(
             "%s %s: ClaimLost: it ran here, but another owner has it by now; it may run twice",
@@ -146,39 +155,36 @@ def _complete(table: Table, owner: str, group: list[Outcome]) -> None:
         )
     for key in written.gone:
         logger.info("%s %s was deleted while it ran; nothing to write", table.label, key)
+    if signals.job_completed.has_listeners(table.model):
+        for outcome in group:
+            if outcome.job.claim_key in written.written:
+                signals.job_completed.send_robust(sender=table.model, job=outcome.job)
 
 
 def _expire(outcome: Outcome, table: Table) -> None:
     try:
         finish.expire(table, outcome.job)
-        logger.info("%s %s had expired: not run", table.label, outcome.job.pk)
+        logger.info("%s %s had expired: not run", table.label, outcome.job.claim_key)
     except ClaimLost as lost:
         logger.warning("%s", lost)
 
 
-def _fail(outcome: Outcome, table: Table) -> None:
-    assert outcome.error is not None
+def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
+    job = outcome.job
     try:
-        status = finish.fail(table, outcome.job, outcome.error, outcome.seconds)
+        status = finish.fail(table, job, error, outcome.seconds)
     except ClaimLost as lost:
-        logger.warning("%s; its error was: %r", lost, outcome.error)
+        logger.warning("%s; its error was: %r", lost, error)
         return
     logger.warning(
         "%s %s failed, attempt %d of %d: %s: %s; %s",
         table.label,
-        outcome.job.pk,
-        outcome.job.attempts,
+        job.claim_key,
+        job.attempts,
         table.policy.max_attempts,
-        type(outcome.error).__name__,
-        outcome.error,
+        type(error).__name__,
+        error,
         {4: "buried", 0: "retried at once"}.get(int(status), "to be retried"),
     )
-
-
-def _announce(outcomes: list[Outcome]) -> None:
-    for outcome in outcomes:
-        model = outcome.table.model
-        if outcome.error is None and signals.job_completed.has_listeners(model):
-            signals.job_completed.send_robust(sender=model, job=outcome.job)
-        if outcome.error is not None and signals.job_failed.has_listeners(model):
-            signals.job_failed.send_robust(sender=model, job=outcome.job, error=outcome.error)
+    if signals.job_failed.has_listeners(table.model):
+        signals.job_failed.send_robust(sender=table.model, job=job, error=error)

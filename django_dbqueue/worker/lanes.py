@@ -20,10 +20,12 @@ class Watch:
     served: Served
     pause: float = FIRST_PAUSE
     next_look: float = 0.0
+    looked_at: float = 0.0
     queues: deque[str] = field(default_factory=deque)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
+        self.looked_at = time.monotonic()
         found = ready_queues(options.table(self.served.model, self.served.using))
         if self.served.queue is not None:
             found = [name for name in found if name == self.served.queue]
@@ -64,6 +66,14 @@ class Lanes:
         if not watch.queues:
             watch.pause = FIRST_PAUSE
             watch.next_look = 0.0
+
+    def look_again(self) -> None:
+        for watch in self.watches:
+            watch.next_look = 0.0
+
+    def all_looked_at(self, since: float) -> bool:
+        """Whether every table was looked at since then."""
+        return all(watch.looked_at >= since for watch in self.watches)
 
     def wait(self) -> float:
         """Seconds until a lane wants to be looked at."""

@@ -46,6 +46,16 @@ class Options:
     worker_timeout: float = 10
     reap_interval: float = 1
 
+    def __post_init__(self) -> None:
+        for name in ("processes", "threads", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.worker_timeout <= 2 * self.beat_interval:
+            raise ValueError(
+                f"WORKER_TIMEOUT ({self.worker_timeout:g} s) must be more than twice "
+                f"BEAT_INTERVAL ({self.beat_interval:g} s)"
+            )
+
     def table(self, model: type[Job], using: str) -> Table:
         """A queue table with this worker's own tries and backoff."""
         table = table_of(model, using)
@@ -76,9 +86,12 @@ def queue_tables() -> list[type[Job]]:
 
 
 def all_served(using: str | None = None) -> tuple[Served, ...]:
-    """Every installed queue table on its own database, or those of one database."""
-    served = (Served(model, router.db_for_write(model)) for model in queue_tables())
-    return tuple(one for one in served if using in {None, one.using})
+    """Every installed queue table where it is written, or all that one database may have."""
+    if using is None:
+        return tuple(Served(model, router.db_for_write(model)) for model in queue_tables())
+    return tuple(
+        Served(model, using) for model in queue_tables() if router.allow_migrate_model(using, model)
+    )
 
 
 def parse_served(names: list[str], using: str | None = None) -> tuple[Served, ...]:

@@ -2,8 +2,10 @@
 
 import inspect
 import logging
+import os
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +15,16 @@ from django.db.utils import Error
 
 from .. import signals
 from ..lifecycle import finish
+from ..lifecycle.guard import caught
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
-from .session import reset_connections
+from .session import drop_dead_connections, reset_connections
 
 logger = logging.getLogger("django_dbqueue")
+
+RUNNER_DIED = 70  # exit code of a child
+IDLE = 1.0  # seconds after which a thread looks whether its connections are still there
 
 
 class Runner(threading.Thread):
@@ -42,6 +48,7 @@ class Runner(threading.Thread):
         self.worker_timeout = worker_timeout
         self.stop = stop
         self.woken = woken
+        self._idle_since = time.monotonic()
         # is_alive() stays true for a moment after the last wake-up.
         self.has_ended = False
 
@@ -49,14 +56,23 @@ class Runner(threading.Thread):
         try:
             while (item := self.buffer.get()) is not None:
                 self._take(item)
+            self.has_ended = True
         finally:
             connections.close_all()
-            self.has_ended = True
+            if not self.has_ended:
+                # Our own fault: without this thread the child would look alive and do nothing.
+                traceback.print_exc()
+                os._exit(RUNNER_DIED)
             self.woken()
 
     def _take(self, item: Item) -> None:
+        if time.monotonic() - self._idle_since > IDLE:
+            drop_dead_connections()
         if self._may_start(item):
             self.life(item)
+        elif item.jobs:
+            self.buffer.unstarted.put(item)
+        self._idle_since = time.monotonic()
         self.buffer.done[self.number] += 1
         if len(self.buffer) <= self.buffer.low_water:
             self.woken()
@@ -71,16 +87,17 @@ class Runner(threading.Thread):
 
     def _still_ours(self, item: Item) -> bool:
         """Touch a job that waited long, and drop what another owner has by now."""
-        pks = [job.pk for job in item.jobs]
+        keys = [job.claim_key for job in item.jobs]
         try:
             touched = finish.touch(
-                item.table.on_this_thread(), item.owner, pks, allowance=KILL_WITHIN
+                item.table.on_this_thread(), item.owner, keys, allowance=KILL_WITHIN
             )
         except Error as error:
             logger.warning("not started, since its claim could not be renewed: %s", error)
+            drop_dead_connections()
             return False
         kept = set(touched.written)
-        item.jobs = [job for job in item.jobs if item.table.db_key(job.pk) in kept]
+        item.jobs = [job for job in item.jobs if job.claim_key in kept]
         return bool(item.jobs)
 
     def life(self, item: Item) -> None:
@@ -99,26 +116,22 @@ class Runner(threading.Thread):
         self._hand_on(item, error, time.monotonic() - started)
 
     def _start_clock(self, item: Item) -> None:
-        job = item.jobs[0]
-        keys = SEPARATOR.join(
-            [item.table.label, *(str(item.table.db_key(j.pk)) for j in item.jobs)]
-        )
-        label, seconds = keys.encode(), job.time_to_run or item.table.policy.time_to_run
-
-        def restart() -> None:
-            self.board.start(self.number, label, time.monotonic() + seconds)
-
-        restart()
-        for one in item.jobs:
-            one.restart_clock, one.grace = restart, KILL_WITHIN
+        """Tell the supervisor what runs and until when. A batch has the shortest of its times, and
+        a touch, which speaks for one row, does not make it longer."""
+        label = SEPARATOR.join([item.table.label, *(str(job.claim_key) for job in item.jobs)])
+        usual = item.table.policy.time_to_run
+        seconds = min(job.time_to_run or usual for job in item.jobs)
+        self.board.start(self.number, label.encode(), time.monotonic() + seconds)
+        for job in item.jobs:
+            job.grace = KILL_WITHIN
+        if len(item.jobs) == 1:
+            item.jobs[0].restart_clock = lambda: self.board.extend(
+                self.number, time.monotonic() + seconds
+            )
 
     def _call(self, item: Item) -> Exception | None:
-        try:
-            _announce_start(item)
-            _run(item)
-        except Exception as error:  # why: user code; whatever it raises is the job's outcome
-            return error
-        return None
+        _announce_start(item)
+        return caught(lambda: _run(item))
 
     def _hand_on(self, item: Item, error: Exception | None, seconds: float) -> None:
         for job in item.jobs:

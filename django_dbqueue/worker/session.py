@@ -48,7 +48,7 @@ class Patience:
         self.what = what
         self.failures = 0
 
-    def failed(self, error: Error) -> float:
+    def failed(self, error: Exception) -> float:
         """Note a failure; how long to wait before the next try."""
         self.failures += 1
         pause: float = min(30.0, 0.1 * 2 ** min(self.failures - 1, 9)) * random.uniform(0.7, 1.0)
@@ -76,6 +76,13 @@ def reset_connections() -> None:
             _keep_if_usable(connection)
         if connection.queries_logged:
             connection.queries_log.clear()
+
+
+def drop_dead_connections() -> None:
+    """Before user code, after a pause: a server may have closed what was idle."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and not connection.is_usable():
+            connection.close()
 
 
 def _keep_if_usable(connection: object) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import Error
 
 from ..lifecycle.claim import claim
 from ..lifecycle.lanes import ready_queues
@@ -14,9 +15,9 @@ from ..models.queryset import new_owner
 from .board import Board
 from .buffer import Buffer, Item
 from .finisher import Finisher
-from .options import Options, Served
+from .options import Options, Served, all_served
 from .runner import Runner
-from .session import Session
+from .session import Patience, Session
 
 
 def say(text: str) -> None:
@@ -24,10 +25,23 @@ def say(text: str) -> None:
         sys.stderr.write(text + "\n")
 
 
+def wait_for_databases(options: Options) -> None:
+    """A worker that starts before its database waits for it."""
+    patience, nap = Patience("connecting"), threading.Event()
+    for using in sorted({served.using for served in options.served}):
+        while True:
+            try:
+                connections[using].ensure_connection()
+                break
+            except Error as error:
+                nap.wait(patience.failed(error))
+
+
 def missing_migrations(options: Options) -> str:
     """The command that brings the served tables up to date, or ''."""
-    labels = {served.model._meta.app_label for served in options.served} | {Worker._meta.app_label}
     for using in sorted({served.using for served in options.served}):
+        # All of this database's queue tables: the reaper looks after each of them.
+        labels = {one.model._meta.app_label for one in all_served(using)} | {Worker._meta.app_label}
         executor = MigrationExecutor(connections[using])
         targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] in labels]
         if executor.migration_plan(targets):
@@ -74,4 +88,7 @@ def _run(item: Item, options: Options) -> None:
     finisher = Finisher(Session(set()), 1, lambda: None)
     runner = Runner(0, Buffer(1), finisher, Board(1), options.worker_timeout, stop, lambda: None)
     runner.life(item)
-    finisher.flush()
+    pause = finisher.flush()
+    while finisher.pending:
+        stop.wait(pause)
+        pause = finisher.flush()

@@ -42,6 +42,7 @@ class Supervisor:
         self.relieving: list[Death] = []
         self.stopping_since = 0.0
         self.forced = False
+        self.left_claims = False
         self._next_reap = 0.0
 
     def run(self) -> int:
@@ -91,6 +92,8 @@ class Supervisor:
             child.ask_to_stop()
 
     def _sign_off(self) -> None:
+        if self.left_claims:
+            return
         try:
             self.beats.session.prepare()
             self.beats.sign_off()
@@ -118,7 +121,7 @@ class Supervisor:
 
     def _greet(self, board: Board) -> None:
         if self.beats.last_good > board.beaten_at:
-            board.beat(self.beats.epoch)
+            board.beat(self.beats.last_good, self.beats.epoch)
 
     def _running(self) -> dict[str, list[str]]:
         return {
@@ -156,7 +159,9 @@ class Supervisor:
                 self.beats.session.recover(error)
                 self.patience.failed(error)
                 if self.forced:
-                    self.relieving.clear()  # the reapers of others will do it
+                    # The reapers of others do it, once they miss the beats of our row.
+                    self.relieving.clear()
+                    self.left_claims = True
                 return
             death = self.relieving.pop(0)
             if count:
@@ -165,11 +170,12 @@ class Supervisor:
     def _give_back(self, death: Death) -> int:
         count = 0
         for table in self._tables():
-            started = set() if death.killed_by_us else _keys(death.started, table)
-            overdue = _keys(death.overdue, table)
-            prefix = death.child.owner_prefix
-            while freed := reap.reap_owner(table, prefix, started=started, overdue=overdue):
-                count += freed
+            try:
+                count += _give_back_of(table, death)
+            except Error as error:
+                if table.dialect.trouble(error):
+                    raise
+                logger.warning("%s: nothing given back: %s", table.label, error)
         return count
 
     def _stop_the_overdue(self) -> None:
@@ -203,11 +209,12 @@ class Supervisor:
 
     def _tables(self) -> list[Table]:
         """All queue tables of our databases: a dead worker may have served any of them."""
-        return [
-            self.options.table(one.model, one.using)
-            for alias in self.beats.aliases
-            for one in all_served(alias)
-        ]
+        all_of_them = {
+            (one.model, one.using): self.options.table(one.model, one.using)
+            for served in self.options.served
+            for one in [served, *all_served(served.using)]
+        }
+        return list(all_of_them.values())
 
     def _serves(self) -> str:
         names = sorted(f"{s.label}:{s.queue}" if s.queue else s.label for s in self.options.served)
@@ -217,6 +224,16 @@ class Supervisor:
         if self.signals.last:
             return f" ({self.signals.last})"
         return "" if self.stopping_since else " (nothing is ready)"
+
+
+def _give_back_of(table: Table, death: Death) -> int:
+    """Give back a dead child's claims on one table; what was stopped by us is charged to nobody."""
+    started = set() if death.killed_by_us else _keys(death.started, table)
+    overdue = _keys(death.overdue, table)
+    count = 0
+    while freed := reap.reap_owner(table, death.child.owner_prefix, started, overdue):
+        count += freed
+    return count
 
 
 def _keys(running: list[Running], table: Table) -> set[str]:

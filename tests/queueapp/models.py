@@ -2,13 +2,14 @@
 
 import os
 import signal
+import sys
 import time
 import uuid
 from pathlib import Path
 
 from django.db import models
 
-from django_dbqueue.backoff import Fixed
+from django_dbqueue.backoff import Fixed, Listed
 from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.fields import InstantField
 from django_dbqueue.models import ArchivedJob, Job
@@ -64,6 +65,18 @@ class Note(Job):
         for _ in range(4):
             time.sleep(0.8)
             self.touch()
+
+    def do_delete(self) -> None:
+        self.delete()
+
+    def do_exit(self) -> None:
+        sys.exit(7)
+
+    def do_enqueue(self) -> None:
+        Note.objects.create()
+
+    def do_query(self) -> None:
+        Note.objects.count()
 
     def do_complete(self) -> None:
         self.complete()
@@ -215,6 +228,24 @@ class Batch(Job):
     @classmethod
     def run_batch(cls, jobs: list["Batch"]) -> None:
         record(jobs[0].log, f"{len(jobs)} jobs")
+        if jobs[0].text == "slow":
+            time.sleep(60)
+
+
+class BrokenBackoff(Job):
+    """Its backoff is of no use."""
+
+    fails = models.BooleanField(default=False)
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        backoff = Listed(())
+
+    def run(self) -> None:
+        if self.fails:
+            raise RuntimeError("it does not work")
 
 
 class Owner(models.Model):

@@ -9,8 +9,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
-from ...worker.options import Options, UnknownTable, parse_served, timing
-from ...worker.start import advice_for_beginners, missing_migrations, run_once, say
+from ...worker.options import Options, Served, UnknownTable, parse_served, timing
+from ...worker.start import (
+    advice_for_beginners,
+    missing_migrations,
+    run_once,
+    say,
+    wait_for_databases,
+)
 from ...worker.supervisor import Supervisor
 from ._log import log_to_stderr
 
@@ -39,6 +45,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"])
         chosen = self.options(options)
+        wait_for_databases(chosen)
         if command := missing_migrations(chosen):
             say(f"The queue tables are not up to date. Run this first:\n  {command}")
             sys.exit(MIGRATIONS_MISSING)
@@ -56,6 +63,12 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if not served:
             raise CommandError("No queue table is installed here: add one to INSTALLED_APPS.")
+        try:
+            return self.checked(given, served)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+
+    def checked(self, given: dict[str, Any], served: tuple[Served, ...]) -> Options:
         return Options(
             served=served,
             processes=given["processes"],

@@ -1,0 +1,280 @@
+"""One bad row, one locked row, one missing table: the others do not suffer."""
+
+import json
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.db.utils import InterfaceError, OperationalError
+from django.utils import timezone
+
+from django_dbqueue import reaper as reaper_module
+from django_dbqueue.dialects.base import RowsLocked
+from django_dbqueue.lifecycle import keep, reap
+from django_dbqueue.lifecycle.census import count_queue
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.lanes import has_ready, ready_queues
+from django_dbqueue.models import Worker
+from django_dbqueue.reaper import Reaper
+from django_dbqueue.states import Status
+from tests.conftest import fresh
+from tests.helpers import claimed, done, overwrite, start, table
+from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def ago(seconds=1.0):
+    return timezone.now() - timedelta(seconds=seconds)
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(db_rows):
+    """A worker's connection gives up a lock soon."""
+    with connection.cursor() as cursor:
+        cursor.execute(table().dialect.own_session())
+    yield
+    connection.close()
+
+
+@contextmanager
+def locked(job):
+    """A user's transaction has written the row and goes on for a while."""
+    held, over = threading.Event(), threading.Event()
+
+    def hold():
+        with transaction.atomic():
+            QuerySet(type(job)).filter(pk=job.pk).update(priority=7)
+            held.set()
+            over.wait(60)
+
+    thread = start(hold)
+    assert held.wait(20)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.result()
+
+
+def rows_can_be_locked():
+    return connection.features.has_select_for_update_skip_locked
+
+
+@contextmanager
+def within(seconds):
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < seconds
+
+
+# Locks
+
+
+def test_a_locked_due_job_keeps_nobody_waiting():
+    jobs = [Note.objects.enqueue(retry_at=ago())[0] for _ in range(5)]
+    with locked(jobs[2]), within(1):
+        assert reap.promote(table()) == (4 if rows_can_be_locked() else 0)
+    assert reap.promote(table()) == (1 if rows_can_be_locked() else 5)
+    assert {fresh(job).status for job in jobs} == {Status.READY}
+
+
+def test_a_locked_overdue_job_keeps_nobody_waiting():
+    jobs = [claimed() for _ in range(5)]
+    for job in jobs:
+        overwrite(job, retry_at=ago())
+    with locked(jobs[2]), within(1):
+        assert reap.reap_overdue(table()) == (4 if rows_can_be_locked() else 0)
+    assert reap.reap_overdue(table()) == (1 if rows_can_be_locked() else 5)
+
+
+def test_a_locked_finished_job_is_archived_later():
+    jobs = [done(Kept) for _ in range(5)]
+    for job in jobs:
+        overwrite(job, retry_at=ago())
+    with locked(jobs[2]), within(1):
+        assert keep.archive(table(Kept)) == (4 if rows_can_be_locked() else 0)
+    assert keep.archive(table(Kept)) == (1 if rows_can_be_locked() else 5)
+    assert ArchivedKept.objects.count() == 5
+
+
+def test_a_locked_finished_job_is_pruned_later():
+    jobs = [done(Pruned) for _ in range(5)]
+    for job in jobs:
+        overwrite(job, retry_at=ago())
+    with locked(jobs[2]), within(1):
+        assert keep.prune(table(Pruned)) == (4 if rows_can_be_locked() else 0)
+    assert keep.prune(table(Pruned)) == (1 if rows_can_be_locked() else 5)
+
+
+def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
+    worker = Worker.objects.create(pid=1, host="gone", tables="", options={}, **_beat())
+    Note.objects.bulk_create(Note() for _ in range(3))
+    jobs = claim(table(), "default", 3, f"{worker.uuid}.1")
+    turns = Reaper([table()], worker_timeout=10)
+    with locked(jobs[1]):
+        if rows_can_be_locked():
+            with within(1):
+                done_, _ = turns.turn(judge=True)
+            assert done_.reaped == 2
+            assert Worker.objects.filter(pk=worker.pk).exists()
+        with pytest.raises(RowsLocked), within(1):
+            reap.reap_owner(table(), f"{worker.uuid}.")
+    done_, _ = turns.turn(judge=True)
+    assert done_.reaped == (1 if rows_can_be_locked() else 3)
+    assert not Worker.objects.filter(pk=worker.pk).exists()
+    assert {fresh(job).status for job in jobs} == {Status.READY}
+
+
+def _beat():
+    return {"beat_at": ago(99), "started_at": ago(99)}
+
+
+# Tables
+
+
+def failing(monkeypatch, label, error):
+    """Every look at one table raises."""
+    look = reap.rows
+
+    def look_or_fail(of, sql, params):
+        if table(label).name in sql:
+            raise error
+        return look(of, sql, params)
+
+    monkeypatch.setattr(reap, "rows", look_or_fail)
+
+
+def test_a_table_that_is_missing_stops_no_other(monkeypatch, caplog):
+    missing = QuerySet(Pruned)
+    assert missing.count() == 0
+    with connection.schema_editor() as editor:
+        editor.delete_model(Pruned)
+    try:
+        job, _ = Note.objects.enqueue(retry_at=ago())
+        turns = Reaper([table(Pruned), table(Note)], worker_timeout=10)
+        for _ in range(3):
+            turns.turn(judge=True)
+        assert fresh(job).status == Status.READY
+    finally:
+        with connection.schema_editor() as editor:
+            editor.create_model(Pruned)
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "queueapp.pruned" in warnings[0]
+
+
+def test_a_lost_connection_is_the_callers_to_mend(monkeypatch):
+    failing(monkeypatch, Note, InterfaceError("gone"))
+    with pytest.raises(InterfaceError):
+        Reaper([table()], worker_timeout=10).turn(judge=False)
+
+
+def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
+    monkeypatch.setattr(keep, "CHUNK", 4)
+    monkeypatch.setattr(reap, "CHUNK", 4)
+    for _ in range(6):
+        overwrite(done(Pruned), retry_at=ago())
+    turns = Reaper([table(Pruned)], worker_timeout=10)
+    results = [turns.turn(judge=False) for _ in range(2)]
+    assert [(done_.pruned, wait) for done_, wait in results] == [(4, 0), (2, reaper_module.IDLE)]
+
+
+# Rows
+
+
+@pytest.fixture
+def _unreadable(monkeypatch):
+    """Texts that begin with '!' cannot be read, as with an encryption key that is gone."""
+    field = Note._meta.get_field("text")
+
+    def from_db_value(value, expression, connection):
+        if value.startswith("!"):
+            raise LookupError(f"no key for {value}")
+        return value
+
+    monkeypatch.setattr(field, "from_db_value", from_db_value, raising=False)
+    vars(connection).pop("dbqueue_tables", None)
+    yield
+    vars(connection).pop("dbqueue_tables", None)
+
+
+@pytest.mark.usefixtures("_unreadable")
+def test_a_row_that_cannot_be_read_is_buried_and_the_others_are_claimed(caplog):
+    good = Note.objects.create(text="good")
+    Note.objects.bulk_create([Note(text="!bad", dedup_key="twin"), Note(text="fine")])
+    texts = [job.text for job in claim(table(), "default", 10, "w.1")]
+    assert texts == ["good", "fine"]
+    bad = Note.objects.defer("text").get(status=Status.BURIED)
+    assert (bad.owner, bad.retry_at, bad.dedup_key) == (None, None, None)
+    assert bad.finished_at is not None
+    assert bad.last_error == "LookupError: LookupError: no key for !bad" or "no key" in bad.last_error
+    assert bad.errors[0]["owner"] == "w.1"
+    assert "cannot be read" in caplog.text
+    assert QuerySet(Note).filter(pk=good.pk, status=Status.CLAIMED).exists()
+    assert claim(table(), "default", 10, "w.2") == []
+
+
+def test_a_claim_whose_reading_fails_is_read_again_and_nothing_else_is_claimed():
+    if connection.vendor != "mysql":
+        return  # one statement claims and reads
+    Note.objects.bulk_create(Note() for _ in range(10))
+    failures = []
+
+    def fail_once(execute, sql, params, many, context):
+        if sql.startswith("SELECT") and "owner = %s" in sql and not failures:
+            failures.append(sql)
+            raise OperationalError(1317, "Query execution was interrupted")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail_once):
+        jobs = claim(table(), "default", 3, "w.1")
+    assert len(failures) == 1
+    assert len(jobs) == 3
+    assert QuerySet(Note).filter(status=Status.CLAIMED).count() == 3
+
+
+# Lists
+
+
+def test_queues_beyond_the_first_are_found_from_where_the_last_look_ended():
+    for queue in ["a", "b", "c", "d", "e"]:
+        Note.objects.create(queue=queue)
+    first = ready_queues(table(), most=2)
+    second = ready_queues(table(), most=2, after=first[-1])
+    third = ready_queues(table(), most=2, after=second[-1])
+    assert [first, second, third] == [["a", "b"], ["c", "d"], ["e", "a"]]
+    assert ready_queues(table(), after="c") == ["d", "e", "a", "b", "c"]
+    assert ready_queues(table(), after="cc") == ["d", "e", "a", "b", "c"]
+    assert ready_queues(table(), after="z") == ["a", "b", "c", "d", "e"]
+
+
+def test_one_queue_can_be_asked_for():
+    Note.objects.create(queue="a")
+    Note.objects.enqueue(queue="later", delay=60)
+    assert has_ready(table(), "a")
+    assert [has_ready(table(), name) for name in ["later", "A", "none"]] == [False] * 3
+
+
+def test_the_oldest_ready_job_need_not_be_the_first_in_line():
+    ages = {1024: 10, 5: 100, 2000: 7000, 3000: 50}
+    for priority, age in ages.items():
+        overwrite(Note.objects.create(priority=priority), created_at=ago(age))
+    overwrite(Note.objects.create(queue="other"), created_at=ago(99999))
+    overwrite(claimed(priority=0), created_at=ago(99999))
+    assert count_queue(table(), "default").oldest_seconds == pytest.approx(7000, abs=30)
+    assert count_queue(table(), "none").oldest_seconds is None
+
+
+def test_a_job_that_a_join_lists_twice_is_changed_once():
+    a, b = Note.objects.create(), Note.objects.create()
+    twice = Note.objects.filter(pk=a.pk).union(Note.objects.filter(pk__in=[a.pk, b.pk]), all=True)
+    assert len(twice) == 3
+    result = twice.bury()
+    assert (result.changed, result.skipped) == (2, {}) or result.changed == 2
+    assert json.dumps([str(result)]).count("moved on") == 0

@@ -1,0 +1,122 @@
+"""What goes wrong in and around user code must not stop the jobs beside it."""
+
+import os
+import time
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.lifecycle.policy import policy_of
+from django_dbqueue.states import Status
+from django_dbqueue.worker.board import Board
+from tests.conftest import fresh, wait_until
+from tests.processes import wait_for_lines, worker
+from tests.queueapp.models import Batch, BrokenBackoff, Note
+from tests.test_worker import kill_other_connections, started
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def work_off(database_url, *args):
+    with worker(database_url, "--stop-when-empty", *args) as process:
+        assert process.end() == 0, process.stderr
+    return process
+
+
+def test_a_job_that_deletes_itself_holds_up_nobody(database_url):
+    Note.objects.bulk_create([Note(action="delete" if n == 3 else "") for n in range(10)])
+    work_off(database_url)
+    assert Note.objects.done().count() == Note.objects.count() == 9
+
+
+def test_a_broken_backoff_is_replaced_and_holds_up_nobody(database_url):
+    BrokenBackoff.objects.bulk_create([BrokenBackoff(fails=n == 1) for n in range(5)])
+    process = work_off(database_url)
+    assert BrokenBackoff.objects.done().count() == 4
+    assert BrokenBackoff.objects.delayed().count() == 1
+    assert "retrying in 60 s" in process.stderr
+
+
+def test_a_job_that_calls_sys_exit_has_failed_and_holds_up_nobody(database_url):
+    job = Note.objects.create(action="exit")
+    Note.objects.bulk_create([Note() for _ in range(5)])
+    work_off(database_url, "--backoff", "600")
+    assert Note.objects.done().count() == 5
+    assert fresh(job).status == Status.DELAYED
+    assert "SystemExit(7)" in fresh(job).last_error
+
+
+def test_a_job_enqueued_by_the_last_job_is_run_before_the_worker_stops(database_url):
+    Note.objects.create(action="enqueue", seconds=0.4)
+    work_off(database_url)
+    assert Note.objects.done().count() == 2
+
+
+def test_a_suspect_runs_alone_among_threads(database_url, log):
+    suspect = Note.objects.create(action="crash", log=log)
+    Note.objects.bulk_create([Note(seconds=0.05, log=log) for _ in range(30)])
+    with worker(database_url, "--threads", "3"):
+        wait_until(lambda: fresh(suspect).status == Status.BURIED, seconds=40)
+        wait_until(lambda: Note.objects.done().count() == 30)
+    assert started(log)[str(suspect.pk)] == 3
+    # Only the first crash, when nobody could know, may be charged to those beside it.
+    assert Note.objects.done().filter(crashes__gt=1).count() == 0
+    assert Note.objects.done().filter(crashes=1).count() <= 2
+
+
+def test_a_connection_that_died_while_idle_costs_no_attempt(database_url):
+    if connection.vendor == "sqlite":
+        return  # nobody can close its connections
+    first = Note.objects.create(action="query")
+    with worker(database_url):
+        wait_until(lambda: fresh(first).status == Status.DONE)
+        time.sleep(1.2)
+        assert kill_other_connections()
+        second = Note.objects.create(action="query")
+        wait_until(lambda: fresh(second).status == Status.DONE)
+    assert fresh(second).errors == []
+
+
+def test_the_shortest_time_to_run_holds_for_a_whole_batch(database_url, log):
+    jobs = [Batch(text="slow", log=log, time_to_run=seconds) for seconds in (100, 1)]
+    Batch.objects.bulk_create(jobs)
+    with worker(database_url, "--batch-size", "5"):
+        wait_for_lines(log, 1)
+        wait_until(lambda: all(job.errors for job in Batch.objects.all()))
+    assert {job.errors[0]["exception"] for job in Batch.objects.all()} == {"TimeToRunExceeded"}
+
+
+def test_a_worker_waits_for_a_database_that_is_not_there_yet(tmp_path):
+    missing = tmp_path / "later"
+    with worker(f"sqlite:///{missing}/new.sqlite3") as process:
+        wait_until(lambda: "trying again until it works" in process.stderr)
+        missing.mkdir()
+        assert process.end() == 3
+    assert "manage.py migrate" in process.stderr
+
+
+def test_times_that_contradict_each_other_are_refused(database_url):
+    with worker(database_url, DBQUEUE_WORKER_TIMEOUT="3") as process:
+        assert process.end() == 1
+    assert "WORKER_TIMEOUT (3 s) must be more than twice BEAT_INTERVAL (2 s)" in process.stderr
+
+
+def test_a_board_is_read_whole_while_another_process_writes_it():
+    board = Board(3)
+    child = os.fork()
+    if not child:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            board.start(1, b"t\x1f1", 1e9)
+            board.finish(1)
+            board.beat(time.monotonic(), 7)
+        os._exit(0)
+    deadlines = set()
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        deadlines |= {job.deadline for job in board.running()}
+        assert board.beaten_at == 0 or abs(time.monotonic() - board.beaten_at) < 5
+    assert deadlines == {1e9}
+
+
+def test_a_pause_that_makes_no_sense_becomes_a_minute():
+    assert policy_of(BrokenBackoff).pause(1) == 60
