@@ -1,6 +1,5 @@
 """One bad row, one locked row, one missing table: the others do not suffer."""
 
-import json
 import logging
 import threading
 import time
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.models import QuerySet
 from django.db.utils import InterfaceError, OperationalError
 from django.utils import timezone
@@ -113,37 +112,33 @@ def test_a_locked_finished_job_is_pruned_later():
 
 
 def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
-    worker = Worker.objects.create(pid=1, host="gone", tables="", options={}, **_beat())
+    worker = Worker.objects.create(pid=1, uuid="d" * 32, host="gone", beat_at=ago(99))
     Note.objects.bulk_create(Note() for _ in range(3))
     jobs = claim(table(), "default", 3, f"{worker.uuid}.1")
     turns = Reaper([table()], worker_timeout=10)
     with locked(jobs[1]):
         if rows_can_be_locked():
             with within(1):
-                done_, _ = turns.turn(judge=True)
-            assert done_.reaped == 2
+                what, _ = turns.turn(judge=True)
+            assert what.reaped == 2
             assert Worker.objects.filter(pk=worker.pk).exists()
         with pytest.raises(RowsLocked), within(1):
             reap.reap_owner(table(), f"{worker.uuid}.")
-    done_, _ = turns.turn(judge=True)
-    assert done_.reaped == (1 if rows_can_be_locked() else 3)
+    what, _ = turns.turn(judge=True)
+    assert what.reaped == (1 if rows_can_be_locked() else 3)
     assert not Worker.objects.filter(pk=worker.pk).exists()
     assert {fresh(job).status for job in jobs} == {Status.READY}
-
-
-def _beat():
-    return {"beat_at": ago(99), "started_at": ago(99)}
 
 
 # Tables
 
 
-def failing(monkeypatch, label, error):
+def failing(monkeypatch, model, error):
     """Every look at one table raises."""
     look = reap.rows
 
     def look_or_fail(of, sql, params):
-        if table(label).name in sql:
+        if table(model).name in sql:
             raise error
         return look(of, sql, params)
 
@@ -151,8 +146,6 @@ def failing(monkeypatch, label, error):
 
 
 def test_a_table_that_is_missing_stops_no_other(monkeypatch, caplog):
-    missing = QuerySet(Pruned)
-    assert missing.count() == 0
     with connection.schema_editor() as editor:
         editor.delete_model(Pruned)
     try:
@@ -182,7 +175,7 @@ def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
         overwrite(done(Pruned), retry_at=ago())
     turns = Reaper([table(Pruned)], worker_timeout=10)
     results = [turns.turn(judge=False) for _ in range(2)]
-    assert [(done_.pruned, wait) for done_, wait in results] == [(4, 0), (2, reaper_module.IDLE)]
+    assert [(what.pruned, wait) for what, wait in results] == [(4, 0), (2, reaper_module.IDLE)]
 
 
 # Rows
@@ -199,9 +192,9 @@ def _unreadable(monkeypatch):
         return value
 
     monkeypatch.setattr(field, "from_db_value", from_db_value, raising=False)
-    vars(connection).pop("dbqueue_tables", None)
+    vars(connections["default"]).pop("dbqueue_tables", None)
     yield
-    vars(connection).pop("dbqueue_tables", None)
+    vars(connections["default"]).pop("dbqueue_tables", None)
 
 
 @pytest.mark.usefixtures("_unreadable")
@@ -213,7 +206,7 @@ def test_a_row_that_cannot_be_read_is_buried_and_the_others_are_claimed(caplog):
     bad = Note.objects.defer("text").get(status=Status.BURIED)
     assert (bad.owner, bad.retry_at, bad.dedup_key) == (None, None, None)
     assert bad.finished_at is not None
-    assert bad.last_error == "LookupError: LookupError: no key for !bad" or "no key" in bad.last_error
+    assert "no key for !bad" in bad.last_error
     assert bad.errors[0]["owner"] == "w.1"
     assert "cannot be read" in caplog.text
     assert QuerySet(Note).filter(pk=good.pk, status=Status.CLAIMED).exists()
@@ -275,6 +268,4 @@ def test_a_job_that_a_join_lists_twice_is_changed_once():
     a, b = Note.objects.create(), Note.objects.create()
     twice = Note.objects.filter(pk=a.pk).union(Note.objects.filter(pk__in=[a.pk, b.pk]), all=True)
     assert len(twice) == 3
-    result = twice.bury()
-    assert (result.changed, result.skipped) == (2, {}) or result.changed == 2
-    assert json.dumps([str(result)]).count("moved on") == 0
+    assert str(twice.bury()) == "2 changed"

@@ -11,6 +11,7 @@ from ..dialects.base import Row
 from ..states import Status
 from .errors import appended, entry
 from .execute import again, changed, rows
+from .guard import caught
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -43,12 +44,11 @@ def _built(table: Table, owner: str, claimed: Iterable[Row]) -> Iterator[Any]:
     """The instances of the rows. One that cannot be built is buried: else it would be claimed
     again and again, and nothing behind it in its queue would ever run."""
     for row in claimed:
-        try:
-            job = table.build(row, owner)
-        except Exception as error:  # why: reading a value is a field's code, hence anybody's
+        built: list[Any] = []
+        # Reading a value is a field's code, hence anybody's.
+        if error := caught(lambda row=row, built=built: built.append(table.build(row, owner))):  # type: ignore[misc]
             _bury_unread(table, owner, row, error)
-        else:
-            yield job
+        yield from built
 
 
 def _bury_unread(table: Table, owner: str, row: Row, error: Exception) -> None:

@@ -5,10 +5,12 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from ..lifecycle.lanes import ready_queues
+from ..lifecycle.lanes import has_ready, ready_queues
+from ..lifecycle.table import Table
 from ..models import Queue
 from .options import Options, Served
 
+MOST = 1000  # queues looked at together
 FIRST_PAUSE = 0.05  # seconds
 LOOK_AGAIN = 1.0  # seconds between looks for new queues while there is work
 
@@ -21,14 +23,13 @@ class Watch:
     pause: float = FIRST_PAUSE
     next_look: float = 0.0
     looked_at: float = 0.0
+    _last: str = ""
     queues: deque[str] = field(default_factory=deque)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
         self.looked_at = time.monotonic()
-        found = ready_queues(options.table(self.served.model, self.served.using))
-        if self.served.queue is not None:
-            found = [name for name in found if name == self.served.queue]
+        found = self._ready(options.table(self.served.model, self.served.using))
         if found:
             paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
             found = [name for name in found if name not in paused]
@@ -36,6 +37,14 @@ class Watch:
         self.pause = FIRST_PAUSE if found else min(self.pause * 1.5, options.sleep)
         wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
         self.next_look = time.monotonic() + wait
+
+    def _ready(self, table: Table) -> list[str]:
+        """Queues with ready jobs; where there are very many, the next ones each time."""
+        if self.served.queue is not None:
+            return [self.served.queue] if has_ready(table, self.served.queue) else []
+        found = ready_queues(table, MOST, after=self._last)
+        self._last = found[-1] if len(found) == MOST else ""
+        return found
 
 
 class Lanes:

@@ -25,7 +25,8 @@ MIGRATIONS_MISSING = 3
 
 class Command(BaseCommand):
     help = "Claim jobs from all queue tables, or from TABLE[:QUEUE] ..., and run them."
-    requires_migrations_checks = False
+    # They look at the databases too, which may have to be waited for.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
@@ -40,12 +41,15 @@ class Command(BaseCommand):
         add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
         add("--sleep", type=seconds, default=conf["SLEEP"], help="longest pause when idle")
         add("--shutdown-timeout", type=seconds, default=conf["SHUTDOWN_TIMEOUT"])
+        add("--skip-checks", action="store_true", help="start in spite of what checks say")
         add("--database", help="serve the queue tables of this database alias only")
 
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"])
         chosen = self.options(options)
         wait_for_databases(chosen)
+        if not options["skip_checks"]:
+            self.check(databases=sorted({served.using for served in chosen.served}))
         if command := missing_migrations(chosen):
             say(f"The queue tables are not up to date. Run this first:\n  {command}")
             sys.exit(MIGRATIONS_MISSING)
