@@ -47,10 +47,11 @@ class Claimer:
         self.lanes = Lanes(options)
         self.batch = options.batch_size
         self.suspects: list[Item] = []
-        # Claims whose answer was lost: they may have taken jobs.
         # One of them runs now, with nothing beside it.
         self.alone = False
+        # Claims whose answer was lost: they may have taken jobs.
         self.unsure: list[tuple[Table, str]] = []
+        self._unstarted: Item | None = None
         self.found_nothing = False
         self.hold_claims = False
         self.patience = Patience("claiming")
@@ -77,8 +78,10 @@ class Claimer:
             if count := reap.give_back(table, owner):
                 logger.warning("gave back %d jobs of a claim whose answer was lost", count)
             self.unsure.pop(0)
-        while not self.buffer.unstarted.empty():
-            release(self.buffer.unstarted.get())
+        while self._unstarted or not self.buffer.unstarted.empty():
+            self._unstarted = self._unstarted or self.buffer.unstarted.get()
+            release(self._unstarted)
+            self._unstarted = None
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
