@@ -7,7 +7,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check stress bench-peers clean packages
+.PHONY: help venv demo admin test test-sqlite check prove stress bench-peers clean packages
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -33,6 +33,9 @@ check: $(STAMPS)/check  ## lint, types, migrations, the house rules
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
+
+prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (about an hour)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --full -m proof -s $(PYTEST_ARGS)
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

@@ -14,6 +14,16 @@ from django.test.utils import setup_databases, teardown_databases
 from django_dbqueue.models import Job
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="prove it with all rounds, not with a few")
+
+
+@pytest.fixture
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether a proof is to run at its full length (``make prove``) or as long as CI allows."""
+    return bool(request.config.getoption("--full"))
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(
     django_test_environment: None, django_db_modify_db_settings: None, django_db_blocker: Any
