@@ -7,17 +7,21 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 
 from django.db.utils import Error
 
+from . import events
 from .dialects import Trouble
 from .dialects.base import RowsLocked
-from .fields import DbNow
 from .lifecycle import keep, reap
+from .lifecycle.reap import Reaped
 from .lifecycle.table import Table
 from .models import Worker
 
 logger = logging.getLogger("django_dbqueue")
+
+Tell = Callable[[Table, list[Reaped]], None]
 
 KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
 IDLE = 1.0
@@ -32,6 +36,9 @@ class Done:
     archived: int = 0
     pruned: int = 0
 
+    def __add__(self, other: "Done") -> "Done":
+        return Done(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
     def __str__(self) -> str:
         parts = [f"{getattr(self, f.name)} {f.name}" for f in fields(self) if getattr(self, f.name)]
         return ", ".join(parts) or "nothing to do"
@@ -40,40 +47,59 @@ class Done:
 class Reaper:
     """Passes over tables; it may run many times over, nothing needs to lead."""
 
-    def __init__(self, tables: list[Table], worker_timeout: float) -> None:
+    def __init__(self, tables: list[Table], worker_timeout: float, tell: Tell) -> None:
         self.tables = tables
         self.worker_timeout = worker_timeout
+        self.tell = tell
         self._keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
 
-    def turn(self, *, judge: bool) -> tuple[Done, float]:
+    def turn(self, judge: Callable[[], bool]) -> tuple[Done, float]:
         """One pass; what it did, and how many seconds (at most 1) until a job is due.
 
-        ``judge`` says whether workers without a beat may be called dead: only by somebody who
-        was in touch with the database all the time, else after an outage everybody looks dead.
+        ``judge`` says whether claims may be ended: only by somebody who was in touch with the
+        database all the time. After an outage everybody looks dead, and who lives needs a moment
+        to write what became of the jobs. It is asked after each look, which may itself have been
+        answered late.
         """
         done = Done()
         waits = [self._promote(table, done) for table in self.tables]
-        for table in self.tables:
-            done.reaped += self._alone(table, reap.reap_overdue)
-        if judge:
-            self.reap_dead_workers(done)
+        self._end_claims(done, judge)
         if time.monotonic() >= self._keep_at:
             waits.append(self._keep(done))
         return done, min(waits, default=IDLE)
 
-    def dead_workers(self) -> list[Worker]:
-        """Workers that have not beaten for ``worker_timeout``."""
-        silent = DbNow(plus=-self.worker_timeout)
+    def has_suspicion(self) -> bool:
+        """Whether a worker looks dead, or a claim abandoned."""
+        return bool(self._silent_workers()) or any(
+            self._alone(table, lambda table: len(reap.find_overdue(table))) for table in self.tables
+        )
+
+    def _end_claims(self, done: Done, judge: Callable[[], bool]) -> None:
+        for table in self.tables:
+            done.reaped += self._alone(table, partial(self._reap_overdue, judge))
+        silent = self._silent_workers()
+        if silent and judge():
+            for worker in silent:
+                self._reap_worker(worker, done)
+
+    def _reap_overdue(self, judge: Callable[[], bool], table: Table) -> int:
+        found = reap.find_overdue(table)
+        if not found or not judge():
+            return 0
+        reaped = reap.end_overdue(table, found)
+        self.tell(table, reaped)
+        return len(reaped)
+
+    def _silent_workers(self) -> list[Worker]:
         return [
             worker
-            for alias in sorted({table.connection.alias for table in self.tables})
-            for worker in Worker.objects.using(alias).filter(beat_at__lt=silent)
+            for alias in self._aliases()
+            for worker in Worker.objects.using(alias).silent(self.worker_timeout)
         ]
 
-    def reap_dead_workers(self, done: Done) -> None:
-        for worker in self.dead_workers():
-            self._reap_worker(worker, done)
+    def _aliases(self) -> list[str]:
+        return sorted({table.connection.alias for table in self.tables})
 
     def _alone(self, table: Table, step: Callable[[Table], int]) -> int:
         """One step with one table. Its error (it may not be migrated yet) is no other table's
@@ -105,32 +131,48 @@ class Reaper:
         return _at_once(count) if count else wait
 
     def _reap_worker(self, worker: Worker, done: Done) -> None:
-        """Give its claims back first: once its row is gone only time would end them."""
+        """Give its claims back first: once its row says that it is gone only time ends them."""
         alias = worker._state.db
-        count, locked = 0, False
+        here = [table for table in self.tables if table.connection.alias == alias]
+        if missing := worker.served_tables() - {table.label for table in here}:
+            self._leave_to_others(worker, missing)
+            return
+        locked = False
 
         def free(table: Table) -> int:
-            nonlocal count, locked
+            nonlocal locked
+            count = 0
             try:
                 while reaped := reap.reap_owner(table, f"{worker.uuid}."):
-                    count += reaped
+                    self.tell(table, reaped)
+                    count += len(reaped)
             except RowsLocked as error:
                 locked = True
                 logger.info("%s", error)
-            return 0
+            return count
 
-        for table in self.tables:
-            if table.connection.alias == alias:
-                self._alone(table, free)
+        count = sum(self._alone(table, free) for table in here)
         done.reaped += count
         if locked:
             return
-        silent = DbNow(plus=-self.worker_timeout)
-        Worker.objects.using(alias).filter(pk=worker.uuid, beat_at__lt=silent).delete()
-        logger.warning("worker %s is gone: %d jobs run again elsewhere", worker, count)
+        Worker.objects.using(str(alias)).silent(self.worker_timeout).filter(pk=worker.pk).sign_off(
+            f"no beat for {self.worker_timeout:g} s: taken for dead"
+        )
+        message = "worker %s is gone: %d jobs run again elsewhere"
+        events.say(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
+
+    def _leave_to_others(self, worker: Worker, missing: set[str]) -> None:
+        """Its claims on what is not installed here are for a project to reap that has it."""
+        name = str(worker._state.db), worker.uuid
+        if name not in self._warned:
+            self._warned.add(name)
+            tables = ", ".join(sorted(missing))
+            logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)
 
     def _keep(self, done: Done) -> float:
         most = 0
+        for alias in self._aliases():
+            Worker.objects.using(alias).long_gone().delete()
         for table in self.tables:
             archived, pruned = self._alone(table, keep.archive), self._alone(table, keep.prune)
             done.archived += archived

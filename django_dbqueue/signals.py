@@ -1,11 +1,19 @@
 """Django signals with the lifecycle's nouns: ``sender`` is the queue table, ``job`` the job.
 
 They are sent after the change is written, outside any transaction of ours, by the process that
-made it. A receiver that raises is logged and changes nothing.
+made it. A receiver that raises is logged and changes nothing. ``job_started`` comes on the job's
+thread, the others on the finisher's, where a slow receiver holds up outcomes; what a supervisor or
+a reaper has to tell is sent by a process of its own.
 """
 
 from django.dispatch import Signal
 
-job_started = Signal()
-job_completed = Signal()
-job_failed = Signal()
+job_started = Signal()  # job
+job_completed = Signal()  # job
+job_failed = Signal()  # job, error, retry_in: seconds, or None when it is buried
+job_buried = Signal()  # job, error; whatever buried it, but for people
+job_expired = Signal()  # job
+job_reaped = Signal()  # job, error: why it was taken from its owner, or None: unharmed
+
+worker_started = Signal()  # sender: Worker; in every child, before its first job
+worker_stopped = Signal()  # sender: Worker; in every child, after its last job

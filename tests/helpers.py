@@ -7,8 +7,11 @@ from typing import Any
 from django.db import connections
 from django.db.models import QuerySet
 
+from django_dbqueue import events
+from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from django_dbqueue.models import Job
+from django_dbqueue.reaper import Reaper
 from tests.conftest import fresh
 from tests.queueapp.models import Note
 
@@ -99,3 +102,18 @@ def start_all(*works: Callable[[], Any]) -> list[Any]:
 
     threads = [start(lambda work=work: after_gate(work)) for work in works]
     return [thread.result() for thread in threads]
+
+
+def reaper(*models: Any) -> Reaper:
+    return Reaper([table(model) for model in models or [Note]], 10, events.reaped)
+
+
+def reap_overdue(table: Table) -> int:
+    """How many claims were ended because their time is over."""
+    return len(reap.end_overdue(table, reap.find_overdue(table)))
+
+
+def reap_owner(table: Table, prefix: str, **known: Any) -> int:
+    """How many jobs of an owner were given back; ``started`` and ``overdue`` name keys."""
+    traces = {name: {key: reap.Trace() for key in keys} for name, keys in known.items()}
+    return len(reap.reap_owner(table, prefix, **traces))

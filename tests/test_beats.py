@@ -21,14 +21,14 @@ def test_no_child_is_forked_before_the_first_beat():
     assert supervisor._fill() > 0
     assert supervisor.children.spawned == 0
     assert not supervisor.beats.has_begun
-    supervisor.beats.beat({}, 0)
+    supervisor.beats.beat({})
     assert supervisor.beats.has_begun
     assert Worker.objects.count() == 1
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
 def test_a_beat_waits_for_another_writer():
-    beats = Beats("a" * 32, {"default"}, 2, 10)
+    beats = Beats("a" * 32, {"default": []}, 2, 10)
     writing = threading.Event()
 
     def write():
@@ -43,6 +43,6 @@ def test_a_beat_waits_for_another_writer():
     writer = threading.Thread(target=write)
     writer.start()
     assert writing.wait(10)
-    assert beats.beat({}, 0)
+    assert beats.beat({})
     writer.join()
     assert beats.patience.failures == 0

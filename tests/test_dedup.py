@@ -4,10 +4,9 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from django_dbqueue.lifecycle import finish
-from django_dbqueue.lifecycle.reap import reap_overdue
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite, start_all, table
+from tests.helpers import claim_one, overwrite, reap_overdue, start_all, table
 from tests.queueapp.models import Fleeting, Kept, Note, Unique
 
 pytestmark = pytest.mark.usefixtures("db_rows")

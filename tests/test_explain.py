@@ -17,7 +17,7 @@ from django.utils import timezone
 from django_dbqueue.lifecycle import finish, hand, keep, lanes, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from tests.helpers import overwrite, start, table
+from tests.helpers import overwrite, reap_overdue, reap_owner, start, table
 from tests.plans import captured, complaints
 from tests.queueapp.models import ArchivedBig, Big, Small
 
@@ -147,7 +147,7 @@ def test_overdue_jobs_are_found_by_the_index_and_ended_by_key():
     for job in owned(5):
         overwrite(job, retry_at=timezone.now() - timedelta(seconds=1))
     with captured(BIG) as statements:
-        assert reap.reap_overdue(table(Big)) == 5
+        assert reap_overdue(table(Big)) == 5
     QuerySet(Big).filter(status=Status.DELAYED, attempts=1).delete()
     assert_good_plans(statements, at_least=2)
 
@@ -155,7 +155,7 @@ def test_overdue_jobs_are_found_by_the_index_and_ended_by_key():
 def test_the_jobs_of_an_owner_are_found_by_the_index_and_given_back_by_key():
     owned(5)
     with captured(BIG) as statements:
-        assert reap.reap_owner(table(Big), "plan.") == 5
+        assert reap_owner(table(Big), "plan.") == 5
     assert_good_plans(statements, at_least=2)
 
 
@@ -215,7 +215,7 @@ def test_a_claim_costs_no_more_than_in_an_empty_table():
 
 def test_a_turn_of_the_reaper_costs_next_to_nothing():
     """What every worker asks every second, with nothing to do. (Measured: below 1 ms.)"""
-    for step in [reap.promote, reap.next_due, reap.reap_overdue, keep.archive, keep.prune]:
+    for step in [reap.promote, reap.next_due, reap_overdue, keep.archive, keep.prune]:
         costs = []
         for _ in range(15):
             began = time.perf_counter()

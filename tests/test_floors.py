@@ -8,11 +8,11 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "django_dbqueue"
 FLOORS = [
-    {"states", "exceptions", "conf", "backoff", "signals", "fields"},
+    {"states", "exceptions", "conf", "backoff", "signals", "fields", "guard", "events"},
     {"dialects"},
     {"lifecycle"},
     {"models"},
-    {"worker", "reaper", "checks", "report"},
+    {"worker", "reaper", "checks", "report", "roster", "adopt", "adoptable"},
     {"admin", "management", "mail", "tasks", "beanstalk", "apps", "migrations"},
 ]
 QUEUE_APPS = {"mail", "tasks", "beanstalk"}

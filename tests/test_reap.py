@@ -9,7 +9,17 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.lanes import ready_queues
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.helpers import claim_one, claimed, lifecycle_of, overwrite, start_all, steal, table
+from tests.helpers import (
+    claim_one,
+    claimed,
+    lifecycle_of,
+    overwrite,
+    reap_overdue,
+    reap_owner,
+    start_all,
+    steal,
+    table,
+)
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -92,7 +102,7 @@ def test_an_overdue_job_has_failed():
     job = overdue()
     in_time = claimed()
     assert list(Note.objects.overdue()) == [job]
-    assert reap.reap_overdue(table()) == 1
+    assert reap_overdue(table()) == 1
     row = fresh(job)
     assert (row.status, row.owner, row.attempts, row.crashes) == (Status.DELAYED, None, 1, 0)
     assert row.retry_at > row.created_at
@@ -107,7 +117,7 @@ def test_an_overdue_job_has_failed():
 def test_an_overdue_job_without_attempts_left_is_buried():
     job = overdue()
     overwrite(job, attempts=3)
-    assert reap.reap_overdue(table()) == 1
+    assert reap_overdue(table()) == 1
     row = fresh(job)
     assert (row.status, row.retry_at) == (Status.BURIED, None)
     assert row.finished_at is not None
@@ -127,21 +137,21 @@ def test_a_job_that_moved_on_after_the_look_is_not_overdue(monkeypatch, happenin
         after.append(lifecycle_of(job))
 
     just_after(monkeypatch, happen)
-    assert reap.reap_overdue(table()) == 0
+    assert reap_overdue(table()) == 0
     assert lifecycle_of(job) == after[0]
 
 
 def test_two_reapers_end_an_overdue_claim_once():
     for _ in range(20):
         overdue()
-    assert sum(start_all(*[lambda: reap.reap_overdue(table())] * 4)) == 20
+    assert sum(start_all(*[lambda: reap_overdue(table())] * 4)) == 20
     assert {len(job.errors) for job in Note.objects.all()} == {1}
 
 
 def test_the_jobs_of_an_owner_that_is_gone_come_back():
     jobs, others = owned("w1.1", 3), owned("w2.1", 2)
     overwrite(jobs[0], errors=[{"exception": "E", "message": "before"}])
-    assert reap.reap_owner(table(), "w1.", started=set()) == 3
+    assert reap_owner(table(), "w1.", started=set()) == 3
     rows = [fresh(job) for job in jobs]
     assert {(r.status, r.owner, r.attempts, r.crashes) for r in rows} == {(0, None, 0, 0)}
     assert {(r.retry_at, r.dequeued_time) for r in rows} == {(None, None)}
@@ -151,7 +161,7 @@ def test_the_jobs_of_an_owner_that_is_gone_come_back():
 
 def test_a_job_that_had_started_is_charged_a_crash_but_no_attempt():
     started, waiting = owned(count=2)
-    assert reap.reap_owner(table(), "w1.", started={str(started.pk)}) == 2
+    assert reap_owner(table(), "w1.", started={str(started.pk)}) == 2
     row = fresh(started)
     assert (row.status, row.attempts, row.crashes) == (Status.READY, 0, 1)
     assert row.errors[0]["exception"] == "WorkerLost"
@@ -160,14 +170,14 @@ def test_a_job_that_had_started_is_charged_a_crash_but_no_attempt():
 
 def test_without_knowledge_of_what_had_started_every_job_is_charged():
     jobs = owned(count=2)
-    assert reap.reap_owner(table(), "w1.") == 2
+    assert reap_owner(table(), "w1.") == 2
     assert {fresh(job).crashes for job in jobs} == {1}
 
 
 def test_a_job_that_was_stopped_for_its_time_to_run_has_failed():
     late, waiting = owned(count=2)
     keys = {str(late.pk)}
-    assert reap.reap_owner(table(), "w1.", started=keys, overdue=keys) == 2
+    assert reap_owner(table(), "w1.", started=keys, overdue=keys) == 2
     row = fresh(late)
     assert (row.status, row.attempts, row.crashes) == (Status.DELAYED, 1, 0)
     assert row.errors[0]["exception"] == "TimeToRunExceeded"
@@ -179,7 +189,7 @@ def test_the_third_crash_buries():
     for crash in (1, 2, 3):
         [job] = claim(table(), "default", 1, f"w{crash}.1")
         assert (job.attempts, job.crashes) == (1, crash - 1)
-        assert reap.reap_owner(table(), f"w{crash}.") == 1
+        assert reap_owner(table(), f"w{crash}.") == 1
     row = fresh(job)
     assert (row.status, row.crashes, row.attempts) == (Status.BURIED, 3, 0)
     assert [entry["exception"] for entry in row.errors] == ["WorkerLost"] * 3
@@ -189,7 +199,7 @@ def test_the_third_crash_buries():
 
 def test_the_jobs_of_a_lost_worker_come_back_in_chunks():
     owned(count=reap.CHUNK + 20)
-    given_back = [reap.reap_owner(table(), "w1.", started=set()) for _ in range(3)]
+    given_back = [reap_owner(table(), "w1.", started=set()) for _ in range(3)]
     assert given_back == [reap.CHUNK, 20, 0]
 
 
@@ -206,19 +216,19 @@ def test_a_job_that_moved_on_after_the_look_is_not_taken_back(monkeypatch, happe
             after.append(lifecycle_of(job))
 
     just_after(monkeypatch, happen)
-    assert reap.reap_owner(table(), "w1.") == 0
+    assert reap_owner(table(), "w1.") == 0
     assert lifecycle_of(job) == after[0]
 
 
 def test_an_owner_is_not_mistaken_for_one_that_begins_alike():
     owned("w1.1")
-    assert reap.reap_owner(table(), "w.") == 0
-    assert reap.reap_owner(table(), "w11.") == 0
+    assert reap_owner(table(), "w.") == 0
+    assert reap_owner(table(), "w11.") == 0
 
 
 def test_a_reaped_job_can_be_claimed_again():
     [job] = owned()
-    reap.reap_owner(table(), "w1.")
+    reap_owner(table(), "w1.")
     again = claim_one()
     assert (again.pk, again.attempts, again.crashes) == (job.pk, 1, 1)
     with pytest.raises(ClaimLost):

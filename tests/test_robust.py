@@ -19,10 +19,9 @@ from django_dbqueue.lifecycle.census import count_queue
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.lanes import has_ready, ready_queues
 from django_dbqueue.models import Worker
-from django_dbqueue.reaper import Reaper
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.helpers import claimed, done, overwrite, start, table
+from tests.helpers import claimed, done, overwrite, reap_overdue, reap_owner, reaper, start, table
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -88,8 +87,8 @@ def test_a_locked_overdue_job_keeps_nobody_waiting():
     for job in jobs:
         overwrite(job, retry_at=ago())
     with locked(jobs[2]), within(1):
-        assert reap.reap_overdue(table()) == (4 if rows_can_be_locked() else 0)
-    assert reap.reap_overdue(table()) == (1 if rows_can_be_locked() else 5)
+        assert reap_overdue(table()) == (4 if rows_can_be_locked() else 0)
+    assert reap_overdue(table()) == (1 if rows_can_be_locked() else 5)
 
 
 def test_a_locked_finished_job_is_archived_later():
@@ -115,18 +114,18 @@ def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
     worker = Worker.objects.create(pid=1, uuid="d" * 32, host="gone", beat_at=ago(99))
     Note.objects.bulk_create(Note() for _ in range(3))
     jobs = claim(table(), "default", 3, f"{worker.uuid}.1")
-    turns = Reaper([table()], worker_timeout=10)
+    turns = reaper()
     with locked(jobs[1]):
         if rows_can_be_locked():
             with within(1):
-                what, _ = turns.turn(judge=True)
+                what, _ = turns.turn(judge=lambda: True)
             assert what.reaped == 2
-            assert Worker.objects.filter(pk=worker.pk).exists()
+            assert Worker.objects.filter(pk=worker.pk, stopped_at=None).exists()
         with pytest.raises(RowsLocked), within(1):
-            reap.reap_owner(table(), f"{worker.uuid}.")
-    what, _ = turns.turn(judge=True)
+            reap_owner(table(), f"{worker.uuid}.")
+    what, _ = turns.turn(judge=lambda: True)
     assert what.reaped == (1 if rows_can_be_locked() else 3)
-    assert not Worker.objects.filter(pk=worker.pk).exists()
+    assert "taken for dead" in fresh(worker).stop_reason
     assert {fresh(job).status for job in jobs} == {Status.READY}
 
 
@@ -150,9 +149,9 @@ def test_a_table_that_is_missing_stops_no_other(monkeypatch, caplog):
         editor.delete_model(Pruned)
     try:
         job, _ = Note.objects.enqueue(retry_at=ago())
-        turns = Reaper([table(Pruned), table(Note)], worker_timeout=10)
+        turns = reaper(Pruned, Note)
         for _ in range(3):
-            turns.turn(judge=True)
+            turns.turn(judge=lambda: True)
         assert fresh(job).status == Status.READY
     finally:
         with connection.schema_editor() as editor:
@@ -165,7 +164,7 @@ def test_a_table_that_is_missing_stops_no_other(monkeypatch, caplog):
 def test_a_lost_connection_is_the_callers_to_mend(monkeypatch):
     failing(monkeypatch, Note, InterfaceError("gone"))
     with pytest.raises(InterfaceError):
-        Reaper([table()], worker_timeout=10).turn(judge=False)
+        reaper().turn(judge=lambda: False)
 
 
 def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
@@ -173,8 +172,8 @@ def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
     monkeypatch.setattr(reap, "CHUNK", 4)
     for _ in range(6):
         overwrite(done(Pruned), retry_at=ago())
-    turns = Reaper([table(Pruned)], worker_timeout=10)
-    results = [turns.turn(judge=False) for _ in range(2)]
+    turns = reaper(Pruned)
+    results = [turns.turn(judge=lambda: False) for _ in range(2)]
     assert [(what.pruned, wait) for what, wait in results] == [(4, 0), (2, reaper_module.IDLE)]
 
 

@@ -22,7 +22,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import keep, reap
 from django_dbqueue.states import Status
 from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, claimed, done, overwrite, table
+from tests.helpers import claim_one, claimed, done, overwrite, reap_overdue, table
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows", "odd_zone")
@@ -175,7 +175,7 @@ def test_a_time_to_run_is_over_when_it_is_over(seconds):
     job = claimed()
     overwrite(job, retry_at=now(seconds))
     assert Note.objects.overdue().count() == (seconds < 0)
-    assert reap.reap_overdue(table()) == (seconds < 0)
+    assert reap_overdue(table()) == (seconds < 0)
 
 
 def test_a_claim_and_a_touch_count_from_now():

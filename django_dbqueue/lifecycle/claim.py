@@ -8,11 +8,13 @@ from django.db import transaction
 
 from ..dialects import Claim
 from ..dialects.base import Row
+from ..guard import caught
 from ..states import Status
 from .errors import appended, entry
 from .execute import again, changed, rows
-from .guard import caught
+from .free import freed
 from .table import Table
+from .verdict import Verdict
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -60,11 +62,10 @@ def _bury_unread(table: Table, owner: str, row: Row, error: Exception) -> None:
     stored = rows(table.connection, f"SELECT errors FROM {table.by_key} WHERE {mine}", params)
     new = entry(error, attempt=raw["attempts"], owner=owner)
     errors = appended(stored[0][0] if stored else None, new)
+    sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried: it cannot be read"))
     changed(
         table.connection,
-        f"UPDATE {table.by_key} SET status = {Status.BURIED:d}, owner = NULL, "
-        f"dequeued_time = NULL, retry_at = NULL, dedup_key = NULL, "
-        f"finished_at = {table.dialect.now}, errors = %s WHERE {mine}",
+        f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE {mine}",
         [errors, *params],
     )
 

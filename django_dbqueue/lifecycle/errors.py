@@ -12,15 +12,21 @@ MAX_MESSAGE_CHARS = 1000
 
 
 def entry(
-    error: BaseException, *, attempt: int, owner: str | None, seconds: float | None = None
+    error: BaseException,
+    *,
+    attempt: int,
+    owner: str | None,
+    seconds: float | None = None,
+    stack: str = "",
 ) -> dict[str, Any]:
     """What is kept of an exception: no local variables, at most 8 KiB of traceback.
 
     ``started`` is by this host's clock; None where nobody knows how long the attempt took.
+    ``stack`` stands in for a traceback where the process was stopped from outside.
     """
     # Unlike str(error), it copes with an exception whose own __str__ fails.
     report = TracebackException.from_exception(error)
-    lines = "".join(report.format()) if error.__traceback__ else ""
+    lines = "".join(report.format()) if error.__traceback__ else stack
     return {
         "attempt": attempt,
         "owner": owner,
@@ -44,5 +50,13 @@ def clean(text: str) -> str:
 
 def appended(stored: Any, new: dict[str, Any]) -> str:
     """The column's JSON text with one more entry."""
-    entries = json.loads(stored) if isinstance(stored, str | bytes) else (stored or [])
-    return json.dumps([*entries, new][-MAX_ERRORS:])
+    return json.dumps([*_entries(stored), new][-MAX_ERRORS:])
+
+
+def _entries(stored: Any) -> list[Any]:
+    """What the column holds; somebody's own text there must not stop the job from being ended."""
+    try:
+        entries = json.loads(stored) if isinstance(stored, str | bytes) else stored
+    except ValueError:
+        entries = None
+    return entries if isinstance(entries, list) else []

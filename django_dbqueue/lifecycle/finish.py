@@ -5,12 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..exceptions import Bury, ClaimLost, Retry
+from ..exceptions import ClaimLost
 from ..states import Status
 from .enqueue import MAX_SECONDS
 from .errors import appended, entry
 from .execute import changed, places, rows
+from .free import ONE_LESS, freed
 from .table import Table
+from .verdict import Verdict, after_failure
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -46,30 +48,28 @@ def touch(table: Table, owner: str, pks: Iterable[Any], allowance: float = 0) ->
 
 def release(table: Table, owner: str, pks: Iterable[Any], delay: float = 0) -> Written:
     """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
-    status, retry_at, params = _ready_or_delayed(table, delay)
-    sets = (
-        f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, "
-        f"attempts = attempts - 1"
-    )
+    if not 0 <= delay <= MAX_SECONDS:
+        raise ValueError(f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}")
+    status = Status.DELAYED if delay else Status.READY
+    sets, params = freed(table, Verdict(status, delay, "released"))
+    sets += f", attempts = {ONE_LESS}"
     return _owned(table, owner, table.db_keys(pks), sets, params, kept=None)
 
 
-def fail(table: Table, job: Any, error: BaseException, seconds: float | None = None) -> Status:
+def fail(table: Table, job: Any, error: BaseException, seconds: float | None = None) -> Verdict:
     """Record a failed attempt: retried by the policy, or buried when the attempts are used up.
 
     Raises ``ClaimLost``, and writes nothing, when another owner has the job.
     """
-    delay = _pause(table, job, error)
-    if delay is None:
-        return _end(table, job, Status.BURIED, "NULL", [], error, seconds)
-    status, retry_at, params = _ready_or_delayed(table, min(delay, MAX_SECONDS))
-    return _end(table, job, status, retry_at, params, error, seconds)
+    verdict = after_failure(table.policy, job.attempts, error)
+    _end(table, job, verdict, error, seconds)
+    return verdict
 
 
 def expire(table: Table, job: Any) -> None:
     """Finish a job that was found past ``expires_at``: it never ran."""
     done, params = _done(table)
-    sets = f"{done}, dequeued_time = NULL, attempts = attempts - 1"
+    sets = f"{done}, dequeued_time = NULL, attempts = {ONE_LESS}"
     _one(table, job, _owned(table, job.claim_owner, [job.claim_key], sets, params, kept=None))
 
 
@@ -82,32 +82,9 @@ def _done(table: Table) -> tuple[str, list[float]]:
     return f"{sets}{dialect.now_plus('%s')}", [retention]
 
 
-def _pause(table: Table, job: Any, error: BaseException) -> float | None:
-    """Seconds until the next attempt; None = bury."""
-    if isinstance(error, Bury) or job.attempts >= table.policy.max_attempts:
-        return None
-    if isinstance(error, Retry) and error.delay is not None:
-        return error.delay
-    return table.policy.pause(job.attempts)
-
-
-def _ready_or_delayed(table: Table, delay: float) -> tuple[Status, str, list[float]]:
-    if not 0 <= delay <= MAX_SECONDS:
-        raise ValueError(f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}")
-    if delay == 0:
-        return Status.READY, "NULL", []
-    return Status.DELAYED, table.dialect.now_plus("%s"), [delay]
-
-
 def _end(
-    table: Table,
-    job: Any,
-    status: Status,
-    retry_at: str,
-    params: list[float],
-    error: BaseException,
-    seconds: float | None,
-) -> Status:
+    table: Table, job: Any, verdict: Verdict, error: BaseException, seconds: float | None
+) -> None:
     """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
     reading the column first is safe."""
     key, owner = job.claim_key, job.claim_owner
@@ -117,15 +94,13 @@ def _end(
         [key, owner],
     )
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
-    sets = (
-        f"status = {status:d}, retry_at = {retry_at}, owner = NULL, dequeued_time = NULL, "
-        f"errors = %s"
-    )
-    if status is Status.BURIED:
-        sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
     errors = appended(stored[0][0] if stored else None, new)
-    _one(table, job, _owned(table, owner, [key], sets, [*params, errors], kept=None))
-    return status
+    sets, params = freed(table, verdict)
+    _one(
+        table,
+        job,
+        _owned(table, owner, [key], f"{sets}, errors = %s", [*params, errors], kept=None),
+    )
 
 
 def _one(table: Table, job: Any, written: Written) -> None:

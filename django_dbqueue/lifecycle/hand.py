@@ -8,8 +8,10 @@ from typing import Any
 
 from ..states import Status
 from .execute import changed, places
+from .free import ONE_LESS, freed
 from .keep import take_out
 from .table import Table
+from .verdict import UNHARMED, Verdict
 
 CHUNK = 500
 Seen = tuple[Any, int, str | None]
@@ -30,11 +32,7 @@ class Changed:
 
 def bury(table: Table, seen: Iterable[Seen]) -> Changed:
     """Park jobs for a person; a running one goes on, but cannot write its outcome any more."""
-    now = table.dialect.now
-    sets = (
-        f"status = 4, owner = NULL, dequeued_time = NULL, retry_at = NULL, dedup_key = NULL, "
-        f"finished_at = {now}"
-    )
+    sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried by hand"))
     return _move(table, seen, {Status.READY, Status.CLAIMED, Status.DELAYED}, sets)
 
 
@@ -46,10 +44,8 @@ def kick(table: Table, seen: Iterable[Seen]) -> Changed:
 
 def release(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take claimed jobs away from their owners; one that still runs may run twice."""
-    sets = (
-        "status = 0, owner = NULL, dequeued_time = NULL, retry_at = NULL, attempts = attempts - 1"
-    )
-    return _move(table, seen, {Status.CLAIMED}, sets)
+    sets, _ = freed(table, UNHARMED)
+    return _move(table, seen, {Status.CLAIMED}, f"{sets}, attempts = {ONE_LESS}")
 
 
 def cancel(table: Table, seen: Iterable[Seen]) -> Changed:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Literal
 
 from ..backoff import Backoff, Exponential
-from .guard import caught
+from ..guard import caught
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -3,22 +3,20 @@
 Each step looks first and then compares-and-sets on what it saw, so two reapers do no harm.
 """
 
-import json
-import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
-from ..states import Status
 from .errors import appended, entry
 from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
-from .policy import MAX_CRASHES
+from .free import ONE_LESS, freed
 from .table import Table
+from .verdict import UNHARMED, Verdict, after_crash, after_failure
 
-logger = logging.getLogger("django_dbqueue")
 CHUNK = 500
 
 
@@ -31,10 +29,31 @@ class Held:
     """A claimed row, as the reaper saw it."""
 
     key: Any
+    queue: str
     owner: str
     attempts: int
     crashes: int
     errors: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is known of a run that was cut short: how long it took, and where it was."""
+
+    seconds: float | None = None
+    stack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """A job that was taken from an owner, what became of it, and what it is charged with."""
+
+    held: Held
+    verdict: Verdict
+    error: Exception | None = None
+
+
+NOTHING: Mapping[str, Trace] = MappingProxyType({})
 
 
 def promote(table: Table) -> int:
@@ -75,18 +94,22 @@ def next_due(table: Table) -> float | None:
     return float(found[0][0]) if found else None
 
 
-def reap_overdue(table: Table) -> int:
+def find_overdue(table: Table) -> list[Held]:
+    """Up to 500 claims whose time is over."""
+    return _held(table, table.dialect.is_past("retry_at"), [])
+
+
+def end_overdue(table: Table, found: list[Held]) -> list[Reaped]:
     """End claims whose time is over; it counts as a failed attempt."""
-    overdue = _held(table, table.dialect.is_past("retry_at"), [])
-    return _each(table, overdue, partial(_end_overdue, table))
+    return _each(table, found, partial(_end_overdue, table))
 
 
 def reap_owner(
     table: Table,
     prefix: str,
-    started: Collection[str] | None = None,
-    overdue: Collection[str] = (),
-) -> int:
+    started: Mapping[str, Trace] | None = None,
+    overdue: Mapping[str, Trace] = NOTHING,
+) -> list[Reaped]:
     """Give back up to 500 jobs of owners that begin with ``prefix``, which is known to be gone.
 
     ``started`` names the keys, as text, that were being run; without it any of them may have
@@ -95,107 +118,113 @@ def reap_owner(
     some are left and all of these are locked.
     """
 
-    def free(held: Held) -> int:
-        if str(held.key) in overdue:
-            return _end_overdue(table, held, stopped=True)
-        crashed = started is None or str(held.key) in started
-        return _give_back(table, held, crashed=crashed)
+    def free(held: Held) -> Reaped | None:
+        key = str(held.key)
+        if key in overdue:
+            return _end_overdue(table, held, overdue[key])
+        if started is None:
+            return _end_crashed(table, held, Trace())
+        return _end_crashed(table, held, started[key]) if key in started else _free(table, held)
 
     def look() -> list[Held]:
         return _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"])
 
     found = look()
-    total = _each(table, found, free)
-    if found and not total and look():
+    reaped = _each(table, found, free)
+    if found and not reaped and look():
         raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
-    return total
+    return reaped
 
 
-def give_back(table: Table, owner: str) -> int:
+def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
     unsure = _held(table, "owner = %s AND retry_at IS NOT NULL", [owner])
     # Not skipped where it is locked: nobody comes by again.
-    return sum(
-        again(table.connection, partial(_give_back, table, held, crashed=False)) for held in unsure
-    )
+    freed = [again(table.connection, partial(_free, table, held)) for held in unsure]
+    return [one for one in freed if one is not None]
 
 
-def _each(table: Table, found: list[Held], step: Callable[[Held], int]) -> int:
-    """Take a step with every row that is not locked; how many took it.
+def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]) -> list[Reaped]:
+    """Take a step with every row that is not locked; those for which it was taken.
 
     A lock that comes up meanwhile costs one wait and ends the pass.
     """
     probe = partial(unlocked, table, [held.key for held in found])
     free = set(briefly(table.connection, probe) or ())
-    total = 0
+    reaped: list[Reaped] = []
     for held in found:
-        if held.key in free:
-            count = briefly(table.connection, partial(step, held))
-            if count is None:
-                break
-            total += count
-    return total
+        if held.key not in free:
+            continue
+        # None has two meanings to tell apart: a lock, and a row that had moved on.
+        answer = briefly(table.connection, lambda held=held: [step(held)])  # type: ignore[misc]
+        if answer is None:
+            break
+        reaped += [one for one in answer if one is not None]
+    return reaped
 
 
 def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
     found = rows(
         table.connection,
-        f"SELECT {table.pk}, owner, attempts, crashes, errors FROM {table.name} "
+        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors FROM {table.name} "
         f"WHERE status = 1 AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )
     return [Held(*row) for row in found]
 
 
-def _give_back(table: Table, held: Held, *, crashed: bool) -> int:
-    if not crashed:
-        return _set_free(table, held, Status.READY, held.crashes, held.errors)
+def _free(table: Table, held: Held) -> Reaped | None:
+    sets, params = freed(table, UNHARMED)
+    return _reaped(table, held, f"{sets}, attempts = {ONE_LESS}", params, UNHARMED)
+
+
+def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
     crashes = held.crashes + 1
-    status = Status.BURIED if crashes >= MAX_CRASHES else Status.READY
-    then = "buried" if status is Status.BURIED else "it runs again, alone"
-    error = WorkerLost(f"the worker died with it, {crashes} of {MAX_CRASHES} times: {then}")
-    errors = appended(held.errors, entry(error, attempt=held.attempts, owner=held.owner))
-    return _set_free(table, held, status, crashes, errors)
+    verdict = after_crash(crashes)
+    error = WorkerLost(f"the worker died with it: {verdict}")
+    sets, params = freed(table, verdict)
+    sets += f", attempts = {ONE_LESS}, crashes = %s, errors = %s"
+    values = [*params, crashes, _errors(held, error, trace)]
+    return _reaped(table, held, sets, values, verdict, error)
 
 
-def _set_free(table: Table, held: Held, status: Status, crashes: int, errors: Any) -> int:
-    """Compare-and-set on the owner that was judged; the attempt is taken back."""
-    sets = (
-        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = NULL, "
-        f"attempts = %s, crashes = %s, errors = %s"
-    )
-    if status is Status.BURIED:
-        sets += f", dedup_key = NULL, finished_at = {table.dialect.now}"
-    errors = errors if isinstance(errors, str) else json.dumps(errors)
-    values = [max(0, held.attempts - 1), crashes, errors]
-    return changed_once(
-        table.connection,
-        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND owner = %s",
-        [*values, held.key, held.owner],
-    )
-
-
-def _end_overdue(table: Table, held: Held, *, stopped: bool = False) -> int:
+def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reaped | None:
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
-    used_up = held.attempts >= table.policy.max_attempts
-    then = "buried: the attempts are used up" if used_up else "retried"
-    what = "it was stopped" if stopped else "nothing was heard of it"
-    error = TimeToRunExceeded(f"its time to run was over and {what}: {then}")
-    errors = appended(held.errors, entry(error, attempt=held.attempts, owner=held.owner))
-    dialect = table.dialect
-    status = Status.BURIED if used_up else Status.DELAYED
-    retry_at = "NULL" if used_up else dialect.now_plus("%s")
-    params = [] if used_up else [table.policy.backoff.seconds(held.attempts)]
-    sets = (
-        f"status = {status:d}, owner = NULL, dequeued_time = NULL, retry_at = {retry_at}, "
-        f"errors = %s"
+    what = "nothing was heard of it" if stopped is None else "it was stopped"
+    error = TimeToRunExceeded(f"its time to run was over and {what}")
+    verdict = after_failure(table.policy, held.attempts, error)
+    sets, params = freed(table, verdict)
+    values = [*params, _errors(held, error, stopped or Trace())]
+    still = "" if stopped else f" AND {table.dialect.is_past('retry_at')}"
+    return _reaped(table, held, f"{sets}, errors = %s", values, verdict, error, still)
+
+
+def _errors(held: Held, error: Exception, trace: Trace) -> str:
+    new = entry(
+        error,
+        attempt=held.attempts,
+        owner=held.owner,
+        seconds=trace.seconds,
+        stack=trace.stack,
     )
-    if used_up:
-        sets += f", dedup_key = NULL, finished_at = {dialect.now}"
-    return changed_once(
+    return appended(held.errors, new)
+
+
+def _reaped(
+    table: Table,
+    held: Held,
+    sets: str,
+    params: Sequence[Any],
+    verdict: Verdict,
+    error: Exception | None = None,
+    still: str = "",
+) -> Reaped | None:
+    """Compare-and-set on the owner that was judged; None when the row had moved on."""
+    count = changed_once(
         table.connection,
-        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 "
-        f"AND owner = %s{'' if stopped else ' AND ' + dialect.is_past('retry_at')}",
-        [*params, errors, held.key, held.owner],
+        f"UPDATE {table.by_key} SET {sets} "
+        f"WHERE {table.pk} = %s AND status = 1 AND owner = %s{still}",
+        [*params, held.key, held.owner],
     )
+    return Reaped(held, verdict, error) if count else None

@@ -2,21 +2,51 @@ from django.db import models
 
 from ..fields import DbNow, InstantField
 
+KEPT = 3600  # seconds that a stopped worker is shown
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    """Who lives and who does not, by the database's clock; times in seconds."""
+
+    def alive(self, worker_timeout: float) -> "WorkerQuerySet":
+        return self.filter(stopped_at=None, beat_at__gte=DbNow(plus=-worker_timeout))
+
+    def silent(self, worker_timeout: float) -> "WorkerQuerySet":
+        """Neither beating nor signed off: taken for dead."""
+        return self.filter(stopped_at=None, beat_at__lt=DbNow(plus=-worker_timeout))
+
+    def long_gone(self) -> "WorkerQuerySet":
+        return self.filter(stopped_at__lt=DbNow(plus=-KEPT))
+
+    def sign_off(self, reason: str) -> int:
+        """Stopped, for this reason; nothing is claimed by them any more."""
+        return self.update(stopped_at=DbNow(), stop_reason=reason[:200], running={})
+
 
 class Worker(models.Model):
-    """One supervisor, on one database; it lives while ``beat_at`` goes on.
+    """One supervisor, or a reaper of its own, on one database; it lives while ``beat_at`` goes on.
 
-    Deleted when it stops, or once it is gone and its claims are reaped.
+    It is signed off when it stops, or once it is gone and its claims are reaped, and is deleted
+    an hour later.
     """
 
     uuid = models.CharField(primary_key=True, max_length=32, editable=False)
     host = models.CharField(max_length=255)
     pid = models.PositiveBigIntegerField()
+    serves = models.JSONField(default=list, help_text="Queue tables, or table:queue.")
     started_at = InstantField(db_default=DbNow(), editable=False)
     beat_at = InstantField(db_default=DbNow(), db_index=True, editable=False)
     running = models.JSONField(default=dict, help_text="What its children run.")
     memory = models.PositiveBigIntegerField(default=0, help_text="Resident bytes, children too.")
+    paused = models.BooleanField(default=False, help_text="It claims nothing for now.")
     stop_requested_at = InstantField(null=True, blank=True)
+    stop_reason = models.CharField(max_length=200, blank=True)
+    stopped_at = InstantField(null=True, blank=True, editable=False)
+
+    objects = WorkerQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"{self.host} {self.pid} ({self.uuid[:8]})"
+
+    def served_tables(self) -> set[str]:
+        return {str(name).partition(":")[0] for name in self.serves}

@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,12 +25,16 @@ class Beats:
     The epoch changes after every gap that may have let others take this worker for dead.
     """
 
-    def __init__(self, uuid: str, aliases: set[str], interval: float, timeout: float) -> None:
+    def __init__(
+        self, uuid: str, serves: Mapping[str, Sequence[str]], interval: float, timeout: float
+    ) -> None:
+        """``serves``: by database alias the names of what it serves there."""
         self.uuid = uuid
-        self.aliases = sorted(aliases)
+        self.serves = serves
+        self.aliases = sorted(serves)
         self.interval = interval
         self.timeout = timeout
-        self.session = Session(aliases)
+        self.session = Session(set(serves))
         self.patience = Patience("beating")
         self.epoch = 1
         self.next_at = 0.0
@@ -42,21 +47,25 @@ class Beats:
         """Whether others can see this worker: who claims before that is missed by nobody."""
         return self._registered == set(self.aliases)
 
-    @property
+    def wait(self) -> float:
+        """Seconds until the next beat is due."""
+        return max(0.0, self.next_at - time.monotonic())
+
     def may_judge(self) -> bool:
         """Whether others that look dead may be called dead: only by who was never away itself."""
         now = time.monotonic()
         unbroken = self.last_good - self.good_since >= self.timeout
         return unbroken and now - self.last_good < self.timeout / 2
 
-    def beat(self, running: dict[str, Any], memory: int) -> bool:
-        """Beat on every database; False, and no beat is counted, unless all of them took it."""
+    def beat(self, state: Mapping[str, Any]) -> bool:
+        """Write the columns of ``state`` and the time on every database; False, and no beat is
+        counted, unless all of them took it."""
         self.next_at = time.monotonic() + self.interval
         try:
             self.session.prepare()
             for alias in self.aliases:
                 # On a busy SQLite a first try often fails; that is no gap in the beats.
-                again(connections[alias], partial(self._beat, alias, running, memory))
+                again(connections[alias], partial(self._beat, alias, state))
         except Error as error:
             self.session.recover(error)
             self.patience.failed(error)
@@ -74,10 +83,12 @@ class Beats:
                 return True
         return False
 
-    def sign_off(self) -> None:
-        """Delete the rows; what is still claimed was given back before."""
+    def sign_off(self, reason: str) -> None:
+        """Say why it has stopped; what is still claimed was given back before."""
+        self.session.prepare()
         for alias in self.aliases:
-            again(connections[alias], Worker.objects.using(alias).filter(pk=self.uuid).delete)
+            rows = Worker.objects.using(alias).filter(pk=self.uuid)
+            again(connections[alias], partial(rows.sign_off, reason))
 
     def _count(self) -> None:
         now = time.monotonic()
@@ -87,14 +98,15 @@ class Beats:
         self.last_good = now
         self.patience.worked()
 
-    def _beat(self, alias: str, running: dict[str, Any], memory: int) -> None:
+    def _beat(self, alias: str, state: Mapping[str, Any]) -> None:
         rows = Worker.objects.using(alias).filter(pk=self.uuid)
-        if rows.update(beat_at=DbNow(), running=running, memory=memory):
+        if rows.filter(stopped_at=None).update(beat_at=DbNow(), **state):
             return
         if alias in self._registered:
             logger.warning("this worker was taken for dead; its claims may be others' by now")
             self.epoch += 1
-        worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=os.getpid())
-        worker.running, worker.memory = running, memory
+            rows.delete()
+        worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=os.getpid(), **state)
+        worker.serves = list(self.serves[alias])
         worker.save(using=alias, force_insert=True)
         self._registered.add(alias)

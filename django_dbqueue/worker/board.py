@@ -1,28 +1,46 @@
 """Memory that a supervisor shares with one child: what it runs, and whether the beats go on."""
 
 import mmap
+import threading
+import time
 from dataclasses import dataclass
+from enum import IntEnum
 
 TEXT = 16_000  # bytes of a slot's label
 SEPARATOR = "\x1f"
 WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
-HEAD_WORDS = 2  # the epoch, the last good beat (monotonic)
-SLOT_WORDS = 2 + TEXT // WORD  # the deadline (monotonic, 0 = idle), the label's length, the label
+EPOCH, BEATEN_AT, PAUSED, FAREWELL = range(4)
+HEAD_WORDS = 4
+# The deadline (0 = idle), the start, the thread, the jobs so far, the label's length; the label.
+DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
+SLOT_WORDS = LABEL + TEXT // WORD
+
+
+class Farewell(IntEnum):
+    """Why a child leaves in good order; without one it has died."""
+
+    NONE = 0
+    ASKED = 1
+    EMPTY = 2
+    ENOUGH = 3  # it has run as many jobs as it may
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """One job that a runner thread has in hand."""
+    """One job that a runner thread has in hand; times are monotonic."""
 
     table: str
     key: str
     deadline: float
+    started_at: float
+    thread: int
 
 
 class Board:
-    """One head, written by the supervisor, and a slot per runner thread, written by the child.
+    """One head and a slot per runner thread.
 
-    The epoch changes whenever jobs that were claimed before may have been reaped meanwhile.
+    The supervisor writes the epoch, the last good beat and the pause; the child the rest. The
+    epoch changes whenever jobs that were claimed before may have been reaped meanwhile.
     """
 
     def __init__(self, threads: int) -> None:
@@ -33,44 +51,69 @@ class Board:
 
     def beat(self, at: float, epoch: int) -> None:
         # The epoch first: nobody may see a fresh beat with an old one.
-        self._numbers[0] = epoch
-        self._times[1] = at
+        self._numbers[EPOCH] = epoch
+        self._times[BEATEN_AT] = at
 
     @property
     def beaten_at(self) -> float:
-        return self._times[1]
+        return self._times[BEATEN_AT]
 
     @property
     def epoch(self) -> int:
-        return self._numbers[0]
+        return self._numbers[EPOCH]
 
-    def start(self, thread: int, label: bytes, deadline: float) -> None:
+    @property
+    def paused(self) -> bool:
+        return bool(self._numbers[PAUSED])
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._numbers[PAUSED] = paused
+
+    @property
+    def farewell(self) -> Farewell:
+        return Farewell(self._numbers[FAREWELL])
+
+    @farewell.setter
+    def farewell(self, farewell: Farewell) -> None:
+        self._numbers[FAREWELL] = farewell
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs were started so far."""
+        return sum(self._numbers[self._slot(n) + JOBS] for n in range(self.threads))
+
+    def start(self, thread: int, label: bytes, deadline: float, jobs: int = 1) -> None:
         if len(label) > TEXT:
             label = label[:TEXT].rpartition(SEPARATOR.encode())[0]
-        word = self._word(thread)
-        begin = (word + 2) * WORD
+        slot = self._slot(thread)
+        begin = (slot + LABEL) * WORD
         self._memory[begin : begin + len(label)] = label
-        self._numbers[word + 1] = len(label)
-        self._times[word] = deadline
+        self._numbers[slot + LENGTH] = len(label)
+        self._numbers[slot + THREAD] = threading.get_ident()
+        self._numbers[slot + JOBS] += jobs
+        self._times[slot + STARTED_AT] = time.monotonic()
+        self._times[slot + DEADLINE] = deadline
 
     def extend(self, thread: int, deadline: float) -> None:
-        self._times[self._word(thread)] = deadline
+        self._times[self._slot(thread) + DEADLINE] = deadline
 
     def finish(self, thread: int) -> None:
-        self._times[self._word(thread)] = 0.0
+        self._times[self._slot(thread) + DEADLINE] = 0.0
 
     def running(self) -> list[Running]:
-        return [job for thread in range(self.threads) for job in self._slot(thread)]
+        return [job for thread in range(self.threads) for job in self._jobs(thread)]
 
-    def _slot(self, thread: int) -> list[Running]:
-        word = self._word(thread)
-        deadline, length = self._times[word], self._numbers[word + 1]
+    def _jobs(self, thread: int) -> list[Running]:
+        slot = self._slot(thread)
+        deadline, length = self._times[slot + DEADLINE], self._numbers[slot + LENGTH]
         if not deadline:
             return []
-        begin = (word + 2) * WORD
+        begin = (slot + LABEL) * WORD
         text = self._memory[begin : begin + length].decode(errors="replace")
         table, *keys = text.split(SEPARATOR)
-        return [Running(table, key, deadline) for key in keys]
+        started_at, ident = self._times[slot + STARTED_AT], self._numbers[slot + THREAD]
+        return [Running(table, key, deadline, started_at, ident) for key in keys]
 
-    def _word(self, thread: int) -> int:
+    def _slot(self, thread: int) -> int:
         return HEAD_WORDS + thread * SLOT_WORDS

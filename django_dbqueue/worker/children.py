@@ -7,17 +7,24 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from django.db import connections
 
-from .board import Board, Running
+from .board import Board, Farewell, Running
+from .stacks import Stacks
 
 logger = logging.getLogger("django_dbqueue")
 
 SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and later
+FREE_DEATHS = 3  # so many young deaths in a row cost no pause
+STACK_WITHIN = 0.3  # seconds to write a stack, until the child is killed
+
+Share = int | None  # the jobs that a child may run; None = any number
 
 
 @dataclass
@@ -27,8 +34,18 @@ class Child:
     pid: int
     owner_prefix: str
     board: Board
+    stacks: Stacks
     control: int
+    share: Share
     started_at: float = field(default_factory=time.monotonic)
+    # Asked to stop, its successor at work.
+    leaving: bool = False
+    kill_at: float | None = None
+    overdue: list[Running] = field(default_factory=list)
+
+    @property
+    def is_condemned(self) -> bool:
+        return self.kill_at is not None
 
     def ask_to_stop(self) -> None:
         try:
@@ -36,8 +53,17 @@ class Child:
         except BrokenPipeError:
             pass  # it is gone already
 
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+    def condemn(self, overdue: Sequence[Running] = ()) -> None:
+        """To be killed: at once, or, for jobs over their time to run, once their stack is known."""
+        self.overdue = list(overdue)
+        self.kill_at = time.monotonic()
+        if overdue:
+            self.stacks.ask(self.pid)
+            self.kill_at += STACK_WITHIN
+
+    def rest(self) -> Share:
+        """What is left of its share."""
+        return None if self.share is None else max(0, self.share - self.board.jobs)
 
     def memory(self) -> int:
         """Resident bytes; 0 where the system does not tell."""
@@ -46,48 +72,58 @@ class Child:
 
 @dataclass(frozen=True)
 class Death:
-    """What a dead child leaves behind: whose claims, what it ran, what of it was over its time."""
+    """What an ended child leaves behind: whose claims, its exit code, what it ran."""
 
     child: Child
     code: int
     started: list[Running]
-    overdue: list[Running]
-    killed_by_us: bool
 
     @property
-    def orderly(self) -> bool:
-        return self.code == 0
+    def farewell(self) -> Farewell:
+        return self.child.board.farewell
+
+    @property
+    def is_crash(self) -> bool:
+        """Whatever its exit code: a job may call ``os._exit(0)``."""
+        return self.farewell is Farewell.NONE and not self.child.is_condemned
 
 
 class Children:
     """Keeps the wanted number of children alive; a crashing one comes back with growing pauses."""
 
-    def __init__(self, wanted: int, threads: int, uuid: str, body: Callable[..., int]) -> None:
-        self.wanted = wanted
+    def __init__(
+        self, shares: list[Share], threads: int, uuid: str, body: Callable[..., int]
+    ) -> None:
+        # The shares of those that are missing.
+        self.shares = shares
         self.threads = threads
         self.uuid = uuid
         self.body = body
         self.living: dict[int, Child] = {}
         self.spawned = 0
-        self._condemned: dict[int, list[Running]] = {}
-        self._short_lives = 0
+        self.jobs_before = 0
+        self.paused = False
+        self._to_replace: list[Child] = []
+        self._young_deaths = 0
         self._next_spawn = 0.0
 
-    def fill(self, beat: Callable[[Board], None]) -> None:
-        """Fork what is missing, unless the last ones died too young to try again already."""
-        while len(self.living) < self.wanted and time.monotonic() >= self._next_spawn:
-            self._fork(beat)
+    @property
+    def jobs(self) -> int:
+        """How many jobs all of them have started, the dead ones too."""
+        return self.jobs_before + sum(child.board.jobs for child in self.living.values())
 
-    def next_spawn(self) -> float:
-        """Seconds until a missing child may be forked; 60 when none is missing."""
-        if len(self.living) >= self.wanted:
-            return 60.0
-        return max(0.0, self._next_spawn - time.monotonic())
+    def fill(self, beat: Callable[[Board], None]) -> float:
+        """Fork what is missing, unless the last ones died too young to try again already; seconds
+        until there may be more to do."""
+        while self.shares and time.monotonic() >= self._next_spawn:
+            self._fork(beat, self.shares.pop())
+        return max(0.0, self._next_spawn - time.monotonic()) if self.shares else 60.0
 
-    def _fork(self, beat: Callable[[Board], None]) -> None:
+    def _fork(self, beat: Callable[[Board], None], share: Share) -> None:
         self.spawned += 1
-        board = Board(self.threads)
+        board, stacks = Board(self.threads), Stacks()
         beat(board)
+        board.paused = self.paused
         prefix = f"{self.uuid}.{self.spawned}-"
         reader, writer = os.pipe()
         connections.close_all()  # no connection crosses a fork
@@ -96,17 +132,36 @@ class Children:
             os.close(writer)
             for other in self.living.values():
                 os.close(other.control)
-            _leave(self.body, prefix, board, reader)
+            stacks.record()
+            leave(partial(self.body, prefix, board, share, reader))
         os.close(reader)
-        self.living[pid] = Child(pid, prefix, board, writer)
+        self.living[pid] = Child(pid, prefix, board, stacks, writer, share)
 
-    def condemn(self, child: Child, overdue: list[Running]) -> None:
-        """Kill a child, for jobs that are over their time to run or for none."""
-        self._condemned[child.pid] = overdue
-        child.kill()
+    def pause(self, paused: bool) -> None:
+        self.paused = paused
+        for child in self.living.values():
+            child.board.paused = paused
 
-    def is_condemned(self, child: Child) -> bool:
-        return child.pid in self._condemned
+    def replace_all(self) -> None:
+        """Let every child of now be followed by a fresh one, one by one."""
+        self._to_replace = list(self.living.values())
+
+    def replace_next(self) -> None:
+        """Ask the next one to leave when the last one has left; its successor comes at once."""
+        self._to_replace = [one for one in self._to_replace if one.pid in self.living]
+        if self._to_replace and not any(child.leaving for child in self.living.values()):
+            child = self._to_replace.pop(0)
+            child.leaving = True
+            child.ask_to_stop()
+            self._miss(child)
+
+    def kill_condemned(self) -> bool:
+        """Kill those whose time has come; whether any condemned one is left."""
+        waiting = [child for child in self.living.values() if child.kill_at is not None]
+        for child in waiting:
+            if time.monotonic() >= (child.kill_at or 0.0):
+                os.kill(child.pid, signal.SIGKILL)
+        return bool(waiting)
 
     def deaths(self) -> list[Death]:
         """Children that have ended since the last call."""
@@ -118,27 +173,34 @@ class Children:
             return None
         child = self.living.pop(pid)
         os.close(child.control)
-        killed = pid in self._condemned
-        overdue = self._condemned.pop(pid, [])
-        code = os.waitstatus_to_exitcode(status)
-        if code and not killed:
-            self._slow_down(child)
-        return Death(child, code, child.board.running(), overdue, killed)
+        self.jobs_before += child.board.jobs
+        death = Death(child, os.waitstatus_to_exitcode(status), child.board.running())
+        if death.is_crash:
+            self._slow_down(death)
+        if not child.leaving and death.farewell not in {Farewell.EMPTY, Farewell.ENOUGH}:
+            self._miss(child)
+        return death
 
-    def _slow_down(self, child: Child) -> None:
-        young = time.monotonic() - child.started_at < SHORT_LIFE
-        self._short_lives = self._short_lives + 1 if young else 0
-        if self._short_lives > 1:
-            pause = min(30.0, 0.1 * 2.0**self._short_lives)
+    def _miss(self, child: Child) -> None:
+        if child.rest() != 0:
+            self.shares.append(child.rest())
+
+    def _slow_down(self, death: Death) -> None:
+        young = time.monotonic() - death.child.started_at < SHORT_LIFE
+        self._young_deaths = self._young_deaths + 1 if young else 0
+        if self._young_deaths > FREE_DEATHS:
+            # A job that kills is buried after the third time, so there no long pause is needed.
+            most = 1.0 if death.started else 30.0
+            pause = min(most, 0.1 * 2.0 ** (self._young_deaths - FREE_DEATHS))
             self._next_spawn = time.monotonic() + pause
             logger.warning("children keep dying young; the next one starts in %.1f s", pause)
 
 
-def _leave(body: Callable[..., int], prefix: str, board: Board, control: int) -> None:
-    """Run the child's body and end the process, whatever happens in it."""
+def leave(body: Callable[[], int]) -> NoReturn:
+    """Run a forked process's body and end the process, whatever happens in it."""
     code = 1
     try:
-        code = body(prefix, board, control)
+        code = body()
     finally:
         if sys.exc_info()[0] is not None:
             traceback.print_exc()

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.utils import Error
 
+from .. import events
 from ..lifecycle import finish, reap
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
@@ -23,6 +24,7 @@ logger = logging.getLogger("django_dbqueue")
 
 MOST = 100  # jobs a claim, when the batch may grow
 AHEAD = 0.25  # seconds of work to fetch ahead
+LOOK = 0.2  # seconds between looks whether a pause is over
 HOLD = 5.0  # seconds until what no runner took is given back
 
 
@@ -36,6 +38,7 @@ class Claimer:
         buffer: Buffer,
         board: Board,
         session: Session,
+        share: int | None,
         unwritten: Callable[[], int],
     ) -> None:
         self.options = options
@@ -43,6 +46,8 @@ class Claimer:
         self.buffer = buffer
         self.board = board
         self.session = session
+        # How many more jobs this child may claim; None = any number.
+        self.left = share
         self.unwritten = unwritten
         self.lanes = Lanes(options)
         self.batch = options.batch_size
@@ -52,7 +57,8 @@ class Claimer:
         # Claims whose answer was lost: they may have taken jobs.
         self.unsure: list[tuple[Table, str]] = []
         self._unstarted: Item | None = None
-        self.found_nothing = False
+        # Since when there is nothing ready: only a look that began when all was done tells.
+        self._empty_since = float("inf")
         self.hold_claims = False
         self.patience = Patience("claiming")
         self._claims = count(1)
@@ -72,15 +78,19 @@ class Claimer:
             self.session.recover(error)
             return self.patience.failed(error)
 
+    def empty_for(self) -> float:
+        """Seconds for which there has been nothing to claim; less than 0 = there may be."""
+        return time.monotonic() - self._empty_since
+
     def _settle_claims(self) -> None:
         while self.unsure:
             table, owner = self.unsure[0]
-            if count := reap.give_back(table, owner):
-                logger.warning("gave back %d jobs of a claim whose answer was lost", count)
+            # The claim's answer was lost.
+            events.reaped(table, reap.give_back(table, owner))
             self.unsure.pop(0)
         while self._unstarted or not self.buffer.unstarted.empty():
             self._unstarted = self._unstarted or self.buffer.unstarted.get()
-            release(self._unstarted)
+            self._release([self._unstarted])
             self._unstarted = None
 
     def give_back(self) -> None:
@@ -90,8 +100,9 @@ class Claimer:
         given = 0
         try:
             while items:
-                release(items[0])
-                given += len(items.pop(0).jobs)
+                claim = [item for item in items if item.owner == items[0].owner]
+                given += self._release(claim)
+                items = [item for item in items if item.owner != claim[0].owner]
         finally:
             self.suspects += [item for item in items if item.is_suspect]
             self.buffer.put(item for item in items if not item.is_suspect)
@@ -107,9 +118,12 @@ class Claimer:
         return 0.1
 
     def _claim_or_wait(self) -> float:
+        if self.board.paused:
+            self.give_back()
+            return LOOK
         if self.suspects or self.alone:
             return self._run_alone()
-        if self.hold_claims or len(self.buffer) > self.buffer.low_water:
+        if self.hold_claims or self.left == 0 or len(self.buffer) > self.buffer.low_water:
             return 1.0  # a runner wakes us sooner
         return self._claim()
 
@@ -127,21 +141,27 @@ class Claimer:
     def _claim(self) -> float:
         self._note_quiet()
         lane = self.lanes.next()
-        self.found_nothing = lane is None and self.lanes.all_looked_at(since=self._quiet_since)
+        if lane is not None or not self.lanes.all_looked_at(since=self._quiet_since):
+            self._empty_since = float("inf")
+        elif self._empty_since == float("inf"):
+            self._empty_since = time.monotonic()
         if lane is None:
             return self.lanes.wait()
         watch, queue = lane
         self._adapt()
+        limit = self.batch if self.left is None else min(self.batch, self.left)
         table = self.options.table(watch.served.model, watch.served.using)
         owner = f"{self.owner_prefix}{next(self._claims)}"
-        claimed_at = time.monotonic()
+        # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
+        claimed_at, epoch = time.monotonic(), self.board.epoch
         self.unsure.append((table, owner))
-        jobs = claim(table, queue, self.batch, owner, ALLOWANCE)
+        jobs = claim(table, queue, limit, owner, ALLOWANCE)
         self.unsure.pop()
-        self._was_full = len(jobs) == self.batch
+        self._count(-len(jobs))
+        self._was_full = len(jobs) == limit
         if not self._was_full:
             self.lanes.empty(watch, queue)
-        self._put(list(self._items(table, owner, jobs, claimed_at)))
+        self._put(list(self._items(table, owner, jobs, claimed_at, epoch)))
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)
 
@@ -164,9 +184,8 @@ class Claimer:
         self.buffer.low_water = self.batch // 2
 
     def _items(
-        self, table: Table, owner: str, jobs: list[Any], claimed_at: float
+        self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
     ) -> Iterator[Item]:
-        epoch = self.board.epoch
         sound = [job for job in jobs if not job.crashes]
         if has_run_batch(table.model) and sound:
             yield Item(table, owner, sound, claimed_at, epoch)
@@ -182,7 +201,13 @@ class Claimer:
             self._filled_at = time.monotonic()
             self.buffer.put(items)
 
+    def _release(self, items: list[Item]) -> int:
+        """Give back what came with one claim; how many jobs."""
+        keys = [job.claim_key for item in items for job in item.jobs]
+        finish.release(items[0].table.on_this_thread(), items[0].owner, keys)
+        self._count(len(keys))
+        return len(keys)
 
-def release(item: Item) -> None:
-    keys = [job.claim_key for job in item.jobs]
-    finish.release(item.table.on_this_thread(), item.owner, keys)
+    def _count(self, more: int) -> None:
+        if self.left is not None:
+            self.left += more

@@ -5,22 +5,23 @@ import os
 import random
 import signal
 import threading
-import time
-from collections.abc import Callable
 from types import FrameType
 
 from django.db import connections
 from django.db.utils import Error
 
+from .. import signals
 from ..dialects import dialect_of
-from .board import Board
+from ..guard import caught, safely
+from ..models import Worker
+from .board import Board, Farewell
 from .buffer import Buffer
 from .claimer import Claimer
 from .finisher import Finisher
 from .options import Options
 from .runner import Runner
 from .session import Session
-from .signalling import wait_readable
+from .signalling import forget_signals, wait_readable
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -30,8 +31,11 @@ OUTCOMES = 50  # written together, unless the claims are larger
 class Consumer:
     """Claims, runs and finishes until it is told to stop, or until nothing is ready."""
 
-    def __init__(self, options: Options, owner_prefix: str, board: Board) -> None:
+    def __init__(
+        self, options: Options, owner_prefix: str, board: Board, share: int | None = None
+    ) -> None:
         self.options = options
+        self.board = board
         self.stop = threading.Event()
         self.wake = threading.Event()
         self.wake_finisher = threading.Event()
@@ -45,6 +49,7 @@ class Consumer:
             self.buffer,
             board,
             Session(aliases),
+            share,
             unwritten=lambda: self.finisher.pending,
         )
         self.runners = [
@@ -78,7 +83,7 @@ class Consumer:
         """The claiming thread, where the finisher has a connection of its own."""
         try:
             while not self._is_over():
-                self._pause(self.wake, self._safely(self._claim_turn))
+                self._pause(self.wake, safely(self._claim_turn))
             self._stop_runners()
         finally:
             connections.close_all()
@@ -87,7 +92,7 @@ class Consumer:
         """The finisher's thread."""
         try:
             while not self.stop.is_set() or self._runners_at_work():
-                self._pause(self.wake_finisher, self._safely(self._finish_turn))
+                self._pause(self.wake_finisher, safely(self._finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -96,20 +101,13 @@ class Consumer:
         """Both in one thread, where the database has one writer at a time anyway."""
         try:
             while not self._is_over():
-                self._pause(self.wake, self._safely(self._both_turns))
+                self._pause(self.wake, safely(self._both_turns))
             self._stop_runners()
             while self._runners_at_work():
-                self._pause(self.wake, self._safely(self._finish_turn))
+                self._pause(self.wake, safely(self._finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
-
-    def _safely(self, turn: Callable[[], float]) -> float:
-        try:
-            return turn()
-        except Exception:  # why: one turn of our loop; a thread that died would hold its claims
-            logger.exception("a turn of the worker's loop went wrong; going on in 1 s")
-            return 1.0
 
     def _both_turns(self) -> float:
         return min(self._finish_turn(), self._claim_turn())
@@ -129,13 +127,22 @@ class Consumer:
     def _is_over(self) -> bool:
         if self.stop.is_set():
             return True
-        if not self.options.stop_when_empty or not self.claimer.found_nothing:
+        farewell = self._done()
+        if farewell is Farewell.NONE or self.finisher.pending or self.buffer.under_way:
             return False
-        if self.finisher.pending or self.buffer.under_way:
-            return False
+        self.board.farewell = farewell
         self.stop.set()
         os.write(self._end, b"!")
         return True
+
+    def _done(self) -> Farewell:
+        """Whether there is nothing left to do, as far as the claims tell."""
+        if self.claimer.left == 0 and not self.claimer.suspects:
+            return Farewell.ENOUGH
+        patience = self.options.stop_when_empty
+        if patience is not None and self.claimer.empty_for() >= patience:
+            return Farewell.EMPTY
+        return Farewell.NONE
 
     def _stop_runners(self) -> None:
         """Give back what has not started, and let every runner finish what it has in hand."""
@@ -159,19 +166,21 @@ class Consumer:
                 self.wake_finisher.wait(time_to_wait)
 
 
-def run_child(options: Options, owner_prefix: str, board: Board, control: int) -> int:
+def run_child(
+    options: Options, owner_prefix: str, board: Board, share: int | None, control: int
+) -> int:
     """What a forked child does; its exit code."""
     random.seed()
-    consumer = Consumer(options, owner_prefix, board)
+    consumer = Consumer(options, owner_prefix, board, share)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         os.write(consumer._end, b"!")
 
-    # The terminal's Ctrl-C reaches the whole group; the supervisor decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    forget_signals()
     signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    started = time.monotonic()
+    caught(lambda: signals.worker_started.send_robust(sender=Worker))
+    connections.close_all()
     consumer.run(control)
-    logger.debug("child %d stops after %.1f s", os.getpid(), time.monotonic() - started)
+    caught(lambda: signals.worker_stopped.send_robust(sender=Worker))
+    board.farewell = board.farewell or Farewell.ASKED
     return 0

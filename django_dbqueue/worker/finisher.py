@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.utils import Error
 
-from .. import signals
+from .. import events
 from ..exceptions import ClaimLost
+from ..guard import caught
 from ..lifecycle import finish
-from ..lifecycle.guard import caught
 from ..lifecycle.table import Table
 from .session import Patience, Session
 
@@ -147,44 +147,29 @@ def _write_next(outcomes: list[Outcome]) -> list[Outcome]:
 def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
     written = finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
-    for key in written.lost:
-        logger.warning(
-            "%s %s: ClaimLost: it ran here, but another owner has it by now; it may run twice",
-            table.label,
-            key,
-        )
-    for key in written.gone:
-        logger.info("%s %s was deleted while it ran; nothing to write", table.label, key)
-    if signals.job_completed.has_listeners(table.model):
-        for outcome in group:
-            if outcome.job.claim_key in written.written:
-                signals.job_completed.send_robust(sender=table.model, job=outcome.job)
+    lost, gone = set(written.lost), set(written.gone)
+    for outcome in group:
+        if outcome.job.claim_key in lost:
+            events.lost(table, outcome.job, owner)
+        elif outcome.job.claim_key in gone:
+            events.gone(table, outcome.job, owner)
+        else:
+            events.completed(table, outcome.job, outcome.seconds)
 
 
 def _expire(outcome: Outcome, table: Table) -> None:
     try:
         finish.expire(table, outcome.job)
-        logger.info("%s %s had expired: not run", table.label, outcome.job.claim_key)
-    except ClaimLost as lost:
-        logger.warning("%s", lost)
+    except ClaimLost as error:
+        events.lost(table, outcome.job, outcome.owner, error)
+    else:
+        events.expired(table, outcome.job)
 
 
 def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
-    job = outcome.job
     try:
-        status = finish.fail(table, job, error, outcome.seconds)
-    except ClaimLost as lost:
-        logger.warning("%s; its error was: %r", lost, error)
-        return
-    logger.warning(
-        "%s %s failed, attempt %d of %d: %s: %s; %s",
-        table.label,
-        job.claim_key,
-        job.attempts,
-        table.policy.max_attempts,
-        type(error).__name__,
-        error,
-        {4: "buried", 0: "retried at once"}.get(int(status), "to be retried"),
-    )
-    if signals.job_failed.has_listeners(table.model):
-        signals.job_failed.send_robust(sender=table.model, job=job, error=error)
+        verdict = finish.fail(table, outcome.job, error, outcome.seconds)
+    except ClaimLost:
+        events.lost(table, outcome.job, outcome.owner, f"its error was: {error!r}")
+    else:
+        events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)

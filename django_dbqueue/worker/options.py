@@ -27,6 +27,9 @@ class Served:
     def label(self) -> str:
         return self.model._meta.label_lower
 
+    def __str__(self) -> str:
+        return f"{self.label}:{self.queue}" if self.queue else self.label
+
 
 @dataclass(frozen=True)
 class Options:
@@ -39,7 +42,12 @@ class Options:
     batch_grows: bool = True
     sleep: float = 0.5
     shutdown_timeout: float = 30
-    stop_when_empty: bool = False
+    # Seconds without a ready job after which to stop.
+    stop_when_empty: float | None = None
+    max_jobs: int | None = None
+    max_time: float | None = None
+    max_memory: int | None = None  # MB
+    health_file: str | None = None
     tries: int | None = None
     backoff: Backoff | None = None
     beat_interval: float = 2
@@ -50,11 +58,17 @@ class Options:
         for name in ("processes", "threads", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.worker_timeout <= 2 * self.beat_interval:
-            raise ValueError(
-                f"WORKER_TIMEOUT ({self.worker_timeout:g} s) must be more than twice "
-                f"BEAT_INTERVAL ({self.beat_interval:g} s)"
-            )
+        if self.max_time is not None and self.max_time <= 0:
+            raise ValueError(f"max_time must be more than 0 seconds, not {self.max_time:g}")
+        check_beat_timing(self.beat_interval, self.worker_timeout)
+
+    def serves(self) -> dict[str, list[str]]:
+        """By database alias, the names of what is served there."""
+        aliases = {served.using for served in self.served}
+        return {
+            alias: sorted(str(served) for served in self.served if served.using == alias)
+            for alias in aliases
+        }
 
     def table(self, model: type[Job], using: str) -> Table:
         """A queue table with this worker's own tries and backoff."""
@@ -69,13 +83,22 @@ class Options:
         return replace(table, policy=policy)
 
 
+def check_beat_timing(beat_interval: float, worker_timeout: float) -> None:
+    """``ValueError`` where one late beat would make a worker look dead."""
+    if worker_timeout <= 2 * beat_interval:
+        raise ValueError(
+            f"WORKER_TIMEOUT ({worker_timeout:g} s) must be more than twice "
+            f"BEAT_INTERVAL ({beat_interval:g} s)"
+        )
+
+
 def timing() -> dict[str, float]:
     """The worker's clockwork, which has no command line options."""
-    return {
-        "beat_interval": conf["BEAT_INTERVAL"],
-        "worker_timeout": conf["WORKER_TIMEOUT"],
-        "reap_interval": conf["REAP_INTERVAL"],
-    }
+    return {**beat_timing(), "reap_interval": conf["REAP_INTERVAL"]}
+
+
+def beat_timing() -> dict[str, float]:
+    return {"beat_interval": conf["BEAT_INTERVAL"], "worker_timeout": conf["WORKER_TIMEOUT"]}
 
 
 def queue_tables() -> list[type[Job]]:

@@ -1,14 +1,17 @@
 """The reaper as a process of its own."""
 
 import logging
-import time
+import uuid
 
 from django.db.utils import Error
 
+from ..guard import safely
 from ..lifecycle.table import table_of
 from ..reaper import Done, Reaper
+from .beats import Beats
+from .herald import Herald
 from .options import Served
-from .session import Patience, Session
+from .session import Patience
 from .signalling import Signals, Wakeup
 
 logger = logging.getLogger("django_dbqueue")
@@ -17,52 +20,74 @@ logger = logging.getLogger("django_dbqueue")
 class Patrol:
     """Passes at an interval until told to stop.
 
-    It judges workers only after ``worker_timeout`` seconds of passes without a failure: after an
-    outage everybody looks dead until they have beaten again.
+    It beats like a worker, so that it knows whether others can: after an outage everybody looks
+    dead until they have beaten again.
     """
 
-    def __init__(self, served: tuple[Served, ...], interval: float, worker_timeout: float) -> None:
+    def __init__(
+        self,
+        served: tuple[Served, ...],
+        interval: float,
+        *,
+        beat_interval: float,
+        worker_timeout: float,
+    ) -> None:
         self.interval = interval
         self.worker_timeout = worker_timeout
-        self.session = Session({one.using for one in served})
+        nothing: dict[str, list[str]] = {one.using: [] for one in served}
+        self.beats = Beats(uuid.uuid4().hex, nothing, beat_interval, worker_timeout)
         self.wakeup = Wakeup()
         self.signals = Signals(self.wakeup)
         self.patience = Patience("reaping")
+        self.herald = Herald()
         tables = [table_of(one.model, one.using) for one in served]
-        self.reaper = Reaper(tables, worker_timeout)
-        self._good_since = time.monotonic()
-        self._last_good = time.monotonic()
+        self.reaper = Reaper(tables, worker_timeout, self.herald.tell)
 
     def once(self) -> Done:
-        """One pass; waits ``worker_timeout`` first where a worker looks dead, and looks again."""
-        self.session.prepare()
-        done, _ = self.reaper.turn(judge=False)
-        if self.reaper.dead_workers():
+        """One pass; waits ``worker_timeout`` first where claims may have to be ended, and looks
+        again."""
+        self.beats.session.prepare()
+        done, _ = self.reaper.turn(judge=lambda: False)
+        if self.reaper.has_suspicion():
             logger.warning("a worker looks dead; looking again in %g s", self.worker_timeout)
             self.wakeup.wait(self.worker_timeout)
-            self.reaper.reap_dead_workers(done)
+            again, _ = self.reaper.turn(judge=lambda: True)
+            done += again
+        self.herald.turn()
         return done
 
     def run(self) -> int:
         """Passes until TERM or INT; the exit code."""
         self.signals.install()
         while not self.signals.stops:
-            self.wakeup.wait(self._pass())
+            self.wakeup.wait(safely(self._turn))
+        self._sign_off()
         return 0
 
+    def _turn(self) -> float:
+        waits = self._beat(), self._pass()
+        self.herald.turn()
+        return min(waits)
+
+    def _beat(self) -> float:
+        if not self.beats.wait():
+            self.beats.beat({})
+        return self.beats.wait()
+
     def _pass(self) -> float:
-        now = time.monotonic()
-        if now - self._last_good > self.worker_timeout / 2 + self.interval:
-            self._good_since = now
         try:
-            self.session.prepare()
-            done, wait = self.reaper.turn(judge=now - self._good_since >= self.worker_timeout)
+            self.beats.session.prepare()
+            done, wait = self.reaper.turn(judge=self.beats.may_judge)
         except Error as error:
-            self.session.recover(error)
-            self._good_since = time.monotonic()
+            self.beats.session.recover(error)
             return self.patience.failed(error)
         self.patience.worked()
-        self._last_good = time.monotonic()
         if str(done) != "nothing to do":
             logger.info("reaper: %s", done)
         return min(self.interval, wait)
+
+    def _sign_off(self) -> None:
+        try:
+            self.beats.sign_off(self.signals.last)
+        except Error as error:
+            logger.warning("could not sign off: %s", error)

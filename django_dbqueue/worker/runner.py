@@ -13,9 +13,9 @@ from asgiref.sync import async_to_sync
 from django.db import connections
 from django.db.utils import Error
 
-from .. import signals
+from .. import events
+from ..guard import caught
 from ..lifecycle import finish
-from ..lifecycle.guard import caught
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
@@ -24,7 +24,7 @@ from .session import drop_dead_connections, reset_connections
 logger = logging.getLogger("django_dbqueue")
 
 RUNNER_DIED = 70  # exit code of a child
-IDLE = 1.0  # seconds after which a thread looks whether its connections are still there
+LOOK_AGAIN = 1.0  # seconds between looks whether a thread's connections are still there
 
 
 class Runner(threading.Thread):
@@ -48,7 +48,7 @@ class Runner(threading.Thread):
         self.worker_timeout = worker_timeout
         self.stop = stop
         self.woken = woken
-        self._idle_since = time.monotonic()
+        self._looked_at = time.monotonic()
         # is_alive() stays true for a moment after the last wake-up.
         self.has_ended = False
 
@@ -66,13 +66,13 @@ class Runner(threading.Thread):
             self.woken()
 
     def _take(self, item: Item) -> None:
-        if time.monotonic() - self._idle_since > IDLE:
+        if time.monotonic() - self._looked_at > LOOK_AGAIN:
             drop_dead_connections()
+            self._looked_at = time.monotonic()
         if self._may_start(item):
             self.life(item)
         elif item.jobs:
             self.buffer.unstarted.put(item)
-        self._idle_since = time.monotonic()
         self.buffer.done[self.number] += 1
         if len(self.buffer) <= self.buffer.low_water:
             self.woken()
@@ -112,7 +112,7 @@ class Runner(threading.Thread):
         started = time.monotonic()
         error = self._call(item)
         self.board.finish(self.number)
-        reset_connections()
+        reset_connections(failed=error is not None)
         self._hand_on(item, error, time.monotonic() - started)
 
     def _start_clock(self, item: Item) -> None:
@@ -121,7 +121,7 @@ class Runner(threading.Thread):
         label = SEPARATOR.join([item.table.label, *(str(job.claim_key) for job in item.jobs)])
         usual = item.table.policy.time_to_run
         seconds = min(job.time_to_run or usual for job in item.jobs)
-        self.board.start(self.number, label.encode(), time.monotonic() + seconds)
+        self.board.start(self.number, label.encode(), time.monotonic() + seconds, len(item.jobs))
         for job in item.jobs:
             job.grace = KILL_WITHIN
         if len(item.jobs) == 1:
@@ -130,7 +130,8 @@ class Runner(threading.Thread):
             )
 
     def _call(self, item: Item) -> Exception | None:
-        _announce_start(item)
+        for job in item.jobs:
+            events.started(item.table, job)
         return caught(lambda: _run(item))
 
     def _hand_on(self, item: Item, error: Exception | None, seconds: float) -> None:
@@ -142,12 +143,6 @@ class Runner(threading.Thread):
                 self.finisher.write_now(outcome)
             else:
                 self.finisher.put(outcome)
-
-
-def _announce_start(item: Item) -> None:
-    if signals.job_started.has_listeners(item.table.model):
-        for job in item.jobs:
-            signals.job_started.send_robust(sender=item.table.model, job=job)
 
 
 def _run(item: Item) -> None:

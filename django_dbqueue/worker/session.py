@@ -7,9 +7,12 @@ from collections.abc import Callable
 from django.db import connections
 from django.db.utils import Error
 
+from ..conf import conf
 from ..dialects import Trouble, dialect_of
 
 logger = logging.getLogger("django_dbqueue")
+
+LONGEST = 3.0  # seconds between tries to reach a database
 
 
 class Session:
@@ -42,7 +45,11 @@ class Session:
 
 
 class Patience:
-    """Pauses that grow from 0.1 s to 30 s while a database stays away; logs the first failure."""
+    """Pauses that grow from 0.1 s while a database stays away; logs the first failure.
+
+    Work is to go on within 5 s of the database's return, and outcomes are to be written before
+    a reaper may judge, which is ``worker_timeout`` after it.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -51,7 +58,8 @@ class Patience:
     def failed(self, error: Exception) -> float:
         """Note a failure; how long to wait before the next try."""
         self.failures += 1
-        pause: float = min(30.0, 0.1 * 2 ** min(self.failures - 1, 9)) * random.uniform(0.7, 1.0)
+        longest = min(LONGEST, conf["WORKER_TIMEOUT"] / 4)
+        pause: float = min(longest, 0.1 * 2 ** min(self.failures - 1, 9)) * random.uniform(0.7, 1.0)
         level = logging.WARNING if self.failures == 1 else logging.DEBUG
         logger.log(level, "%s: %s; trying again until it works", self.what, str(error).strip())
         return pause
@@ -62,15 +70,20 @@ class Patience:
         self.failures = 0
 
 
-def reset_connections() -> None:
+def reset_connections(*, failed: bool = False) -> None:
     """After user code: throw away what it left broken or open, keep the rest connected.
 
+    Where an error ended the job, the server may have been replaced, and this one read-only for ever.
     ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
     """
     for connection in connections.all(initialized_only=True):
         if connection.connection is None:
             continue
-        if connection.in_atomic_block or not connection.get_autocommit():
+        if (
+            connection.in_atomic_block
+            or not connection.get_autocommit()
+            or (connection.errors_occurred and failed)
+        ):
             connection.close()
         elif connection.errors_occurred:
             _keep_if_usable(connection)

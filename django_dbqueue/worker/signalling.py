@@ -44,22 +44,56 @@ class Wakeup:
 
 
 class Signals:
-    """Counts stop signals and notices dead children; handlers do nothing but count and wake."""
+    """What signals ask for; handlers do nothing but note and wake.
+
+    TERM, INT: stop. HUP: replace the children, but where a terminal was closed: stop. USR2: pause.
+    CONT: go on. CHLD: look at the children.
+    """
 
     def __init__(self, wakeup: Wakeup) -> None:
         self.wakeup = wakeup
         self.stops = 0
         self.last = ""
+        self.replace = False
+        self.paused = False
 
     def install(self) -> None:
-        signal.signal(signal.SIGTERM, self._stop)
-        signal.signal(signal.SIGINT, self._stop)
-        signal.signal(signal.SIGCHLD, self._wake)
+        on_hangup = self._stop if os.isatty(0) else self._replace
+        for number, handler in (
+            (signal.SIGTERM, self._stop),
+            (signal.SIGINT, self._stop),
+            (signal.SIGHUP, on_hangup),
+            (signal.SIGUSR2, self._pause),
+            (signal.SIGCONT, self._go_on),
+            (signal.SIGCHLD, self._wake),
+        ):
+            signal.signal(number, handler)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
         self.last = signal.Signals(number).name
         self.wakeup.set()
 
+    def _replace(self, number: int, frame: FrameType | None) -> None:
+        self.replace = True
+        self.wakeup.set()
+
+    def _pause(self, number: int, frame: FrameType | None) -> None:
+        self.paused = True
+        self.wakeup.set()
+
+    def _go_on(self, number: int, frame: FrameType | None) -> None:
+        self.paused = False
+        self.wakeup.set()
+
     def _wake(self, number: int, frame: FrameType | None) -> None:
         self.wakeup.set()
+
+
+def forget_signals() -> None:
+    """In a child: a supervisor's signals mean nothing to it, but TERM."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+        # The terminal's Ctrl-C reaches the whole group; the supervisor decides what it means.
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCONT, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -5,23 +5,30 @@ import os
 import time
 import uuid
 from functools import partial
+from typing import Any
 
 from django.db.utils import Error
 
-from ..lifecycle import reap
+from .. import events
+from ..guard import safely
 from ..lifecycle.table import Table
 from ..reaper import Reaper
 from .beats import Beats
-from .board import Board, Running
+from .board import Board
 from .children import Children, Death, resident
 from .consumer import run_child
+from .ending import ENOUGH, Ending, Limits
+from .herald import Herald
 from .options import Options, all_served
+from .pulse import Pulse, notify
+from .relief import Relief
 from .session import Patience
 from .signalling import Signals, Wakeup
 
 logger = logging.getLogger("django_dbqueue")
 
 LOOK_EVERY = 0.5  # seconds between looks for jobs over their time to run
+LOOK_SOON = 0.1  # while a child is about to be killed
 
 
 class Supervisor:
@@ -30,87 +37,129 @@ class Supervisor:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.uuid = uuid.uuid4().hex
-        aliases = {served.using for served in options.served}
         self.wakeup = Wakeup()
         self.signals = Signals(self.wakeup)
-        self.beats = Beats(self.uuid, aliases, options.beat_interval, options.worker_timeout)
+        self.limits = Limits(options)
+        self.pulse = Pulse(options.health_file)
+        self.herald = Herald()
+        self.beats = Beats(
+            self.uuid, options.serves(), options.beat_interval, options.worker_timeout
+        )
         self.children = Children(
-            options.processes, options.threads, self.uuid, partial(run_child, options)
+            self.limits.shares(), options.threads, self.uuid, partial(run_child, options)
         )
         self.patience = Patience("reaping")
-        self.reaper = Reaper(self._tables(), options.worker_timeout)
-        self.relieving: list[Death] = []
+        tables = self._tables()
+        self.reaper = Reaper(tables, options.worker_timeout, self.herald.tell)
+        self.relief = Relief(tables, self.beats.session, self.herald.tell)
+        self.ending: Ending | None = None
         self.stopping_since = 0.0
         self.forced = False
-        self.left_claims = False
         self._next_reap = 0.0
 
     def run(self) -> int:
         self.signals.install()
-        logger.info("worker %s starts: pid %d, %s", self.uuid[:8], os.getpid(), self._serves())
+        serves = ", ".join(str(served) for served in self.options.served)
+        self._say("worker.started", "worker %s starts: pid %d, %s", os.getpid(), serves)
+        notify("READY=1")
         while not self._is_over():
-            self.wakeup.wait(self._turn())
-        self._sign_off()
-        logger.info("worker %s has stopped%s", self.uuid[:8], self._why())
-        return 0
+            self.wakeup.wait(safely(self._turn))
+        ending = self.ending or self._all_left()
+        self._sign_off(ending)
+        message = "worker %s has stopped (%s) after %d jobs"
+        self._say("worker.stopped", message, ending.reason, self.children.jobs)
+        return ending.code
 
     def _turn(self) -> float:
         """Everything once that is due; seconds until the next thing is."""
+        self.pulse.turn()
         self._heed_signals()
         self._bury_children()
-        self._relieve()
+        self.relief.turn()
         self._beat()
         spawn_wait = self._fill()
-        self._stop_the_overdue()
+        look_wait = self._stop_the_overdue()
         self._reap()
+        self.herald.turn()
         now = time.monotonic()
-        waits = [self.beats.next_at - now, self._next_reap - now, spawn_wait]
-        return max(0.0, min([LOOK_EVERY, *waits]))
+        waits = [self.beats.wait(), self._next_reap - now, spawn_wait, look_wait]
+        return max(0.0, min(waits))
 
     def _is_over(self) -> bool:
-        if self.children.living or self.relieving:
+        if self.children.living or self.relief.waiting:
             return False
-        return bool(self.stopping_since) or (self.children.spawned > 0 and not self.children.wanted)
+        return self.ending is not None or (self.children.spawned > 0 and not self.children.shares)
 
     # Signals and stopping
 
     def _heed_signals(self) -> None:
-        if self.signals.stops and not self.stopping_since:
-            self.stop(self.signals.last)
-        late = time.monotonic() - self.stopping_since > self.options.shutdown_timeout
-        if self.stopping_since and not self.forced and (self.signals.stops > 1 or late):
-            self.forced = True
-            for child in self.children.living.values():
-                logger.warning("child %d is stopped at once; what it runs runs again", child.pid)
-                self.children.condemn(child, [])
+        if self.signals.stops:
+            self.stop(Ending(self.signals.last))
+        if self.signals.replace:
+            self.signals.replace = False
+            logger.info("replacing the children one by one (SIGHUP)")
+            self.children.replace_all()
+        if self.signals.paused != self.children.paused:
+            self._pause(self.signals.paused)
+        if self.ending is not None and not self.forced:
+            late = time.monotonic() - self.stopping_since > self.options.shutdown_timeout
+            if late or self.signals.stops > 1:
+                self._force()
 
-    def stop(self, reason: str) -> None:
+    def stop(self, ending: Ending) -> None:
         """Let the children finish what they have in hand, and start nothing new."""
-        logger.info("stopping (%s): finishing what runs, giving back the rest", reason)
+        if self.ending is not None:
+            return
+        self.ending = ending
         self.stopping_since = time.monotonic()
+        message = "worker %s is stopping (%s): finishing what runs, giving back the rest"
+        self._say("worker.stopping", message, ending.reason)
+        notify("STOPPING=1")
         for child in self.children.living.values():
             child.ask_to_stop()
+        self.beats.next_at = 0.0
 
-    def _sign_off(self) -> None:
-        if self.left_claims:
-            return
-        try:
-            self.beats.session.prepare()
-            self.beats.sign_off()
-        except Error as error:
-            logger.warning("could not sign off; the row will be reaped: %s", error)
+    def _pause(self, paused: bool) -> None:
+        signal = "SIGUSR2" if paused else "SIGCONT"
+        what = "claims nothing until SIGCONT" if paused else "goes on"
+        self._say("worker.paused" if paused else "worker.resumed", f"worker %s {what} ({signal})")
+        self.children.pause(paused)
+        self.beats.next_at = 0.0
+
+    def _force(self) -> None:
+        self.forced = True
+        for child in self.children.living.values():
+            logger.warning("child %d is stopped at once; what it runs runs again", child.pid)
+            child.condemn()
+
+    def _all_left(self) -> Ending:
+        """The children have left by themselves."""
+        most = self.options.max_jobs
+        if most is not None and self.children.jobs >= most:
+            return Ending(f"--max-jobs: {most} were run", ENOUGH)
+        return Ending("nothing is ready")
+
+    def _sign_off(self, ending: Ending) -> None:
+        self.pulse.end()
+        if not self.relief.left_claims:
+            try:
+                self.beats.sign_off(ending.reason)
+            except Error as error:
+                logger.warning("could not sign off; the row will be reaped: %s", error)
         self.wakeup.close()
 
     # Beats
 
     def _beat(self) -> None:
-        if time.monotonic() < self.beats.next_at:
+        if self.beats.wait():
             return
-        if self.beats.beat(self._running(), self._memory()):
+        if ending := self.limits.reached(self._memory()):
+            self.stop(ending)
+        if self.beats.beat(self._state()):
             for child in self.children.living.values():
                 self._greet(child.board)
-            if not self.stopping_since and self._asked_to_stop():
-                self.stop("requested in the admin")
+            if self.ending is None and self._asked_to_stop():
+                self.stop(Ending("requested in its row"))
 
     def _asked_to_stop(self) -> bool:
         try:
@@ -123,10 +172,16 @@ class Supervisor:
         if self.beats.last_good > board.beaten_at:
             board.beat(self.beats.last_good, self.beats.epoch)
 
-    def _running(self) -> dict[str, list[str]]:
+    def _state(self) -> dict[str, Any]:
+        """The columns of our row."""
         return {
-            str(child.pid): [f"{job.table} {job.key}" for job in child.board.running()]
-            for child in self.children.living.values()
+            "running": {
+                str(child.pid): [f"{job.table} {job.key}" for job in child.board.running()]
+                for child in self.children.living.values()
+            },
+            "memory": self._memory(),
+            "paused": self.children.paused,
+            "stop_reason": self.ending.reason if self.ending else "",
         }
 
     def _memory(self) -> int:
@@ -136,57 +191,30 @@ class Supervisor:
 
     def _fill(self) -> float:
         """Fork missing children; seconds until that is due again."""
-        if self.stopping_since or not self.beats.has_begun:
+        if self.ending is not None or not self.beats.has_begun:
             return LOOK_EVERY
-        self.children.fill(self._greet)
-        return self.children.next_spawn()
+        self.children.replace_next()
+        return self.children.fill(self._greet)
 
     def _bury_children(self) -> None:
         for death in self.children.deaths():
-            if death.orderly and self.options.stop_when_empty:
-                self.children.wanted -= 1
-            elif not death.orderly and not death.killed_by_us:
-                logger.error("child %d died (%s)", death.child.pid, _how(death.code))
-            self.relieving.append(death)
+            if death.is_crash:
+                logger.error("child %d died (%s)", death.child.pid, _how(death))
+            self.relief.waiting.append(death)
+        if self.forced and self.relief.waiting:
+            self.relief.turn()
+            self.relief.give_up()
 
-    def _relieve(self) -> None:
-        """Give back the claims of dead children; while that fails, their time to run ends them."""
-        while self.relieving:
-            try:
-                self.beats.session.prepare()
-                count = self._give_back(self.relieving[0])
-            except Error as error:
-                self.beats.session.recover(error)
-                self.patience.failed(error)
-                if self.forced:
-                    # The reapers of others do it, once they miss the beats of our row.
-                    self.relieving.clear()
-                    self.left_claims = True
-                return
-            death = self.relieving.pop(0)
-            if count:
-                logger.warning("gave back %d jobs of child %d", count, death.child.pid)
-
-    def _give_back(self, death: Death) -> int:
-        count = 0
-        for table in self._tables():
-            try:
-                count += _give_back_of(table, death)
-            except Error as error:
-                if table.dialect.trouble(error):
-                    raise
-                logger.warning("%s: nothing given back: %s", table.label, error)
-        return count
-
-    def _stop_the_overdue(self) -> None:
+    def _stop_the_overdue(self) -> float:
         """Kill a child whose job is over its time to run; nothing else stops every kind of job."""
         now = time.monotonic()
         for child in self.children.living.values():
             overdue = [job for job in child.board.running() if job.deadline < now]
-            if overdue and not self.children.is_condemned(child):
+            if overdue and not child.is_condemned:
                 for job in overdue:
                     logger.warning("%s %s is over its time to run: stopped", job.table, job.key)
-                self.children.condemn(child, overdue)
+                child.condemn(overdue)
+        return LOOK_SOON if self.children.kill_condemned() else LOOK_EVERY
 
     # Reaping
 
@@ -197,15 +225,13 @@ class Supervisor:
         self._next_reap = now + self.options.reap_interval
         try:
             self.beats.session.prepare()
-            done, wait = self.reaper.turn(judge=self.beats.may_judge)
+            _, wait = self.reaper.turn(judge=self.beats.may_judge)
         except Error as error:
             self.beats.session.recover(error)
             self._next_reap = now + self.patience.failed(error)
             return
         self.patience.worked()
         self._next_reap = now + min(self.options.reap_interval, wait)
-        if done.reaped:
-            logger.warning("reaper: %s", done)
 
     def _tables(self) -> list[Table]:
         """All queue tables of our databases: a dead worker may have served any of them."""
@@ -216,29 +242,11 @@ class Supervisor:
         }
         return list(all_of_them.values())
 
-    def _serves(self) -> str:
-        names = sorted(f"{s.label}:{s.queue}" if s.queue else s.label for s in self.options.served)
-        return ", ".join(names)
-
-    def _why(self) -> str:
-        if self.signals.last:
-            return f" ({self.signals.last})"
-        return "" if self.stopping_since else " (nothing is ready)"
+    def _say(self, event: str, message: str, *args: object) -> None:
+        name = self.uuid[:8]
+        events.say(logging.INFO, event, message, name, *args, worker=name)
 
 
-def _give_back_of(table: Table, death: Death) -> int:
-    """Give back a dead child's claims on one table; what was stopped by us is charged to nobody."""
-    started = set() if death.killed_by_us else _keys(death.started, table)
-    overdue = _keys(death.overdue, table)
-    count = 0
-    while freed := reap.reap_owner(table, death.child.owner_prefix, started, overdue):
-        count += freed
-    return count
-
-
-def _keys(running: list[Running], table: Table) -> set[str]:
-    return {job.key for job in running if job.table == table.label}
-
-
-def _how(code: int) -> str:
+def _how(death: Death) -> str:
+    code = death.code
     return f"signal {-code}" if code < 0 else f"exit code {code}"

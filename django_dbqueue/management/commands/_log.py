@@ -1,18 +1,54 @@
 """Where the commands' log goes when the project says nothing of it."""
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 
-LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.INFO, 3: logging.DEBUG}
+LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.DEBUG, 3: logging.DEBUG}
+FIELDS = ("event", "worker", "table", "queue", "id", "attempt", "owner", "seconds")
 
 
-def log_to_stderr(verbosity: int) -> None:
+def log_to_stderr(verbosity: int, *, as_json: bool = False) -> None:
     """Show the queue's log on stderr, unless the project's LOGGING has a handler for it."""
     logger = logging.getLogger("django_dbqueue")
     if logger.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(JSONFormatter() if as_json else TextFormatter())
     logger.addHandler(handler)
     logger.setLevel(LEVELS[verbosity])
     logger.propagate = False
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """What the record says besides its message."""
+    known = vars(record)
+    return {name: known[name] for name in FIELDS if known.get(name) is not None}
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, message, then ``name=value`` of each field."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
+        # An error's own line breaks would tear the line.
+        return super().formatMessage(record).replace("\n", "\\n") + fields
+
+
+class JSONFormatter(logging.Formatter):
+    """One JSON object a line; times in UTC."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **fields_of(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)

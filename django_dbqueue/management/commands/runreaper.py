@@ -4,10 +4,10 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from ...conf import conf
-from ...worker.options import all_served
+from ...worker.options import all_served, beat_timing, check_beat_timing
 from ...worker.patrol import Patrol
 from ._log import log_to_stderr
 from .runworker import seconds
@@ -22,13 +22,16 @@ class Command(BaseCommand):
         add(
             "--interval", type=seconds, default=conf["REAP_INTERVAL"], help="seconds between passes"
         )
+        add("--json", action="store_true", help="log one JSON object a line")
         add("--database", help="only the queue tables of this database alias")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        log_to_stderr(options["verbosity"])
-        patrol = Patrol(
-            all_served(options["database"]), options["interval"], conf["WORKER_TIMEOUT"]
-        )
+        log_to_stderr(options["verbosity"], as_json=options["json"])
+        try:
+            check_beat_timing(**beat_timing())
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        patrol = Patrol(all_served(options["database"]), options["interval"], **beat_timing())
         if options["once"]:
             self.stdout.write(str(patrol.once()))
             return

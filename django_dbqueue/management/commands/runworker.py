@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
+from ...worker.reload import Reloader
 from ...worker.start import (
     advice_for_beginners,
     missing_migrations,
@@ -35,7 +36,20 @@ class Command(BaseCommand):
         add("--threads", type=positive, default=conf["THREADS"], help="jobs at once in each child")
         add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
         add("--once", action="store_true", help="run one job, if there is one, and stop")
-        add("--stop-when-empty", action="store_true", help="stop when no job is ready")
+        add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
+        add(
+            "--stop-when-empty-for",
+            type=seconds,
+            dest="stop_when_empty",
+            metavar="SECONDS",
+            help="stop when no job has been ready for so long",
+        )
+        add("--max-jobs", type=positive, help="exit with 12 after so many jobs")
+        add("--max-time", type=seconds, help="exit with 12 after so many seconds")
+        add("--max-memory", type=positive, metavar="MB", help="exit with 12 above, children too")
+        add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
+        add("--reload", action="store_true", help="start afresh when code changes; with DEBUG only")
+        add("--json", action="store_true", help="log one JSON object a line")
         add("--tries", type=positive, help="attempts, whatever the tables' policies say")
         add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
         add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
@@ -45,7 +59,9 @@ class Command(BaseCommand):
         add("--database", help="serve the queue tables of this database alias only")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        log_to_stderr(options["verbosity"])
+        log_to_stderr(options["verbosity"], as_json=options["json"])
+        if options["reload"]:
+            sys.exit(self.reload())
         chosen = self.options(options)
         wait_for_databases(chosen)
         if not options["skip_checks"]:
@@ -59,6 +75,11 @@ class Command(BaseCommand):
             run_once(chosen)
             return
         sys.exit(Supervisor(chosen).run())
+
+    def reload(self) -> int:
+        if not settings.DEBUG:
+            raise CommandError("--reload is for development: it needs DEBUG = True")
+        return Reloader().run()
 
     def options(self, given: dict[str, Any]) -> Options:
         try:
@@ -82,6 +103,10 @@ class Command(BaseCommand):
             sleep=given["sleep"],
             shutdown_timeout=given["shutdown_timeout"],
             stop_when_empty=given["stop_when_empty"],
+            max_jobs=given["max_jobs"],
+            max_time=given["max_time"],
+            max_memory=given["max_memory"],
+            health_file=given["health_file"],
             tries=given["tries"],
             backoff=given["backoff"],
             **timing(),

@@ -1,9 +1,12 @@
-"""The fence around user code."""
+"""The fences: around user code, and around a turn of our own loops."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
-from ..exceptions import DBQueueError
+from .exceptions import DBQueueError
+
+logger = logging.getLogger("django_dbqueue")
 
 
 class Exited(DBQueueError):
@@ -20,3 +23,13 @@ def caught(work: Callable[[], object]) -> Exception | None:
     except Exception as error:  # why: user code; whatever it raises is its outcome
         return error
     return None
+
+
+def safely(turn: Callable[[], float]) -> float:
+    """Do a turn of a loop that must not end: a thread that died would hold its claims."""
+    answer: list[float] = []
+    error = caught(lambda: answer.append(turn()))
+    if error is None:
+        return answer[0]
+    logger.error("a turn of the worker's loop went wrong; going on in 1 s", exc_info=error)
+    return 1.0

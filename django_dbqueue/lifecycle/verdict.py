@@ -1,0 +1,63 @@
+"""What becomes of a job whose attempt went wrong, and how that is said."""
+
+from dataclasses import dataclass
+
+from ..exceptions import Bury, Retry
+from ..states import Status
+from .enqueue import MAX_SECONDS
+from .policy import MAX_CRASHES, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The next state, the seconds until a retry, and both in words."""
+
+    status: Status
+    delay: float
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+    @property
+    def is_buried(self) -> bool:
+        return self.status is Status.BURIED
+
+
+def after_failure(policy: Policy, attempts: int, error: BaseException) -> Verdict:
+    """Retried by the policy or by the error's own wish; buried without attempts left."""
+    if isinstance(error, Bury):
+        return Verdict(Status.BURIED, 0, "buried as it asked")
+    if attempts >= policy.max_attempts:
+        used = f"{attempts} of {policy.max_attempts} attempts used"
+        return Verdict(Status.BURIED, 0, f"buried: {used}")
+    asked = error.delay if isinstance(error, Retry) else None
+    delay = min(policy.pause(attempts) if asked is None else asked, MAX_SECONDS)
+    if delay == 0:
+        return Verdict(Status.READY, 0, "retried at once")
+    return Verdict(Status.DELAYED, delay, f"retried in {duration(delay)}")
+
+
+def after_crash(crashes: int) -> Verdict:
+    """Runs again alone, so that the next crash is certainly its own; the last one buries."""
+    if crashes >= MAX_CRASHES:
+        words = f"buried: it was with {crashes} of {MAX_CRASHES} dying workers"
+        return Verdict(Status.BURIED, 0, words)
+    return Verdict(Status.READY, 0, "runs again, alone")
+
+
+UNHARMED = Verdict(Status.READY, 0, "runs again")
+
+
+def duration(seconds: float) -> str:
+    """``0.3 s``, ``50 s``, ``20 min``, ``1 h 30 min``, ``2 d``: at most two units."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"

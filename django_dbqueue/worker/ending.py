@@ -1,0 +1,43 @@
+"""Why a worker stops, and the exit code that says so."""
+
+import time
+from dataclasses import dataclass
+
+from .options import Options
+
+STOPPED = 0
+ENOUGH = 12  # a limit was reached: start it afresh
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A reason in words, and the exit code."""
+
+    reason: str
+    code: int = STOPPED
+
+
+class Limits:
+    """``--max-jobs``, ``--max-time`` and ``--max-memory`` of a worker, its children included."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._started = time.monotonic()
+
+    def reached(self, memory: int) -> Ending | None:
+        """The limit that is reached; the jobs are counted by the children."""
+        longest, most = self.options.max_time, self.options.max_memory
+        if longest is not None and time.monotonic() - self._started >= longest:
+            return Ending(f"--max-time: {longest:g} s are over", ENOUGH)
+        if most is not None and memory > most * 1024 * 1024:
+            used = memory / 1024 / 1024
+            return Ending(f"--max-memory: {used:.0f} MB used, {most} allowed", ENOUGH)
+        return None
+
+    def shares(self) -> list[int | None]:
+        """How many jobs each child may run."""
+        processes, most = self.options.processes, self.options.max_jobs
+        if most is None:
+            return [None] * processes
+        parts = [most // processes + (n < most % processes) for n in range(processes)]
+        return [part for part in parts if part]

@@ -1,0 +1,47 @@
+"""Sends signals from a process of its own: who beats for others runs no user code."""
+
+import os
+import signal
+import time
+
+from django.db import connections
+
+from .. import events
+from ..lifecycle.reap import Reaped
+from ..lifecycle.table import Table
+from .children import leave
+
+PATIENCE = 60.0  # seconds that receivers may take
+
+
+class Herald:
+    """Logs what was reaped at once; forks, later in the turn, where somebody listens."""
+
+    def __init__(self) -> None:
+        self._news: list[tuple[Table, list[Reaped]]] = []
+        self._sent: dict[int, float] = {}
+
+    def tell(self, table: Table, reaped: list[Reaped]) -> None:
+        events.reaped(table, reaped)
+        if reaped and events.has_listeners(table):
+            self._news.append((table, reaped))
+
+    def turn(self) -> None:
+        """Send what there is to tell; end those that hang."""
+        if self._news:
+            connections.close_all()  # no connection crosses a fork
+            pid = os.fork()
+            if not pid:
+                leave(self._announce)
+            self._news.clear()
+            self._sent[pid] = time.monotonic()
+        for pid, since in list(self._sent.items()):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                del self._sent[pid]
+            elif time.monotonic() - since > PATIENCE:
+                os.kill(pid, signal.SIGKILL)
+
+    def _announce(self) -> int:
+        for table, reaped in self._news:
+            events.announced(table.on_this_thread(), reaped)
+        return 0

@@ -1,0 +1,85 @@
+"""``runworker --reload``: a worker that starts afresh whenever the project's code changes."""
+
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.apps import apps
+from django.utils.autoreload import get_child_arguments, iter_all_python_module_files
+
+from .signalling import Signals, Wakeup
+
+logger = logging.getLogger("django_dbqueue")
+
+LOOK_EVERY = 1.0  # seconds
+
+Times = dict[Path, float]
+
+
+class Reloader:
+    """Watches the files, and runs the worker itself as a child process.
+
+    A worker that does not start (a typo) is started again after the next change.
+    """
+
+    def __init__(self) -> None:
+        self.wakeup = Wakeup()
+        self.signals = Signals(self.wakeup)
+        self._seen = modified()
+
+    def run(self) -> int:
+        """Until TERM or INT, or until the worker is done; the worker's exit code."""
+        self.signals.install()
+        worker = self._start()
+        while True:
+            self.wakeup.wait(LOOK_EVERY)
+            if self.signals.stops:
+                return self._stop(worker)
+            if worker.poll() == 0:
+                return 0
+            if changed := self._changed():
+                logger.info("%s changed: starting afresh", changed)
+                self._stop(worker)
+                worker = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        arguments = [part for part in get_child_arguments() if part != "--reload"]
+        # In a session of its own, so that Ctrl-C reaches it only through us.
+        return subprocess.Popen(arguments, start_new_session=True)  # noqa: S603  # our own
+
+    def _stop(self, worker: "subprocess.Popen[bytes]") -> int:
+        if worker.poll() is None:
+            worker.send_signal(signal.SIGTERM)
+        while worker.poll() is None:
+            self.wakeup.wait(LOOK_EVERY)
+            if self.signals.stops > 1:
+                worker.send_signal(signal.SIGTERM)
+                self.signals.stops = 1
+        return worker.returncode
+
+    def _changed(self) -> str:
+        """The name of a file that is new, gone or newer than at the last look."""
+        now, before = modified(), self._seen
+        self._seen = now
+        return next((str(path) for path in now | before if now.get(path) != before.get(path)), "")
+
+
+def modified() -> Times:
+    """When each file of the project's code was modified: what is imported, and its apps' rest."""
+    times: Times = {}
+    for path in [*iter_all_python_module_files(), *_files_of_apps()]:
+        try:
+            times[Path(path)] = Path(path).stat().st_mtime
+        except OSError:
+            continue
+    return times
+
+
+def _files_of_apps() -> Iterator[Path]:
+    installed = tuple({sys.prefix, sys.base_prefix})
+    for config in apps.get_app_configs():
+        if not config.path.startswith(installed):
+            yield from Path(config.path).rglob("*.py")
