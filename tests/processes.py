@@ -18,11 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 class Process:
     """``manage.py`` with some arguments, in a process group of its own."""
 
-    def __init__(self, database_url: str, *args: str, **environment: str) -> None:
+    def __init__(
+        self, database_url: str, *args: str, folder: Path = ROOT, **environment: str
+    ) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # kept until the end
         self.popen = subprocess.Popen(
             [sys.executable, "manage.py", *args],
-            cwd=ROOT,
+            cwd=folder,
             env=os.environ
             | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"}
             | environment,

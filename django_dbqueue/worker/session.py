@@ -73,7 +73,7 @@ class Patience:
 def reset_connections(*, failed: bool = False) -> None:
     """After user code: throw away what it left broken or open, keep the rest connected.
 
-    Where an error ended the job, the server may have been replaced, and this one read-only for ever.
+    Where an error ended the job, the server may have been replaced by another one: reconnect.
     ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
     """
     for connection in connections.all(initialized_only=True):

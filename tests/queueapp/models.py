@@ -1,11 +1,12 @@
 """Queue tables that the tests work with; tables are made without migrations."""
 
+import ctypes
 import os
 import signal
+import socket
 import sys
 import time
 import uuid
-from pathlib import Path
 
 from django.db import models
 
@@ -14,11 +15,8 @@ from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.fields import InstantField
 from django_dbqueue.models import ArchivedJob, Job
 
-
-def record(path: str, line: object) -> None:
-    """Append a line for the tests to count, by one write that a kill cannot tear."""
-    with Path(path).open("ab", buffering=0) as file:
-        file.write(f"{line}\n".encode())
+from .faults import Awaited, Deed, Marked, Once, Prompt, record  # noqa: F401  # tables
+from .gil import hold_gil
 
 
 class Note(Job):
@@ -80,6 +78,20 @@ class Note(Job):
 
     def do_complete(self) -> None:
         self.complete()
+
+    def do_spin(self) -> None:
+        while True:
+            pass
+
+    def do_listen(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.accept()
+
+    def do_segfault(self) -> None:
+        ctypes.string_at(0)
+
+    def do_hold_gil(self) -> None:
+        hold_gil(float(self.text))
 
 
 class Mailed(Job):

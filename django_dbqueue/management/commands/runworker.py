@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -88,6 +89,11 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if not served:
             raise CommandError("No queue table is installed here: add one to INSTALLED_APPS.")
+        try:
+            if given["health_file"]:
+                Path(given["health_file"]).touch()
+        except OSError as error:
+            raise CommandError(f"--health-file cannot be written: {error}") from error
         try:
             return self.checked(given, served)
         except ValueError as error:

@@ -1,0 +1,168 @@
+"""One structured line per event, and signals with the lifecycle's nouns."""
+
+import json
+import logging
+import signal
+
+import pytest
+
+from django_dbqueue import events, signals
+from django_dbqueue.lifecycle import finish, reap
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.verdict import duration
+from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
+from tests.conftest import fresh, wait_until
+from tests.helpers import claimed, table
+from tests.processes import lines, worker
+from tests.queueapp.models import Fleeting, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def log_of(process):
+    return [json.loads(line) for line in process.stderr.splitlines() if line.startswith("{")]
+
+
+def test_a_failed_job_is_one_json_object_that_says_what_happens_next(database_url):
+    jobs = [Note.objects.create(action="fail", text="a\nb"), Note.objects.create(action="retry")]
+    with worker(database_url, "--json", "--stop-when-empty", "--tries", "2") as process:
+        assert process.end() == 0
+    failed = [line for line in log_of(process) if line.get("event") == "job.failed"]
+    first = next(line for line in failed if line["id"] == jobs[0].pk)
+    assert (first["table"], first["queue"], first["attempt"]) == ("queueapp.note", "default", 1)
+    assert first["owner"].startswith(first["worker"])
+    assert first["seconds"] >= 0
+    assert first["level"] == "warning"
+    assert "RuntimeError" in first["message"]
+    assert "attempt 1 of 2, retried in 0.2 s" in first["message"]
+    second = next(line for line in failed if line["id"] == jobs[1].pk)
+    assert "retried in 1 h" in second["message"]
+
+
+def test_the_last_failure_says_that_the_attempts_are_used_up(database_url):
+    Note.objects.create(action="fail", text="a\nb")
+    with worker(database_url, "--stop-when-empty", "--tries", "1") as process:
+        process.end()
+    [line] = [line for line in process.stderr.splitlines() if "event=job.failed" in line]
+    assert "buried: 1 of 1 attempts used" in line
+    assert "a\\nb" in line
+    assert "table=queueapp.note queue=default id=" in line
+
+
+def test_starts_and_completions_are_shown_when_asked_for(database_url):
+    Note.objects.create()
+    with worker(database_url, "--stop-when-empty", "--json", "-v", "2") as process:
+        process.end()
+    shown = [line["event"] for line in log_of(process) if "event" in line]
+    assert shown == ["worker.started", "job.started", "job.completed", "worker.stopped"]
+
+
+def test_a_worker_names_itself_and_its_reason(database_url):
+    with worker(database_url, "--json") as process:
+        wait_until(lambda: "worker.started" in process.stderr)
+        process.send(signal.SIGTERM)
+        process.end()
+    told = {line["event"]: line for line in log_of(process) if "event" in line}
+    assert "SIGTERM" in told["worker.stopping"]["message"]
+    assert "SIGTERM" in told["worker.stopped"]["message"]
+    assert len({line["worker"] for line in told.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.25, "0.25 s"),
+        (5, "5 s"),
+        (59.4, "59 s"),
+        (1200, "20 min"),
+        (3599, "1 h"),
+        (5400, "1 h 30 min"),
+        (172800, "2 d"),
+        (180000, "2 d 2 h"),
+    ],
+)
+def test_a_pause_is_said_in_words(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_both_forms_of_a_line_hold_the_fields():
+    record = logging.makeLogRecord({"msg": "it\nfails", "event": "job.failed", "id": 7})
+    assert TextFormatter().format(record).endswith("it\\nfails event=job.failed id=7")
+    line = json.loads(JSONFormatter().format(record))
+    assert (line["message"], line["event"], line["id"]) == ("it\nfails", "job.failed", 7)
+
+
+# Signals
+
+
+class Heard:
+    def __init__(self, *names):
+        self.news = []
+        self.names = names
+
+    def __enter__(self):
+        for name in self.names:
+            receiver = self._receiver(name)
+            getattr(signals, name).connect(receiver, sender=Note, weak=False, dispatch_uid=name)
+        return self.news
+
+    def __exit__(self, *_):
+        for name in self.names:
+            assert getattr(signals, name).disconnect(sender=Note, dispatch_uid=name)
+
+    def _receiver(self, name):
+        def receive(sender, job, **more):
+            self.news.append((name, job.pk, {k: v for k, v in more.items() if k != "signal"}))
+            raise RuntimeError("a receiver that does not work")
+
+        return receive
+
+
+def test_a_failure_is_told_with_the_seconds_until_the_retry_and_the_burial_too():
+    job = claimed(text="x")
+    error = RuntimeError("no")
+    with Heard("job_failed", "job_buried") as news:
+        verdict = finish.fail(table(), job, error)
+        events.failed(table(), job, error, 0.1, verdict, job.claim_owner)
+        assert news == [("job_failed", job.pk, {"error": error, "retry_in": 0.2})]
+        job.attempts = 3
+        verdict = finish.after_failure(table().policy, 3, error)
+        events.failed(table(), job, error, 0.1, verdict, "w.1")
+    assert news[1][2]["retry_in"] is None
+    assert news[2] == ("job_buried", job.pk, {"error": error})
+
+
+def test_reaped_jobs_are_told_as_they_are_by_now():
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, "w1.1-1")
+    with Heard("job_reaped", "job_buried") as news:
+        assert not events.has_listeners(table(Fleeting))
+        assert events.has_listeners(table())
+        events.announced(table(), reap.reap_owner(table(), "w1."))
+    [(name, pk, more)] = news
+    assert (name, pk) == ("job_reaped", job.pk)
+    assert type(more["error"]).__name__ == "WorkerLost"
+
+
+def test_receivers_hear_of_every_turn_of_a_jobs_life_and_may_fail(database_url, log):
+    """The receivers of the test app write into the job's own log, then raise."""
+    done = Note.objects.create(log=log, text="tell")
+    with worker(database_url):
+        wait_until(lambda: fresh(done).finished_at)
+        crashing = Note.objects.create(log=log, text="tell", action="crash")
+        wait_until(lambda: fresh(crashing).finished_at)
+        told = wait_until(lambda: "job_buried" in str(lines(log)) and lines(log))
+    heard = [line.split()[0] for line in told if line.split()[-1] == f"note-{done.pk}"]
+    assert heard == ["job_started", "job_completed"]
+    heard = [line.split()[0] for line in told if line.split()[-1] == f"note-{crashing.pk}"]
+    assert heard.count("job_started") == heard.count("job_reaped") == 3
+    assert heard.count("job_buried") == 1
+
+
+def test_every_child_tells_of_its_start_and_its_end(database_url, tmp_path):
+    path = tmp_path / "children"
+    with worker(database_url, "--processes", "2", QUEUEAPP_CHILDREN=str(path)) as process:
+        wait_until(lambda: len(lines(path)) == 2)
+        process.send(signal.SIGTERM)
+        process.end()
+    assert sorted(lines(path)) == ["worker_started"] * 2 + ["worker_stopped"] * 2

@@ -1,0 +1,93 @@
+"""``runworker --reload``: for development."""
+
+import signal
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.processes import Process
+
+SETTINGS = """
+SECRET_KEY = "for a test"
+DEBUG = True
+USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+INSTALLED_APPS = ["django_dbqueue", "letters"]
+DATABASES = {"default": {
+    "ENGINE": "django.db.backends.sqlite3",
+    "NAME": "db.sqlite3",
+    "OPTIONS": {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"},
+}}
+"""
+MODELS = """
+from pathlib import Path
+
+from django_dbqueue.models import Job
+
+class Letter(Job):
+    class Meta(Job.Meta):
+        pass
+
+    def run(self):
+        Path("log").open("a").write("VERSION ")
+"""
+MANAGE = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+from django.core.management import execute_from_command_line
+execute_from_command_line(sys.argv)
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "__init__.py").touch()
+    (tmp_path / "settings.py").write_text(SETTINGS)
+    (tmp_path / "manage.py").write_text(MANAGE)
+    write(tmp_path, "one")
+    for command in (["makemigrations", "letters"], ["migrate", "-v", "0"]):
+        assert run(tmp_path, *command) == 0
+    return tmp_path
+
+
+def write(project, version):
+    (project / "letters" / "models.py").write_text(MODELS.replace("VERSION", version))
+
+
+def start(project, *args):
+    # A compiled file may be taken for fresh within the second of a change.
+    return Process("", *args, folder=project, PYTHONDONTWRITEBYTECODE="1")
+
+
+def run(project, *args):
+    process = start(project, *args)
+    code = process.end(60)
+    assert code == 0, process.stderr
+    return code
+
+
+def enqueue(project):
+    run(project, "shell", "-c", "from letters.models import Letter; Letter.objects.create()")
+
+
+def ran(project):
+    return (project / "log").read_text().split() if (project / "log").exists() else []
+
+
+def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
+    process = start(project, "runworker", "--reload")
+    try:
+        enqueue(project)
+        wait_until(lambda: ran(project) == ["one"])
+        (project / "letters" / "models.py").write_text("this is no Python")
+        wait_until(lambda: "SyntaxError" in process.stderr)
+        write(project, "two")
+        wait_until(lambda: process.stderr.count("worker.started") == 2)
+        enqueue(project)
+        wait_until(lambda: ran(project) == ["one", "two"])
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+        assert process.stderr.count("has stopped (SIGTERM)") == 2
+    finally:
+        process.kill()

@@ -1,0 +1,194 @@
+"""Why and how a worker stops, pauses and goes on."""
+
+import os
+import signal
+import time
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_dbqueue.models import Worker
+from django_dbqueue.states import Status
+from tests.conftest import wait_until
+from tests.processes import lines, running, wait_for_lines, worker
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "5"}
+
+
+def fill(count, **columns):
+    return Note.objects.bulk_create([Note(**columns) for _ in range(count)])
+
+
+def the_row(process):
+    return Worker.objects.get(pid=process.pid)
+
+
+def pids(log):
+    return {line.split()[2] for line in lines(log)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+def test_the_reason_for_a_stop_stands_in_the_log_and_in_the_row(database_url, log, number):
+    fill(1, log=log, seconds=1.5)
+    with worker(database_url, **QUICK) as process:
+        wait_for_lines(log, 1)
+        process.send(number)
+        name = number.name
+        wait_until(lambda: the_row(process).stop_reason == name)
+        assert the_row(process).stopped_at is None
+        assert process.end() == 0
+    assert f"has stopped ({name}) after 1 jobs" in process.stderr
+    row = the_row(process)
+    assert (row.stop_reason, row.running, row.stopped_at is not None) == (name, {}, True)
+    assert Note.objects.done().count() == 1
+
+
+def test_a_stop_that_its_row_asks_for_is_named(database_url):
+    with worker(database_url, **QUICK) as process:
+        row = wait_until(Worker.objects.first)
+        row.stop_requested_at = row.beat_at
+        row.save(update_fields=["stop_requested_at"])
+        assert process.end() == 0
+    assert "requested" in the_row(process).stop_reason
+
+
+@pytest.mark.parametrize("processes", ["1", "3"])
+def test_after_max_jobs_a_worker_exits_with_12_and_has_run_no_more(database_url, log, processes):
+    fill(100, log=log)
+    options = ["--max-jobs", "25", "--processes", processes, "--batch-size", "7"]
+    with worker(database_url, *options) as process:
+        assert process.end() == 12
+    assert len(lines(log)) == Note.objects.done().count() == 25
+    assert Note.objects.ready().filter(attempts=0).count() == 75
+    assert "--max-jobs" in the_row(process).stop_reason
+
+
+def test_max_jobs_counts_what_a_killed_child_had_run(database_url, log):
+    fill(40, log=log, seconds=0.1)
+    with worker(database_url, "--max-jobs", "10", "--batch-size", "5") as process:
+        wait_for_lines(log, 3)
+        [child] = process.children()
+        os.kill(child, signal.SIGKILL)
+        assert process.end() == 12
+    assert len(lines(log)) == 10
+
+
+def test_max_jobs_runs_suspects_too(database_url, log):
+    fill(1, log=log, action="crash")
+    with worker(database_url, "--max-jobs", "3") as process:
+        assert process.end() == 12
+    assert len(lines(log)) == 3
+    assert Note.objects.get().status == Status.BURIED
+
+
+def test_after_max_time_a_worker_exits_with_12_and_finishes_what_runs(database_url, log):
+    fill(1, log=log, seconds=2)
+    with worker(database_url, "--max-time", "0.5", **QUICK) as process:
+        wait_for_lines(log, 1)
+        assert process.end() == 12
+    assert Note.objects.done().count() == 1
+    assert "--max-time" in the_row(process).stop_reason
+
+
+def test_above_max_memory_a_worker_exits_with_12(database_url):
+    with worker(database_url, "--max-memory", "20", **QUICK) as process:
+        assert process.end() == 12
+    assert "--max-memory" in the_row(process).stop_reason
+
+
+def test_a_worker_waits_for_more_as_long_as_stop_when_empty_for_says(database_url, log):
+    with worker(database_url, "--stop-when-empty-for", "2") as process:
+        wait_until(Worker.objects.first)
+        fill(1, log=log)
+        wait_until(lambda: Note.objects.done().count() == 1)
+        fill(1, log=log)
+        wait_until(lambda: Note.objects.done().count() == 2)
+        done = time.monotonic()
+        assert process.end() == 0
+        assert time.monotonic() - done > 1.5
+    assert the_row(process).stop_reason == "nothing is ready"
+
+
+def test_hup_replaces_the_children_one_by_one_and_loses_nothing(database_url, log):
+    fill(60, log=log, seconds=0.1)
+    with worker(database_url, "--processes", "2") as process:
+        wait_for_lines(log, 4)
+        before = set(process.children())
+        process.send(signal.SIGHUP)
+        most = 0
+
+        def replaced():
+            nonlocal most
+            most = max(most, len(process.children()))
+            return len(process.children()) == 2 and not before & set(process.children())
+
+        wait_until(replaced)
+        assert most <= 3
+        wait_until(lambda: Note.objects.done().count() == 60)
+    assert len(lines(log)) == 60
+    assert len(pids(log)) == 4
+    assert set(Note.objects.values_list("attempts", "crashes")) == {(1, 0)}
+
+
+def test_usr2_pauses_and_cont_goes_on(database_url, log):
+    fill(20, log=log, seconds=0.1)
+    with worker(database_url, **QUICK) as process:
+        wait_for_lines(log, 2)
+        process.send(signal.SIGUSR2)
+        wait_until(lambda: the_row(process).paused)
+        wait_until(lambda: not Note.objects.claimed().exists())
+        paused_at = len(lines(log))
+        fill(1, log=log)
+        assert Note.objects.ready().filter(attempts=0).count() == 21 - paused_at
+        process.send(signal.SIGCONT)
+        wait_until(lambda: Note.objects.done().count() == 21)
+        wait_until(lambda: not the_row(process).paused)
+    assert len(lines(log)) == 21
+
+
+def test_a_paused_worker_claims_nothing(database_url, log):
+    with worker(database_url, **QUICK) as process:
+        wait_until(Worker.objects.first)
+        process.send(signal.SIGUSR2)
+        wait_until(lambda: the_row(process).paused)
+        fill(3, log=log)
+        beats = the_row(process).beat_at
+        wait_until(lambda: the_row(process).beat_at > beats)
+        assert Note.objects.ready().count() == 3
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+
+
+def test_a_signal_to_the_whole_group_stops_in_good_order(database_url, log):
+    """What a terminal's Ctrl-C and many process managers send."""
+    fill(5, log=log, seconds=0.5)
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        process.send_group(signal.SIGINT)
+        assert process.end() == 0
+    assert Note.objects.done().count() == len(lines(log)) < 5
+    assert not Note.objects.exclude(crashes=0).exists()
+
+
+def test_a_health_file_that_cannot_be_written_is_refused(database_url):
+    with pytest.raises(CommandError, match="--health-file"):
+        call_command("runworker", "--health-file", "/nowhere/at/all", "--verbosity", "0")
+
+
+def test_reload_is_refused_without_debug():
+    with pytest.raises(CommandError, match="DEBUG"):
+        call_command("runworker", "--reload")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["--max-jobs", "0"], ["--max-time", "0"], ["--max-memory", "x"], ["--stop-when-empty-for=-1"]],
+)
+def test_a_limit_that_makes_no_sense_is_refused_by_name(database_url, wrong):
+    with running(database_url, "runworker", *wrong) as process:
+        assert process.end() in {1, 2}
+    name = wrong[0].partition("=")[0].removeprefix("--").replace("-", "_")
+    assert name in process.stderr.replace("-", "_")

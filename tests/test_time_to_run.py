@@ -1,0 +1,63 @@
+"""A job over its time to run is stopped, whatever it does, and its stack is kept."""
+
+import pytest
+
+from django_dbqueue.states import Status
+from tests.conftest import fresh, wait_until
+from tests.processes import lines, wait_for_lines, worker
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+WAYS = {
+    "python": ({"action": "spin"}, "do_spin"),
+    "sleep": ({"seconds": 60}, "in run"),
+    "gil": ({"action": "hold_gil", "text": "60"}, "hold_gil"),
+    "socket": ({"action": "listen"}, "do_listen"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_is_stopped_recorded_with_its_stack_and_retried(database_url, log, way):
+    columns, place = WAYS[way]
+    late = Note.objects.create(time_to_run=1, log=log, **columns)
+    neighbours = [Note.objects.create(log=log) for _ in range(5)]
+    with worker(database_url) as process:
+        wait_until(lambda: Note.objects.done().count() == 5)
+        # Fetched ahead, and not charged for it.
+        assert {(fresh(job).attempts, fresh(job).crashes) for job in neighbours} == {(1, 0)}
+        wait_until(lambda: len(fresh(late).errors) == 1 and fresh(late).attempts == 2)
+    assert "is over its time to run" in process.stderr
+    [error, *_] = fresh(late).errors
+    assert error["exception"] == "TimeToRunExceeded"
+    assert place in error["traceback"]
+    assert 1 <= error["seconds"] < 30
+    assert fresh(late).crashes == 0
+
+
+def test_without_attempts_left_it_is_buried(database_url, log):
+    late = Note.objects.create(seconds=60, time_to_run=1, log=log)
+    with worker(database_url, "--tries", "1") as process:
+        wait_until(lambda: fresh(late).status == Status.BURIED)
+    assert "buried: 1 of 1 attempts used" in process.stderr
+
+
+def test_what_ran_in_other_threads_runs_again_uncharged(database_url, log):
+    late = Note.objects.create(seconds=60, time_to_run=1, log=log)
+    beside = Note.objects.create(seconds=2.5, log=log)
+    with worker(database_url, "--threads", "2", "--tries", "1"):
+        wait_for_lines(log, 2)
+        wait_until(lambda: fresh(beside).status == Status.DONE)
+    assert (fresh(beside).attempts, fresh(beside).crashes, fresh(beside).errors) == (1, 0, [])
+    assert sum(line.startswith(f"{beside.pk} ") for line in lines(log)) == 2
+    assert fresh(late).errors[0]["exception"] == "TimeToRunExceeded"
+
+
+def test_the_stack_of_a_job_that_crashed_its_process_is_kept(database_url, log):
+    job = Note.objects.create(action="segfault", log=log)
+    with worker(database_url):
+        wait_until(lambda: fresh(job).status == Status.BURIED)
+    for error in fresh(job).errors:
+        assert error["exception"] == "WorkerLost"
+        assert "Segmentation fault" in error["traceback"]
+        assert "do_segfault" in error["traceback"]
