@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_dbqueue")
 
 
-def worker_of(owner: str) -> str:
+def worker_of(owner: str | None) -> str | None:
     """The worker's short name, with which an owner begins."""
-    return owner.partition(".")[0][:8]
+    return owner.partition(".")[0][:8] if owner else None
 
 
 def say(level: int, event: str, message: str, *args: object, **fields: object) -> None:
@@ -128,7 +128,7 @@ def _of_job(
 ) -> None:
     if not logger.isEnabledFor(level):
         return
-    owner = owner or job.claim_owner or ""
+    owner = owner or job.claim_owner
     say(
         level,
         event,

@@ -25,20 +25,22 @@ def has_ready(table: Table, queue: str) -> bool:
 def _hop(table: Table, last: str, until: str | None, most: int) -> list[str]:
     names: list[str] = []
     while len(names) < most:
-        name = _next_queue(table, names[-1] if names else last, until)
+        after = names[-1] if names else last
+        # '' only by hand; such a job is to be found, too.
+        beyond = "queue > %s" if names or last else "queue >= %s"
+        name = _next_queue(table, beyond, after, until)
         if name is None:
             break
         names.append(name)
     return names
 
 
-def _next_queue(table: Table, last: str, until: str | None) -> str | None:
+def _next_queue(table: Table, beyond: str, last: str, until: str | None) -> str | None:
     # The database compares: it may order names otherwise than Python does.
     end, params = ("", [last]) if until is None else ("AND queue <= %s ", [last, until])
     found = rows(
         table.connection,
-        f"SELECT queue FROM {table.name} WHERE status = 0 AND queue > %s {end}"
-        f"ORDER BY queue LIMIT 1",
+        f"SELECT queue FROM {table.name} WHERE status = 0 AND {beyond} {end}ORDER BY queue LIMIT 1",
         params,
     )
-    return str(found[0][0]) if found else None
+    return found[0][0] if found else None

@@ -18,6 +18,7 @@ from .table import Table
 from .verdict import UNHARMED, Verdict, after_crash, after_failure
 
 CHUNK = 500
+MAX_COUNT = 2**31 - 1  # what an integer column holds
 
 
 class WorkerLost(DBQueueError):
@@ -30,7 +31,7 @@ class Held:
 
     key: Any
     queue: str
-    owner: str
+    owner: str | None  # None only where somebody wrote it by hand
     attempts: int
     crashes: int
     errors: Any
@@ -91,7 +92,8 @@ def next_due(table: Table) -> float | None:
         f"WHERE status = 3 AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1",
         [],
     )
-    return float(found[0][0]) if found else None
+    # NULL where somebody wrote by hand what is no instant.
+    return float(found[0][0] or 0) if found else None
 
 
 def find_overdue(table: Table) -> list[Held]:
@@ -179,7 +181,7 @@ def _free(table: Table, held: Held) -> Reaped | None:
 
 
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
-    crashes = held.crashes + 1
+    crashes = min(held.crashes + 1, MAX_COUNT)
     verdict = after_crash(crashes)
     error = WorkerLost(f"the worker died with it: {verdict}")
     sets, params = freed(table, verdict)
@@ -221,10 +223,10 @@ def _reaped(
     still: str = "",
 ) -> Reaped | None:
     """Compare-and-set on the owner that was judged; None when the row had moved on."""
+    same, owner = ("owner IS NULL", []) if held.owner is None else ("owner = %s", [held.owner])
     count = changed_once(
         table.connection,
-        f"UPDATE {table.by_key} SET {sets} "
-        f"WHERE {table.pk} = %s AND status = 1 AND owner = %s{still}",
-        [*params, held.key, held.owner],
+        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND {same}{still}",
+        [*params, held.key, *owner],
     )
     return Reaped(held, verdict, error) if count else None

@@ -50,14 +50,18 @@ class JobColumns(models.Model):
         """The job's state in one word."""
         if self.status == Status.DONE and self.dequeued_time is None and self.expires_at:
             return "expired"
-        return Status(self.status).label
+        labels = dict(Status.choices)
+        return str(labels.get(self.status, f"unknown state {self.status}"))
 
     @property
     def last_error(self) -> str:
         """The newest entry of ``errors`` in one line, or ''."""
         if not self.errors:
             return ""
-        exception, message = self.errors[-1]["exception"], self.errors[-1]["message"]
+        try:
+            exception, message = self.errors[-1]["exception"], self.errors[-1]["message"]
+        except (LookupError, TypeError):
+            return str(self.errors)  # somebody wrote it by hand
         # Bury and Retry say what is to be done; their message says why.
         return message if exception in {"Bury", "Retry"} else f"{exception}: {message}"
 

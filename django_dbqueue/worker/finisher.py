@@ -173,3 +173,5 @@ def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
         events.lost(table, outcome.job, outcome.owner, f"its error was: {error!r}")
     else:
         events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
+    # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
+    error.__traceback__ = None
