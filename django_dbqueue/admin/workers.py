@@ -18,8 +18,18 @@ else:
 
 @admin.register(Worker)
 class WorkerAdmin(WorkerBase):
-    list_display = ("uuid", "host", "pid", "started_at", "beat_at", "running", "resident")
-    readonly_fields = list_display
+    list_display = (
+        "uuid",
+        "host",
+        "pid",
+        "state",
+        "serves",
+        "started_at",
+        "beat_at",
+        "running",
+        "resident",
+    )
+    readonly_fields = (*list_display, "stop_reason", "stopped_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -27,6 +37,14 @@ class WorkerAdmin(WorkerBase):
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         # Without its row a dead worker is missed by nobody, and its jobs wait for their time.
         return False
+
+    @admin.display(description="state")
+    def state(self, worker: Worker) -> str:
+        if worker.stopped_at:
+            return f"stopped: {worker.stop_reason}"
+        if worker.stop_reason:
+            return f"stopping: {worker.stop_reason}"
+        return "paused" if worker.paused else "at work"
 
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:
