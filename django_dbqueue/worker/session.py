@@ -91,6 +91,17 @@ def reset_connections(*, failed: bool = False) -> None:
             connection.queries_log.clear()
 
 
+def forget_pools() -> None:
+    """Let no connection come from a pool (``OPTIONS["pool"]``): its threads do not survive a fork,
+    and all children would share its connections. Our threads keep theirs anyway."""
+    for connection in connections.all():
+        options = connection.settings_dict.get("OPTIONS", {})
+        if options.get("pool"):
+            connection.close()
+            connection.close_pool()  # type: ignore[attr-defined]
+            del options["pool"]
+
+
 def drop_dead_connections() -> None:
     """Before user code, after a pause: a server may have closed what was idle."""
     for connection in connections.all(initialized_only=True):

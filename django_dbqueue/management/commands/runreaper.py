@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ...conf import conf
 from ...worker.options import all_served, beat_timing, check_beat_timing
 from ...worker.patrol import Patrol
+from ...worker.session import forget_pools
 from ._log import log_to_stderr
 from .runworker import seconds
 
@@ -27,6 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
+        forget_pools()
         try:
             check_beat_timing(**beat_timing())
         except ValueError as error:

@@ -12,6 +12,7 @@ from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
 from ...worker.reload import Reloader
+from ...worker.session import forget_pools
 from ...worker.start import (
     advice_for_beginners,
     missing_migrations,
@@ -61,6 +62,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
+        forget_pools()
         if options["reload"]:
             sys.exit(self.reload())
         chosen = self.options(options)
