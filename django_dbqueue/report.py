@@ -27,9 +27,10 @@ def take_report(using: str | None = None) -> Report:
         table = table_of(served.model, served.using)
         report.queues += [count_queue(table, name) for name in queue_names(table)]
         aliases.add(served.using)
-    alive = DbNow(plus=-conf["WORKER_TIMEOUT"])
     for alias in sorted(aliases):
         paused = Queue.objects.using(alias).filter(paused_until__gt=DbNow())
         report.paused += [[queue.job_table, queue.name] for queue in paused]
-        report.workers += Worker.objects.using(alias).filter(beat_at__gte=alive).count()
+        alive = Worker.objects.using(alias).alive(conf["WORKER_TIMEOUT"])
+        # A reaper of its own serves nothing.
+        report.workers += sum(bool(worker.serves) for worker in alive)
     return report

@@ -1,6 +1,7 @@
 """What the system checks find, and that they find nothing in a sound project."""
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.test import override_settings
 from django.test.utils import isolate_apps
@@ -250,3 +251,13 @@ def test_a_missing_or_unlike_archive_is_found():
 
     assert ids(Lost) == ids(Wide) == ["E009"]
     assert "text" in text(Wide)
+
+
+def test_a_key_of_another_name_is_refused_as_the_class_is_made():
+    with pytest.raises(ImproperlyConfigured, match="of a queue table is the field id, not number"):
+
+        class Numbered(Job):
+            number = models.AutoField(primary_key=True)
+
+            class Meta(Job.Meta):
+                app_label = APP

@@ -315,7 +315,7 @@ def test_status_counts_every_state_and_the_living_workers(capsys):
     Note.objects.claim()[0].bury("no")
     Note.objects.claim()[0].complete()
     Note.objects.pause("red")
-    Worker.objects.create(uuid="a" * 32, host="here", pid=1)
+    Worker.objects.create(uuid="a" * 32, host="here", pid=1, serves=["queueapp.note"])
     call_command("dbqueue", "status", "--json")
     report = json.loads(capsys.readouterr().out)
     [default, red] = [q for q in report["queues"] if q["table"] == "queueapp.note"]

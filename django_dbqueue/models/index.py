@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.ddl_references import Statement
@@ -21,6 +22,14 @@ class HotIndex(models.Index):
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         return path, args, kwargs | {"where": self.where}
+
+    def set_name_with_model(self, model: type[models.Model]) -> None:
+        if "id" not in {field.name for field in model._meta.local_fields}:
+            raise ImproperlyConfigured(
+                f"{model.__name__}: the primary key of a queue table is the field id, not "
+                f"{model._meta.pk.name}; keep the column's name with db_column"
+            )
+        super().set_name_with_model(model)
 
     def create_sql(
         self,

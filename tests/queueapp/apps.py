@@ -15,11 +15,18 @@ class QueueAppConfig(AppConfig):
     name = "tests.queueapp"
 
     def ready(self) -> None:
+        from .models import Note
+
         for name in OF_JOBS:
-            note = self.get_model("Note")
-            getattr(signals, name).connect(partial(tell, name), sender=note, weak=False)
+            connect(name, partial(tell, name), sender=Note)
         for name in ("worker_started", "worker_stopped"):
-            getattr(signals, name).connect(partial(tell_child, name), weak=False)
+            connect(name, partial(tell_child, name))
+
+
+def connect(name: str, receiver: Any, sender: Any = None) -> None:
+    # A test may make the app ready once more.
+    uid = f"queueapp {name}"
+    getattr(signals, name).connect(receiver, sender=sender, weak=False, dispatch_uid=uid)
 
 
 def tell(name: str, sender: Any, job: Any, **more: Any) -> None:

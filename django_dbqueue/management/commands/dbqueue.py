@@ -1,55 +1,81 @@
 """Looks after queues from the command line."""
 
 import json
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 
-from ...report import Report, take_report
-from ...states import Status
+from ...adopt import plan
+from ...adoptable import CannotAdopt
+from ...report import take_report
+from ...roster import UnknownWorker, request_stop, roster
+from ._text import asked_text, status_text, workers_text
 
 
 class Command(BaseCommand):
-    help = "Look after queues: dbqueue status [--json]"
+    help = "Look after queues: status, workers [--stop NAME], adopt APP.MODEL"
+    # They would hide the advice of `adopt`, and hinder whoever has to stop a worker.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         status = verbs.add_parser("status", help="what waits, runs and failed, queue by queue")
-        status.add_argument("--json", action="store_true", help="for programs")
-        status.add_argument("--database", help="only the queue tables of this database alias")
+        workers = verbs.add_parser("workers", help="who works on what, and how long they live")
+        workers.add_argument(
+            "--stop", metavar="NAME", help="ask to stop: a uuid or its beginning, host:pid, or host"
+        )
+        for verb in (status, workers):
+            verb.add_argument("--json", action="store_true", help="for programs")
+            verb.add_argument("--database", type=alias, help="only this database alias")
+        adopt = verbs.add_parser("adopt", help="make a queue table of a table, its rows done")
+        adopt.add_argument("model", metavar="APP.MODEL")
+        adopt.add_argument("--name", help="of the migration; default: adopt_MODEL")
+        adopt.add_argument("--dry-run", action="store_true", help="print the migration only")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        report = take_report(options["database"])
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(report), indent=2))
-        else:
-            self.stdout.write("\n".join(table_of_text(report)))
+        verbs: dict[str, Callable[..., str]] = {
+            "status": status,
+            "workers": workers,
+            "adopt": adopt,
+        }
+        try:
+            self.stdout.write(verbs[options["verb"]](options))
+        except (CannotAdopt, UnknownWorker) as error:
+            raise CommandError(str(error)) from error
 
 
-def table_of_text(report: Report) -> list[str]:
-    """The report in aligned columns."""
-    head = ["queue table", "queue", *Status.labels, "oldest", "paused"]
-    lines = [
-        [
-            queue.table,
-            queue.queue,
-            *(capped(queue.counts[label], report.counted_up_to) for label in Status.labels),
-            "" if queue.oldest_seconds is None else f"{queue.oldest_seconds:.0f} s",
-            "paused" if [queue.table, queue.queue] in report.paused else "",
-        ]
-        for queue in report.queues
-    ]
-    widths = [max(len(row[i]) for row in [head, *lines]) for i in range(len(head))]
-    text = [
-        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
-        for row in [head, *lines]
-    ]
-    if not lines:
-        text = ["no jobs in any queue table"]
-    return [*text, f"workers alive: {report.workers}"]
+def status(options: dict[str, Any]) -> str:
+    report = take_report(options["database"])
+    return as_json(asdict(report)) if options["json"] else status_text(report)
 
 
-def capped(count: int, cap: int) -> str:
-    return f"{count}+" if count >= cap else str(count)
+def workers(options: dict[str, Any]) -> str:
+    using, name = options["database"], options["stop"]
+    members = roster(using) if name is None else request_stop(name, using)
+    if options["json"]:
+        return as_json([asdict(member) for member in members])
+    return workers_text(members) if name is None else asked_text(members)
+
+
+def adopt(options: dict[str, Any]) -> str:
+    adoption = plan(options["model"], options["name"])
+    if options["dry_run"]:
+        return adoption.text()
+    path, here = adoption.write(), Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return "\n".join([str(shown), *adoption.summary()])
+
+
+def as_json(content: Any) -> str:
+    return json.dumps(content, indent=2)
+
+
+def alias(text: str) -> str:
+    if text not in connections:
+        raise ArgumentTypeError(f"{text!r} is no database alias; known: {', '.join(connections)}")
+    return text

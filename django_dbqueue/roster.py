@@ -1,0 +1,122 @@
+"""Who works: the workers as people read them, and asking them to stop."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connections
+from django.db.models import FloatField
+from django.db.models.expressions import RawSQL
+
+from .conf import conf
+from .dialects import dialect_of
+from .fields import DbNow
+from .models import Worker
+from .worker.options import all_served
+
+SHORTEST = 4  # characters of a uuid's beginning
+DEAD = {"silent", "stopped"}
+
+
+class UnknownWorker(ValueError):
+    """A name that means no living worker, or more than one; says who lives."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A worker's row on one database: ages in seconds by that database's clock, memory in bytes.
+
+    ``state``: alive, paused, stopping (it was asked to), silent (no beat for ``WORKER_TIMEOUT``,
+    so that it counts as dead) or stopped (shown for an hour, with the reason).
+    """
+
+    name: str
+    uuid: str
+    host: str
+    pid: int
+    database: str
+    serves: list[str]
+    started_seconds: float
+    beat_seconds: float
+    memory: int
+    running: int
+    state: str
+    reason: str
+
+    @property
+    def lives(self) -> bool:
+        return self.state not in DEAD
+
+
+def roster(using: str | None = None) -> list[Member]:
+    """The workers of one database, or of all that hold queue tables; the living ones first."""
+    members = [member for alias in _aliases(using) for member in _members(alias)]
+    return sorted(members, key=lambda member: (not member.lives, member.name, member.database))
+
+
+def request_stop(name: str, using: str | None = None) -> list[Member]:
+    """Ask the living workers that a name means to stop; which they are.
+
+    A name is a uuid or its beginning (at least 4 characters), ``host:pid``, or a host, which means
+    all of its workers. ``UnknownWorker`` when it is none of these, or cannot be told apart.
+    """
+    chosen = _named(name, [member for member in roster(using) if member.lives])
+    for member in chosen:
+        rows = Worker.objects.using(member.database).filter(pk=member.uuid)
+        rows.update(stop_requested_at=DbNow())
+    return chosen
+
+
+def _aliases(using: str | None) -> list[str]:
+    return [using] if using else sorted({served.using for served in all_served()})
+
+
+def _members(alias: str) -> Iterator[Member]:
+    ages = {"started_age": _age("started_at", alias), "beat_age": _age("beat_at", alias)}
+    for worker in Worker.objects.using(alias).annotate(**ages):
+        yield _member(worker, alias)
+
+
+def _age(column: str, alias: str) -> RawSQL:
+    sql = f"-({dialect_of(connections[alias]).seconds_until(column)})"
+    return RawSQL(sql, (), FloatField())  # noqa: S611  # the names are our own
+
+
+def _member(worker: Any, alias: str) -> Member:
+    return Member(
+        name=str(worker),
+        uuid=worker.uuid,
+        host=worker.host,
+        pid=worker.pid,
+        database=alias,
+        serves=worker.serves,
+        started_seconds=round(float(worker.started_age), 1),
+        beat_seconds=round(float(worker.beat_age), 1),
+        memory=worker.memory,
+        running=sum(len(jobs) for jobs in worker.running.values()),
+        state=_state(worker),
+        reason=worker.stop_reason,
+    )
+
+
+def _state(worker: Any) -> str:
+    if worker.stopped_at is not None:
+        return "stopped"
+    if worker.beat_age > conf["WORKER_TIMEOUT"]:
+        return "silent"
+    if worker.stop_requested_at is not None:
+        return "stopping"
+    return "paused" if worker.paused else "alive"
+
+
+def _named(name: str, living: list[Member]) -> list[Member]:
+    wanted = name.lower()
+    by_host = [m for m in living if wanted in {m.host.lower(), f"{m.host}:{m.pid}".lower()}]
+    prefix = wanted.replace("-", "")
+    by_uuid = [m for m in living if len(prefix) >= SHORTEST and m.uuid.startswith(prefix)]
+    one_meaning = not (by_host and by_uuid) and len({m.uuid for m in by_uuid}) <= 1
+    if one_meaning and (by_host or by_uuid):
+        return by_host or by_uuid
+    problem = "no living worker" if one_meaning else "several workers"
+    alive = "".join(f"\n  {m.host}:{m.pid}  {m.uuid}" for m in living) or " none"
+    raise UnknownWorker(f"{name!r} means {problem}. Alive:{alive}")

@@ -1,0 +1,175 @@
+"""``dbqueue workers``: who works, in which state, and how to ask somebody to stop."""
+
+import json
+import uuid
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.models import Worker
+from tests.conftest import wait_until
+from tests.processes import worker as worker_process
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def command(*args):
+    out = StringIO()
+    call_command("dbqueue", *args, stdout=out)
+    return out.getvalue()
+
+
+def listed(*args):
+    return {member["pid"]: member for member in json.loads(command("workers", "--json", *args))}
+
+
+def states():
+    return {pid: member["state"] for pid, member in listed().items()}
+
+
+def a_worker(pid, host="web1", **columns):
+    """The row of a worker that beats now, unless the columns say otherwise."""
+    name = columns.pop("uuid", uuid.uuid4().hex)
+    return Worker.objects.create(uuid=name, host=host, pid=pid, **columns)
+
+
+def asked():
+    """The pids of those that were asked to stop."""
+    found = Worker.objects.filter(stop_requested_at__isnull=False)
+    return sorted(found.values_list("pid", flat=True))
+
+
+def test_each_state_is_told_by_the_database_clock():
+    a_worker(1)
+    a_worker(2, beat_at=DbNow(plus=-11))
+    a_worker(3, stop_requested_at=DbNow())
+    a_worker(4, stopped_at=DbNow(), stop_reason="TERM", stop_requested_at=DbNow())
+    a_worker(5, paused=True)
+    a_worker(6, beat_at=DbNow(plus=-9))
+    assert states() == {
+        1: "alive",
+        2: "silent",
+        3: "stopping",
+        4: "stopped",
+        5: "paused",
+        6: "alive",
+    }
+    assert "stopped (TERM)" in command("workers")
+
+
+def test_a_worker_is_listed_with_what_it_serves_runs_and_needs():
+    row = a_worker(
+        7,
+        serves=["queueapp.note", "shop.thumbnail:big"],
+        running={"100": ["queueapp.note 1", "queueapp.note 2"], "101": ["shop.thumbnail 3"]},
+        memory=50 * 2**20,
+        started_at=DbNow(plus=-7300),
+        beat_at=DbNow(plus=-3),
+    )
+    head, line = command("workers").splitlines()
+    assert " ".join(head.split()) == "worker serves started last beat memory runs state"
+    assert str(row) in line
+    for text in ("queueapp.note, shop.thumbnail:big", "2 h ago", "3 s ago", "50.0 MB  3  "):
+        assert text in line
+    member = listed()[7]
+    assert member["running"] == 3
+    assert 7300 <= member["started_seconds"] < 7320
+    assert 3 <= member["beat_seconds"] < 10
+
+
+def test_a_time_zone_without_use_tz_changes_no_age(settings):
+    settings.USE_TZ, settings.TIME_ZONE = False, "Asia/Tokyo"
+    a_worker(1)
+    assert 0 <= listed()[1]["beat_seconds"] < 5
+    assert states() == {1: "alive"}
+
+
+def test_without_workers_it_says_so():
+    assert command("workers").strip() == "no workers"
+    assert json.loads(command("workers", "--json")) == []
+
+
+def test_the_living_come_first():
+    a_worker(1, host="a", stopped_at=DbNow())
+    a_worker(2, host="b")
+    assert list(listed()) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "pids"),
+    [
+        ("0a1b2c3d4e5f" + "0" * 20, [1]),
+        ("0a1b", [1]),
+        ("0A1B-2C3D", [1]),
+        ("web1:2", [2]),
+        ("WEB1", [1, 2]),
+        ("web2", [3]),
+    ],
+)
+def test_a_name_means_one_worker_or_all_of_a_host(name, pids):
+    a_worker(1, uuid="0a1b2c3d4e5f" + "0" * 20)
+    a_worker(2, uuid="1" * 32)
+    a_worker(3, host="web2", uuid="2" * 32)
+    a_worker(4, uuid="0a1b" + "f" * 28, stopped_at=DbNow())
+    a_worker(5, host="web2", uuid="3" * 32, beat_at=DbNow(plus=-60))
+    told = command("workers", "--stop", name)
+    assert asked() == pids
+    for row in Worker.objects.filter(pid__in=pids):
+        assert f"{row} was asked to stop" in told
+    assert "shutdown timeout" in told
+
+
+@pytest.mark.parametrize("name", ["0a1", "web", "web1:9", "web3", "web2", "ffff", ""])
+def test_an_unknown_name_stops_nobody_and_names_the_living(name):
+    a_worker(1, uuid="0a1b" + "0" * 28)
+    a_worker(2, host="web2", stopped_at=DbNow(), uuid="1" * 32)
+    with pytest.raises(CommandError) as refused:
+        command("workers", "--stop", name)
+    assert "web1:1" in str(refused.value)
+    assert "web2:2" not in str(refused.value)
+    assert asked() == []
+
+
+def test_the_beginning_of_two_uuids_stops_neither():
+    a_worker(1, uuid="0a1b" + "0" * 28)
+    a_worker(2, uuid="0a1b" + "1" * 28)
+    with pytest.raises(CommandError, match="several workers"):
+        command("workers", "--stop", "0a1b")
+    assert asked() == []
+
+
+def test_a_host_that_reads_like_a_uuid_stops_neither():
+    a_worker(1, host="cafe", uuid="0" * 32)
+    a_worker(2, uuid="cafe" + "1" * 28)
+    with pytest.raises(CommandError, match="several workers"):
+        command("workers", "--stop", "cafe")
+    command("workers", "--stop", "cafe:1")
+    assert asked() == [1]
+
+
+def test_the_request_bears_the_time_of_the_database():
+    a_worker(1)
+    command("workers", "--stop", "web1", "--json")
+    soon = Worker.objects.filter(
+        stop_requested_at__gt=DbNow(plus=-20), stop_requested_at__lte=DbNow()
+    )
+    assert soon.count() == 1
+
+
+def test_an_unknown_database_is_refused():
+    with pytest.raises(CommandError, match="known: default"):
+        command("workers", "--database", "elsewhere")
+
+
+def test_a_real_worker_stops_when_it_is_asked_by_its_host_and_pid(database_url):
+    with worker_process(database_url, "queueapp.Note", DBQUEUE_BEAT_INTERVAL="0.2") as process:
+        wait_until(lambda: process.pid in listed())
+        member = listed()[process.pid]
+        assert member["state"] == "alive"
+        assert member["serves"] == ["queueapp.note"]
+        assert member["memory"] > 2**20
+        command("workers", "--stop", f"{member['host']}:{process.pid}")
+        assert process.end() == 0
+        assert states()[process.pid] == "stopped"
