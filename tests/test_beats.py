@@ -9,6 +9,7 @@ from django.db import connection
 from django_dbqueue.models import Worker
 from django_dbqueue.worker.beats import Beats
 from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.conftest import other_connection
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 def test_no_child_is_forked_before_the_first_beat():
     """Killed before it, it would be missed by nobody, and its claims would wait for their time."""
-    supervisor = Supervisor(Options(served=all_served()))
+    supervisor = Supervisor(Options(served=all_served()), Signals(Wakeup()))
     assert supervisor._fill() > 0
     assert supervisor.children.spawned == 0
     assert not supervisor.beats.has_begun

@@ -25,18 +25,17 @@ class Census:
 
 def queue_names(table: Table) -> Iterator[str]:
     """Every queue that has a job, by hopping through the index that begins with the queue."""
-    last = ""
-    while found := rows(
-        table.connection,
-        f"SELECT queue FROM {table.name} WHERE queue > %s ORDER BY queue LIMIT 1",
-        [last],
-    ):
-        last = str(found[0][0])
-        yield last
+    # An empty name was written by hand: to be shown, too.
+    sql = f"SELECT queue FROM {table.name} WHERE queue {{}} %s ORDER BY queue LIMIT 1"
+    found = rows(table.connection, sql.format(">="), [""])
+    while found:
+        [(name,)] = found
+        yield name
+        found = rows(table.connection, sql.format(">"), [name])
 
 
 def count_queue(table: Table, queue: str) -> Census:
-    census = Census(table.label, queue)
+    census = Census(table.label, str(queue))
     for status in Status:
         [(count,)] = rows(
             table.connection,

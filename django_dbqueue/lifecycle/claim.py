@@ -5,18 +5,25 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.db import transaction
+from django.db.utils import Error, IntegrityError
 
 from ..dialects import Claim
 from ..dialects.base import Row
 from ..guard import caught
 from ..states import Status
+from .enqueue import MAX_SECONDS
 from .errors import appended, entry
 from .execute import again, changed, rows
-from .free import freed
+from .free import ONE_MORE, claim_end, freed
 from .table import Table
 from .verdict import Verdict
 
 logger = logging.getLogger("django_dbqueue")
+
+MOST_REFUSED = 100  # rows in front of a queue that nobody can write
+NUMBER = (int, type(None))
+# What a driver raises for a value that Python does not have, as a date in the year 10000.
+UNREADABLE = (Error, ValueError, TypeError, ArithmeticError)
 
 
 def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0) -> list[Any]:
@@ -33,13 +40,69 @@ def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
         )
     request = _request(table, queue, limit, owner, allowance)
+    jobs = _built(table, owner, _stamped(table, request))
+    return sorted(jobs, key=lambda job: (job.priority, job.pk))
 
-    def run() -> list[Any]:
+
+def _stamped(table: Table, request: Claim) -> Iterable[Row]:
+    """The rows that a claim takes. Where one of them cannot even be fetched they are read one by
+    one, for they are claimed all the same."""
+
+    def run() -> list[Row]:
         with table.connection.cursor() as cursor:
             return table.dialect.claim(cursor, request)
 
-    jobs = _built(table, owner, again(table.connection, run))
-    return sorted(jobs, key=lambda job: (job.priority, job.pk))
+    try:
+        return again(table.connection, run)
+    except UNREADABLE as error:
+        _raise_trouble(table, error)
+        if isinstance(error, IntegrityError):
+            _pass_over(table, request)
+        taken = _taken(table, request.owner)
+        if not taken:
+            raise
+        return _one_by_one(table, request.owner, taken)
+
+
+def _pass_over(table: Table, request: Claim) -> None:
+    """Claim job by job, without those that break a constraint, as one that was never validated:
+    no statement can write such a row, not even to bury it."""
+    candidates = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {table.name} WHERE status = 0 AND queue = %s "
+        f"ORDER BY priority, {table.pk} LIMIT {request.limit + MOST_REFUSED}",
+        [request.queue],
+    )
+    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE status = 0 AND {table.pk} = %s"
+    left = request.limit
+    for (key,) in candidates:
+        try:
+            left -= changed(table.connection, sql, [*request.params, key])
+        except IntegrityError as error:
+            logger.debug("%s %s cannot be written: %s", table.label, key, error)
+        if not left:
+            break
+
+
+def _taken(table: Table, owner: str) -> list[Any]:
+    sql = f"SELECT {table.pk} FROM {table.name} WHERE status = 1 AND retry_at IS NOT NULL"
+    return [key for (key,) in rows(table.connection, f"{sql} AND owner = %s", [owner])]
+
+
+def _one_by_one(table: Table, owner: str, keys: Iterable[Any]) -> Iterator[Row]:
+    sql = f"SELECT {table.columns} FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s"
+    for key in keys:
+        try:
+            yield from rows(table.connection, sql, [key, owner])
+        except UNREADABLE as error:
+            _raise_trouble(table, error)
+            _bury_unread(table, owner, key, error)
+
+
+def _raise_trouble(table: Table, error: Exception) -> None:
+    """Raise what is no fault of a row."""
+    if isinstance(error, Error) and table.dialect.trouble(error):
+        raise error
 
 
 def _built(table: Table, owner: str, claimed: Iterable[Row]) -> Iterator[Any]:
@@ -48,33 +111,42 @@ def _built(table: Table, owner: str, claimed: Iterable[Row]) -> Iterator[Any]:
     for row in claimed:
         built: list[Any] = []
         # Reading a value is a field's code, hence anybody's.
-        if error := caught(lambda row=row, built=built: built.append(table.build(row, owner))):  # type: ignore[misc]
-            _bury_unread(table, owner, row, error)
+        if error := caught(lambda row=row, built=built: built.append(_build(table, row, owner))):  # type: ignore[misc]
+            _bury_unread(table, owner, row[table.pk_position], error)
         yield from built
 
 
-def _bury_unread(table: Table, owner: str, row: Row, error: Exception) -> None:
-    """By the raw row, since there is no instance."""
-    raw = dict(zip([field.name for field in table.fetched], row, strict=False))
-    key = raw[table.model._meta.pk.name]
+def _build(table: Table, row: Row, owner: str) -> Any:
+    job = table.build(row, owner)
+    for name in ("priority", "attempts", "crashes", "time_to_run"):
+        # SQLite keeps any text in a column of numbers.
+        if not isinstance(number := getattr(job, name), NUMBER):
+            raise TypeError(f"{name} is not a number: {number!r}")
+    if job.time_to_run is not None and not 1 <= job.time_to_run <= MAX_SECONDS:
+        job.time_to_run = None  # as in claim_end
+    return job
+
+
+def _bury_unread(table: Table, owner: str, key: Any, error: Exception) -> None:
+    """By the raw key, since there is no instance."""
     logger.error("%s %s is buried: its row cannot be read", table.label, key, exc_info=error)
     mine, params = f"{table.pk} = %s AND status = 1 AND owner = %s", [key, owner]
-    stored = rows(table.connection, f"SELECT errors FROM {table.by_key} WHERE {mine}", params)
-    new = entry(error, attempt=raw["attempts"], owner=owner)
-    errors = appended(stored[0][0] if stored else None, new)
-    sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried: it cannot be read"))
-    changed(
-        table.connection,
-        f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE {mine}",
-        [errors, *params],
-    )
+    sql = f"SELECT attempts, errors FROM {table.by_key} WHERE {mine}"
+    for attempts, stored in rows(table.connection, sql, params):
+        errors = appended(stored, entry(error, attempt=attempts, owner=owner))
+        sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried: it cannot be read"))
+        changed(
+            table.connection,
+            f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE {mine}",
+            [errors, *params],
+        )
 
 
 def _request(table: Table, queue: str, limit: int, owner: str, allowance: float) -> Claim:
-    dialect = table.dialect
+    end, params = claim_end(table, allowance)
     sets = (
-        f"status = 1, owner = %s, attempts = attempts + 1, dequeued_time = {dialect.now}, "
-        f"retry_at = {dialect.now_plus('COALESCE(time_to_run, %s) + %s')}"
+        f"status = 1, owner = %s, attempts = {ONE_MORE}, dequeued_time = {table.dialect.now}, "
+        f"retry_at = {end}"
     )
     if table.policy.dedup_until == "claim":
         sets += ", dedup_key = NULL"
@@ -86,6 +158,6 @@ def _request(table: Table, queue: str, limit: int, owner: str, allowance: float)
         limit=limit,
         owner=owner,
         sets=sets,
-        params=[owner, table.policy.time_to_run, round(allowance)],
+        params=[owner, *params],
         strict_order=table.policy.strict_order,
     )

@@ -53,6 +53,12 @@ def appended(stored: Any, new: dict[str, Any]) -> str:
     return json.dumps([*_entries(stored), new][-MAX_ERRORS:])
 
 
+def entries(errors: Any) -> list[dict[str, Any]]:
+    """The column's entries, for people to read; what somebody else wrote there is a message."""
+    items = errors if isinstance(errors, list) else [errors] if errors else []
+    return [item if isinstance(item, dict) else {"message": item} for item in items]
+
+
 def _entries(stored: Any) -> list[Any]:
     """What the column holds; somebody's own text there must not stop the job from being ended."""
     try:

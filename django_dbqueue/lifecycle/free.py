@@ -1,11 +1,21 @@
 """How a job leaves its owner: the columns that every end of a claim sets."""
 
 from ..states import Status
+from .enqueue import MAX_SECONDS
 from .table import Table
 from .verdict import Verdict
 
-# A column edited by hand must not make the statement fail.
+# A column edited by hand must not make the statement fail: all databases have numbers up to this.
+MAX_COUNT = 2**31 - 1
 ONE_LESS = "CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END"
+ONE_MORE = f"CASE WHEN attempts < {MAX_COUNT} THEN attempts + 1 ELSE {MAX_COUNT} END"
+
+
+def claim_end(table: Table, allowance: float) -> tuple[str, list[float]]:
+    """When a claim ends that is made, or touched, now. No time to run, or one beyond the limit
+    of ``enqueue``, counts as the policy's own."""
+    seconds = f"CASE WHEN time_to_run BETWEEN 1 AND {MAX_SECONDS} THEN time_to_run ELSE %s END"
+    return table.dialect.now_plus(f"{seconds} + %s"), [table.policy.time_to_run, round(allowance)]
 
 
 def freed(table: Table, verdict: Verdict) -> tuple[str, list[float]]:

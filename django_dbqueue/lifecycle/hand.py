@@ -73,15 +73,15 @@ def _by_state(
 ) -> Changed:
     """Write chunks of jobs that were seen in the same state under the same owner."""
     result = Changed()
-    state = lambda item: (item[1], item[2] or "")  # noqa: E731
-    for (status, owner), group in groupby(sorted(seen, key=state), key=state):
+    state = lambda item: (item[1], item[2] is not None, item[2] or "")  # noqa: E731
+    for (status, is_owned, owner), group in groupby(sorted(seen, key=state), key=state):
         keys = sorted(key for key, _, _ in group)
         if status not in sources:
             result.skipped += len(keys)
             continue
         condition, params = (
             ("status = %s AND owner = %s", [status, owner])
-            if owner
+            if is_owned
             else ("status = %s AND owner IS NULL", [status])
         )
         for start in range(0, len(keys), CHUNK):

@@ -14,6 +14,7 @@ from ..exceptions import DBQueueError, TimeToRunExceeded
 from .errors import appended, entry
 from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
 from .free import ONE_LESS, freed
+from .policy import MAX_CRASHES
 from .table import Table
 from .verdict import UNHARMED, Verdict, after_crash, after_failure
 
@@ -183,7 +184,7 @@ def _free(table: Table, held: Held) -> Reaped | None:
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
     crashes = min(held.crashes + 1, MAX_COUNT)
     verdict = after_crash(crashes)
-    error = WorkerLost(f"the worker died with it: {verdict}")
+    error = WorkerLost(f"the worker died with it, crash {crashes} of {MAX_CRASHES}")
     sets, params = freed(table, verdict)
     sets += f", attempts = {ONE_LESS}, crashes = %s, errors = %s"
     values = [*params, crashes, _errors(held, error, trace)]

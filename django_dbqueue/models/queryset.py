@@ -119,6 +119,35 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]
 
+    def enqueue(self, **columns: Any) -> Enqueued[Any]:
+        """``JobManager.enqueue`` on the database of ``using()``."""
+        enqueued: Enqueued[Any] = self._whole("enqueue").enqueue(**columns)
+        return enqueued
+
+    def claim(self, limit: int = 1, queue: str = "default", owner: str | None = None) -> list[Any]:
+        """``JobManager.claim`` on the database of ``using()``; no filter can be heeded."""
+        jobs: list[Any] = self._whole("claim").claim(limit, queue, owner)
+        return jobs
+
+    def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
+        """``JobManager.pause`` on the database of ``using()``."""
+        self._whole("pause").pause(queue, seconds, reason)
+
+    def resume(self, queue: str = "default") -> None:
+        """``JobManager.resume`` on the database of ``using()``."""
+        self._whole("resume").resume(queue)
+
+    def paused_queues(self) -> set[str]:
+        names: set[str] = self._whole("paused_queues").paused_queues()
+        return names
+
+    def _whole(self, verb: str) -> Any:
+        """The manager, on our database; for what cannot be said of a part of the table."""
+        query = self.query
+        if query.where or query.is_sliced or query.distinct or query.combinator:
+            raise TypeError(f"{verb}() speaks of the whole table: call it on no filtered queryset")
+        return self.model._default_manager.db_manager(self._db)  # type: ignore[attr-defined]
+
     def _by_hand(self, verb: Callable[[Table, Sequence[hand.Seen]], Changed]) -> Changed:
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()

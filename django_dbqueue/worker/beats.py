@@ -35,6 +35,7 @@ class Beats:
         self.interval = interval
         self.timeout = timeout
         self.session = Session(set(serves))
+        self._sessions = {alias: Session({alias}) for alias in self.aliases}
         self.patience = Patience("beating")
         self.epoch = 1
         self.next_at = 0.0
@@ -61,14 +62,10 @@ class Beats:
         """Write the columns of ``state`` and the time on every database; False, and no beat is
         counted, unless all of them took it."""
         self.next_at = time.monotonic() + self.interval
-        try:
-            self.session.prepare()
-            for alias in self.aliases:
-                # On a busy SQLite a first try often fails; that is no gap in the beats.
-                again(connections[alias], partial(self._beat, alias, state))
-        except Error as error:
-            self.session.recover(error)
-            self.patience.failed(error)
+        # All are tried: where one is away, our row on the others must not look dead.
+        errors = [error for alias in self.aliases if (error := self._try(alias, state))]
+        if errors:
+            self.patience.failed(errors[0])
             self.good_since = time.monotonic() + self.interval
             self.next_at = time.monotonic() + min(1.0, self.interval)
             return False
@@ -97,6 +94,17 @@ class Beats:
             self.good_since = now
         self.last_good = now
         self.patience.worked()
+
+    def _try(self, alias: str, state: Mapping[str, Any]) -> Error | None:
+        session = self._sessions[alias]
+        try:
+            session.prepare()
+            # On a busy SQLite a first try often fails; that is no gap in the beats.
+            again(connections[alias], partial(self._beat, alias, state))
+        except Error as error:
+            session.recover(error)
+            return error
+        return None
 
     def _beat(self, alias: str, state: Mapping[str, Any]) -> None:
         rows = Worker.objects.using(alias).filter(pk=self.uuid)

@@ -1,14 +1,19 @@
 """Which queue to ask next: tables and queues in turn, empty ones less and less often."""
 
+import logging
 import random
 import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from django.db.utils import Error
+
 from ..lifecycle.lanes import has_ready, ready_queues
 from ..lifecycle.table import Table
 from ..models import Queue
 from .options import Options, Served
+
+logger = logging.getLogger("django_dbqueue")
 
 MOST = 1000  # queues looked at together
 FIRST_PAUSE = 0.05  # seconds
@@ -24,12 +29,13 @@ class Watch:
     next_look: float = 0.0
     looked_at: float = 0.0
     _last: str = ""
+    _is_left_out: bool = False
     queues: deque[str] = field(default_factory=deque)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
         self.looked_at = time.monotonic()
-        found = self._ready(options.table(self.served.model, self.served.using))
+        found = self._ready_or_left_out(options.table(self.served.model, self.served.using))
         if found:
             paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
             found = [name for name in found if name not in paused]
@@ -37,6 +43,19 @@ class Watch:
         self.pause = FIRST_PAUSE if found else min(self.pause * 1.5, options.sleep)
         wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
         self.next_look = time.monotonic() + wait
+
+    def _ready_or_left_out(self, table: Table) -> list[str]:
+        """An error of its own (its migration was undone, a name cannot be read) is no other
+        table's business."""
+        try:
+            return self._ready(table)
+        except Error as error:
+            if table.dialect.trouble(error):
+                raise
+            level = logging.DEBUG if self._is_left_out else logging.WARNING
+            self._is_left_out = True
+            logger.log(level, "%s is left out: %s", self.served, str(error).strip())
+            return []
 
     def _ready(self, table: Table) -> list[str]:
         """Queues with ready jobs; where there are very many, the next ones each time."""

@@ -19,6 +19,7 @@ from ..lifecycle import finish
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
+from .orphans import explained
 from .session import drop_dead_connections, reset_connections
 
 logger = logging.getLogger("django_dbqueue")
@@ -113,7 +114,7 @@ class Runner(threading.Thread):
         error = self._call(item)
         self.board.finish(self.number)
         reset_connections(failed=error is not None)
-        self._hand_on(item, error, time.monotonic() - started)
+        self._hand_on(item, explained(item.jobs, error), time.monotonic() - started)
 
     def _start_clock(self, item: Item) -> None:
         """Tell the supervisor what runs and until when. A batch has the shortest of its times, and

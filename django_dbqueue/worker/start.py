@@ -2,22 +2,27 @@
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
 
+from ..dialects import dialect_of
 from ..lifecycle.claim import claim
 from ..lifecycle.lanes import ready_queues
 from ..models import Queue, Worker
 from ..models.queryset import new_owner
 from .board import Board
 from .buffer import Buffer, Item
+from .ending import STOPPED
 from .finisher import Finisher
 from .options import Options, Served, all_served
+from .pulse import Pulse
 from .runner import Runner
 from .session import Patience, Session
+from .signalling import Signals, Wakeup
+from .supervisor import Supervisor
 
 
 def say(text: str) -> None:
@@ -25,16 +30,62 @@ def say(text: str) -> None:
         sys.stderr.write(text + "\n")
 
 
-def wait_for_databases(options: Options) -> None:
-    """A worker that starts before its database waits for it."""
-    patience, nap = Patience("connecting"), threading.Event()
-    for using in sorted({served.using for served in options.served}):
-        while True:
-            try:
-                connections[using].ensure_connection()
-                break
-            except Error as error:
-                nap.wait(patience.failed(error))
+class Start:
+    """Prepares a worker and runs it; waits for databases that are away, until told to stop."""
+
+    def __init__(self, options: Options, prepare: Callable[[], None]) -> None:
+        """``prepare`` looks into the databases; called again when one went away meanwhile."""
+        self.options = options
+        self.prepare = prepare
+        self.signals = Signals(Wakeup())
+        self.pulse = Pulse(options.health_file)
+        self.patience = Patience("connecting")
+
+    def run(self) -> int:
+        """The exit code."""
+        # Before anything else: process 1 of a container gets no signal that it does not handle.
+        self.signals.install()
+        if self._wait():
+            return Supervisor(self.options, self.signals).run()
+        self.pulse.end()
+        return STOPPED
+
+    def run_once(self) -> int:
+        """The exit code; without signals of its own, it ends as any command does."""
+        self._wait()
+        run_once(self.options)
+        return STOPPED
+
+    def _wait(self) -> bool:
+        """Whether it may start; False = it was told to stop."""
+        while not self.signals.stops:
+            self.pulse.turn()
+            pause = self._try()
+            if pause is None:
+                return True
+            self.signals.wakeup.wait(pause)
+        return False
+
+    def _try(self) -> float | None:
+        """Seconds until another try; None when all is prepared."""
+        aliases = self.options.serves()
+        try:
+            for using in aliases:
+                # On SQLite this waits for the write lock, which Django's checks would take for
+                # missing JSON support.
+                with transaction.atomic(using=using):
+                    pass
+        except Error as error:
+            connections.close_all()
+            return self.patience.failed(error)
+        try:
+            self.prepare()
+        except Error as error:
+            if not any(dialect_of(connections[using]).trouble(error) for using in aliases):
+                raise
+            connections.close_all()
+            return self.patience.failed(error)
+        return None
 
 
 def missing_migrations(options: Options) -> str:

@@ -23,7 +23,7 @@ from .options import Options, all_served
 from .pulse import Pulse, notify
 from .relief import Relief
 from .session import Patience
-from .signalling import Signals, Wakeup
+from .signalling import Signals
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -34,11 +34,11 @@ LOOK_SOON = 0.1  # while a child is about to be killed
 class Supervisor:
     """Keeps children at work until it is told to stop; ``run`` returns the exit code."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, signals: Signals) -> None:
         self.options = options
         self.uuid = uuid.uuid4().hex
-        self.wakeup = Wakeup()
-        self.signals = Signals(self.wakeup)
+        self.signals = signals
+        self.wakeup = signals.wakeup
         self.limits = Limits(options)
         self.pulse = Pulse(options.health_file)
         self.herald = Herald()
@@ -58,12 +58,13 @@ class Supervisor:
         self._next_reap = 0.0
 
     def run(self) -> int:
-        self.signals.install()
         serves = ", ".join(str(served) for served in self.options.served)
         self._say("worker.started", "worker %s starts: pid %d, %s", os.getpid(), serves)
         notify("READY=1")
         while not self._is_over():
-            self.wakeup.wait(safely(self._turn))
+            wait = safely(self._turn)
+            if not self._is_over():
+                self.wakeup.wait(wait)
         ending = self.ending or self._all_left()
         self._sign_off(ending)
         message = "worker %s has stopped (%s) after %d jobs"
@@ -81,8 +82,8 @@ class Supervisor:
         look_wait = self._stop_the_overdue()
         self._reap()
         self.herald.turn()
-        now = time.monotonic()
-        waits = [self.beats.wait(), self._next_reap - now, spawn_wait, look_wait]
+        reap_wait = self._next_reap - time.monotonic()
+        waits = [self.beats.wait(), reap_wait, spawn_wait, look_wait, self._grace_left()]
         return max(0.0, min(waits))
 
     def _is_over(self) -> bool:
@@ -101,10 +102,8 @@ class Supervisor:
             self.children.replace_all()
         if self.signals.paused != self.children.paused:
             self._pause(self.signals.paused)
-        if self.ending is not None and not self.forced:
-            late = time.monotonic() - self.stopping_since > self.options.shutdown_timeout
-            if late or self.signals.stops > 1:
-                self._force()
+        if self._grace_left() <= 0:
+            self._force()
 
     def stop(self, ending: Ending) -> None:
         """Let the children finish what they have in hand, and start nothing new."""
@@ -118,6 +117,14 @@ class Supervisor:
         for child in self.children.living.values():
             child.ask_to_stop()
         self.beats.next_at = 0.0
+
+    def _grace_left(self) -> float:
+        """Seconds until what still runs is stopped at once."""
+        if self.ending is None or self.forced:
+            return LOOK_EVERY
+        if self.signals.stops > 1:
+            return 0.0
+        return self.stopping_since + self.options.shutdown_timeout - time.monotonic()
 
     def _pause(self, paused: bool) -> None:
         signal = "SIGUSR2" if paused else "SIGCONT"

@@ -13,14 +13,7 @@ from ...conf import conf
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
-from ...worker.start import (
-    advice_for_beginners,
-    missing_migrations,
-    run_once,
-    say,
-    wait_for_databases,
-)
-from ...worker.supervisor import Supervisor
+from ...worker.start import Start, advice_for_beginners, missing_migrations, say
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3
@@ -66,18 +59,17 @@ class Command(BaseCommand):
         if options["reload"]:
             sys.exit(self.reload())
         chosen = self.options(options)
-        wait_for_databases(chosen)
-        if not options["skip_checks"]:
-            self.check(databases=sorted({served.using for served in chosen.served}))
+        start = Start(chosen, lambda: self.prepare(chosen, options))
+        sys.exit(start.run_once() if options["once"] else start.run())
+
+    def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
+        if not given["skip_checks"]:
+            self.check(databases=sorted(chosen.serves()))
         if command := missing_migrations(chosen):
             say(f"The queue tables are not up to date. Run this first:\n  {command}")
             sys.exit(MIGRATIONS_MISSING)
-        if settings.DEBUG and options["verbosity"]:
+        if settings.DEBUG and given["verbosity"]:
             say(advice_for_beginners(chosen))
-        if options["once"]:
-            run_once(chosen)
-            return
-        sys.exit(Supervisor(chosen).run())
 
     def reload(self) -> int:
         if not settings.DEBUG:
