@@ -19,18 +19,27 @@ TROUBLES = {
     1205: Trouble.AGAIN,  # lock wait timeout
     1020: Trouble.AGAIN,  # record has changed since last read (MariaDB 11.6)
     1317: Trouble.AGAIN,  # query interrupted
+    1969: Trouble.AGAIN,  # max_statement_time, MariaDB
+    3024: Trouble.AGAIN,  # max_execution_time, MySQL
     2002: Trouble.LOST,
     2003: Trouble.LOST,
     2006: Trouble.LOST,
     2013: Trouble.LOST,
+    2014: Trouble.LOST,  # out of step with the server
+    2026: Trouble.LOST,  # TLS
     2055: Trouble.LOST,
     4031: Trouble.LOST,  # closed for inactivity
     1053: Trouble.LOST,  # server shutdown in progress
     1927: Trouble.LOST,  # connection was killed
     1040: Trouble.LOST,  # too many connections
     1203: Trouble.LOST,  # too many connections of this user
+    1226: Trouble.LOST,  # a limit of this user's
+    1047: Trouble.LOST,  # a Galera node outside its cluster
+    1159: Trouble.LOST,  # time-out while reading
+    1161: Trouble.LOST,  # time-out while writing
     1290: Trouble.READ_ONLY,
     1836: Trouble.READ_ONLY,
+    1792: Trouble.READ_ONLY,  # transaction_read_only
     1114: Trouble.FULL,
     1021: Trouble.FULL,
 }

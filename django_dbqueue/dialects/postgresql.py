@@ -12,9 +12,13 @@ TROUBLES = {
     "40001": Trouble.AGAIN,  # serialization failure
     "40P01": Trouble.AGAIN,  # deadlock
     "55P03": Trouble.AGAIN,  # lock timeout
+    "57014": Trouble.AGAIN,  # cancelled, by a person or a timeout
     "57P01": Trouble.LOST,  # terminated by an administrator
     "57P02": Trouble.LOST,  # crash
     "57P03": Trouble.LOST,  # starting up
+    "57P05": Trouble.LOST,  # closed for inactivity
+    "25P03": Trouble.LOST,  # closed for inactivity in a transaction
+    "25P04": Trouble.LOST,  # closed since its transaction took too long
     "25006": Trouble.READ_ONLY,
     "53100": Trouble.FULL,
     "53300": Trouble.LOST,  # too many connections
@@ -32,7 +36,8 @@ class PostgreSQL(Dialect):
         return f"{instant} <= STATEMENT_TIMESTAMP() - ({seconds}) * INTERVAL '1 second'"
 
     def seconds_until(self, instant: str) -> str:
-        return f"EXTRACT(EPOCH FROM {instant} - CLOCK_TIMESTAMP())"
+        # Of 'infinity' there is an epoch, but no difference.
+        return f"(EXTRACT(EPOCH FROM {instant}) - EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()))"
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.

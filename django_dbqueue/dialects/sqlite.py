@@ -48,11 +48,11 @@ class SQLite(Dialect):
 
     def code_trouble(self, error: Error) -> Trouble | None:
         name: str = getattr(error.__cause__, "sqlite_errorname", "")
-        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
             return Trouble.AGAIN
         if name.startswith("SQLITE_READONLY"):
             return Trouble.READ_ONLY
-        if name.startswith("SQLITE_IOERR"):
+        if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")):
             return Trouble.LOST
         return Trouble.FULL if name == "SQLITE_FULL" else None
 

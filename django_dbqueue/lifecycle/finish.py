@@ -10,7 +10,7 @@ from ..states import Status
 from .enqueue import MAX_SECONDS
 from .errors import appended, entry
 from .execute import changed, places, rows
-from .free import ONE_LESS, freed
+from .free import ONE_LESS, claim_end, freed
 from .table import Table
 from .verdict import Verdict, after_failure
 
@@ -41,9 +41,9 @@ def complete(table: Table, owner: str, pks: Iterable[Any]) -> Written:
 
 def touch(table: Table, owner: str, pks: Iterable[Any], allowance: float = 0) -> Written:
     """Restart the time to run."""
-    sets = f"retry_at = {table.dialect.now_plus('COALESCE(time_to_run, %s) + %s')}"
-    params = [table.policy.time_to_run, round(allowance)]
-    return _owned(table, owner, table.db_keys(pks), sets, params, kept=Status.CLAIMED)
+    end, params = claim_end(table, allowance)
+    keys = table.db_keys(pks)
+    return _owned(table, owner, keys, f"retry_at = {end}", params, kept=Status.CLAIMED)
 
 
 def release(table: Table, owner: str, pks: Iterable[Any], delay: float = 0) -> Written:

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from ..admin import ArchivedJobAdmin, JobAdmin
 from ..admin.jobs import ReadOnlyAdmin
+from ..lifecycle.errors import entries
 from ..states import Status
 from . import preview
 from .models import WORDS, ArchivedEmail, Email
@@ -59,7 +60,7 @@ class MailPages(ReadOnlyAdmin):
     def failures(self, email: Any) -> SafeString:
         rows = [
             (e.get("attempt"), e.get("exception"), e.get("message"), e.get("traceback", ""))
-            for e in email.errors
+            for e in entries(email.errors)
         ]
         return format_html_join("", "<p>Attempt {}: {}: {}</p><pre>{}</pre>", rows)
 

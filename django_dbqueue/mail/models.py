@@ -47,7 +47,7 @@ class EmailFields(models.Model):
         status, state = self.status, self.state  # type: ignore[attr-defined]
         if status == Status.DELAYED:
             return f"retry at {_local(self.retry_at)}"  # type: ignore[attr-defined]
-        return "expired" if state == "expired" else WORDS[Status(status)]
+        return str(state if state == "expired" else WORDS.get(status, state))
 
 
 class Email(EmailFields, Job):

@@ -17,6 +17,8 @@ from django_dbqueue.models import ArchivedJob, Job
 
 from .faults import Awaited, Deed, Marked, Once, Prompt, record  # noqa: F401  # tables
 from .gil import hold_gil
+from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
+from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
 
 
 class Note(Job):
