@@ -51,10 +51,9 @@ class Start:
         return STOPPED
 
     def run_once(self) -> int:
-        """The exit code; without signals of its own, it ends as any command does."""
+        """Run one job; without signals of its own, since it ends as any command does."""
         self._wait()
-        run_once(self.options)
-        return STOPPED
+        return run_once(self.options)
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""

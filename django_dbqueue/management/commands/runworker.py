@@ -60,7 +60,10 @@ class Command(BaseCommand):
             sys.exit(self.reload())
         chosen = self.options(options)
         start = Start(chosen, lambda: self.prepare(chosen, options))
-        sys.exit(start.run_once() if options["once"] else start.run())
+        if options["once"]:
+            start.run_once()
+            return
+        sys.exit(start.run())
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         if not given["skip_checks"]:
