@@ -1,0 +1,218 @@
+"""A database server of a test's own, of the same kind as the one under test: to be stopped, killed
+and frozen. For SQLite it is a file.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import dj_database_url
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connection, connections
+
+from scripts import database_servers as servers
+from tests.outages import ALIAS
+
+ACCOUNT = "worker"
+
+
+class PrivateDatabase:
+    """What both kinds have: an alias by which the test looks into it."""
+
+    # What the test itself connects with, and what workers do.
+    admin_url = ""
+    database_url = ""
+
+    def start(self) -> None:
+        """Start it, again if need be; returns once it answers."""
+
+    def stop(self) -> None:
+        """Stop it and wait until it is gone."""
+
+    def migrate(self) -> None:
+        with self.alias():
+            call_command("migrate", database=ALIAS, run_syncdb=True, verbosity=0)
+
+    @contextmanager
+    def alias(self) -> Iterator[str]:
+        """While this lasts, Django's connection ``ALIAS`` leads here."""
+        config = {**connections.settings["default"], "OPTIONS": {}}
+        config |= dj_database_url.parse(self.admin_url)
+        if connection.vendor == "sqlite":
+            config["OPTIONS"] = connections.settings["default"]["OPTIONS"]
+        connections.settings[ALIAS] = config
+        try:
+            yield ALIAS
+        finally:
+            connections[ALIAS].close()
+            del connections[ALIAS]
+            del connections.settings[ALIAS]
+
+    def sql(self, statement: str, *params: object) -> list[tuple]:
+        """Run a statement on a connection that is closed afterwards; the rows, if any."""
+        with closing(connections[ALIAS].copy()) as own, own.cursor() as cursor:
+            cursor.execute(statement, params or None)
+            return list(cursor.fetchall()) if cursor.description else []
+
+
+class PrivateFile(PrivateDatabase):
+    """A SQLite database in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.admin_url = self.database_url = f"sqlite:///{folder}/private.sqlite3"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the write lock."""
+        with closing(connections[ALIAS].copy()) as own, own.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            yield
+            cursor.execute("ROLLBACK")
+
+
+class PrivateServer(PrivateDatabase):
+    """A MariaDB or PostgreSQL server; workers reach it by an account without privileges."""
+
+    def __init__(self, folder: Path) -> None:
+        kind = {"mysql": servers.MariaDB, "postgresql": servers.PostgreSQL}[connection.vendor]
+        self.server = kind(folder)
+        self.admin_url = self.server.url()
+        old, new = f"{kind_account(self.admin_url)}@", f"{ACCOUNT}@"
+        self.database_url = self.admin_url.replace(old, new, 1)
+
+    def start(self) -> None:
+        self.server.start()
+
+    def stop(self) -> None:
+        if ALIAS in connections.settings:
+            connections[ALIAS].close()
+        self.server.stop()
+
+    def migrate(self) -> None:
+        super().migrate()
+        with self.alias():
+            for statement in ORDINARY[connection.vendor]:
+                self.sql(statement)
+
+    def kill(self) -> None:
+        """SIGKILL to all of its processes, as when the machine goes down."""
+        for pid in (killed := self.freeze()):
+            os.kill(pid, signal.SIGKILL)
+        assert servers.wait_for(lambda: all(map(servers.is_gone, killed)), 20)
+        self.stop()
+
+    def freeze(self) -> list[int]:
+        """SIGSTOP to all of its processes; their pids."""
+        frozen: list[int] = []
+        # The first one first, so that it starts no more of them.
+        while new := [pid for pid in family(self.server.pid()) if pid not in frozen]:
+            for pid in new:
+                os.kill(pid, signal.SIGSTOP)
+            frozen += new
+        return frozen
+
+    def thaw(self) -> None:
+        for pid in reversed(family(self.server.pid())):
+            os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.thaw()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Stopped in an orderly way, and started again."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    def clients(self) -> list[int]:
+        """The server's ids of the workers' connections."""
+        found = self.sql(CLIENTS[connection.vendor], ACCOUNT)
+        return [number for (number,) in found]
+
+
+CLIENTS = {
+    "mysql": "SELECT id FROM information_schema.processlist WHERE user = %s",
+    "postgresql": "SELECT pid FROM pg_stat_activity WHERE usename = %s",
+}
+ORDINARY = {
+    "mysql": [
+        f"CREATE USER {ACCOUNT}@localhost",
+        f"GRANT ALL ON {servers.DATABASE}.* TO {ACCOUNT}@localhost",
+    ],
+    "postgresql": [
+        f"CREATE ROLE {ACCOUNT} LOGIN",
+        f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {ACCOUNT}",
+        f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {ACCOUNT}",
+    ],
+}
+
+
+def kind_account(url: str) -> str:
+    return url.partition("://")[2].partition("@")[0]
+
+
+def family(pid: int | None) -> list[int]:
+    """A process and its descendants, parents first."""
+    if pid is None:
+        return []
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    children = path.read_text().split() if path.exists() else []
+    return [pid, *(each for child in children for each in family(int(child)))]
+
+
+def private_database(folder: Path) -> PrivateDatabase:
+    return PrivateFile(folder) if connection.vendor == "sqlite" else PrivateServer(folder)
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[PrivateDatabase]:
+    """A private database, migrated; stopped afterwards."""
+    folder.chmod(0o711)
+    database = private_database(folder)
+    try:
+        database.start()
+        database.migrate()
+        yield database
+    finally:
+        database.stop()
+
+
+@pytest.fixture(scope="session")
+def private_session(django_db_setup: None, django_db_blocker) -> Iterator[PrivateDatabase]:
+    # Not pytest's own folder: its path may be too long for a socket.
+    folder = Path(tempfile.mkdtemp(prefix="dbq-", dir="/tmp"))
+    try:
+        with django_db_blocker.unblock(), started(folder) as database:
+            yield database
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def private(private_session: PrivateDatabase, django_db_blocker) -> Iterator[PrivateDatabase]:
+    """The private database, running, its queue tables empty, reached by the alias ``ALIAS``."""
+    with django_db_blocker.unblock(), private_session.alias():
+        private_session.start()
+        empty()
+        yield private_session
+
+
+def empty() -> None:
+    """Delete the rows of all queue tables, and of their workers and queues."""
+    for model in reversed(apps.get_models()):
+        if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
+            model._base_manager.using(ALIAS)._raw_delete(ALIAS)
