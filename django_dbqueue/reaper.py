@@ -25,6 +25,7 @@ Tell = Callable[[Table, list[Reaped]], None]
 
 KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
 IDLE = 1.0
+LOCKED = 10.0  # seconds for which a locked table is left alone
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Reaper:
         self.tell = tell
         self._keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
+        self._locked: dict[tuple[str, str], float] = {}
 
     def turn(self, judge: Callable[[], bool]) -> tuple[Done, float]:
         """One pass; what it did, and how many seconds (at most 1) until a job is due.
@@ -104,12 +106,18 @@ class Reaper:
     def _alone(self, table: Table, step: Callable[[Table], int]) -> int:
         """One step with one table. Its error (it may not be migrated yet) is no other table's
         business, unless the connection is unfit for all."""
+        name = table.connection.alias, table.label
+        if time.monotonic() < self._locked.get(name, 0.0):
+            return 0
         try:
             return step(table)
         except Error as error:
-            if table.dialect.trouble(error) in {Trouble.LOST, Trouble.READ_ONLY}:
+            trouble = table.dialect.trouble(error)
+            if trouble is Trouble.AGAIN:
+                # Somebody has locked all of it: a pass, and so the beats, cannot wait for that.
+                self._locked[name] = time.monotonic() + LOCKED
+            if trouble in {Trouble.LOST, Trouble.READ_ONLY, Trouble.AGAIN}:
                 raise
-            name = table.connection.alias, table.label
             level = logging.DEBUG if name in self._warned else logging.WARNING
             self._warned.add(name)
             logger.log(level, "the reaper leaves %s out: %s", table.label, str(error).strip())

@@ -134,7 +134,8 @@ class MySQL(Dialect):
         return new or None
 
     def own_session(self) -> str:
-        return "SET SESSION innodb_lock_wait_timeout = 2"
+        # The second is for what locks whole tables: ALTER TABLE, LOCK TABLES, a backup.
+        return "SET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 2"
 
     def code_trouble(self, error: Error) -> Trouble | None:
         code = error.args[0] if error.args else None

@@ -16,6 +16,7 @@ from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
 T = TypeVar("T")
+LASTING = 1.9  # seconds after which a lock has timed out, and would again
 BRIEF = 0.2  # seconds after which a lock is somebody's who keeps it
 
 
@@ -35,17 +36,20 @@ _nap = threading.Event()
 
 
 def again(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
-    """Run a unit of work, and again while the database asks for it.
+    """Run a unit of work, and again while the database asks for it; a lock that lasts is an error.
 
     Inside somebody's transaction it runs once: what the database rolled back is theirs to repeat.
     """
     if connection.in_atomic_block:
         return work()
+    give_up = time.monotonic() + LASTING
     for pause in dialect_of(connection).retry_pauses():
         try:
             return work()
         except Error as error:
             _prepare_another_try(connection, error)
+            if time.monotonic() > give_up:
+                raise
             _nap.wait(pause)
     return work()
 

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.utils import Error
 
 from .. import events
+from ..dialects import Trouble
 from ..exceptions import ClaimLost
 from ..guard import caught
 from ..lifecycle import finish
@@ -20,6 +21,7 @@ from .session import Patience, Session
 logger = logging.getLogger("django_dbqueue")
 
 HOPELESS = 6  # failures for which the database names no reason that passes
+LOCKED = 2.0  # seconds between tries to write to a locked table
 LATEST = 0.1  # seconds that an outcome may wait for others
 
 
@@ -49,6 +51,9 @@ class Finisher:
         self.woken = woken
         self._queue: SimpleQueue[Outcome] = SimpleQueue()
         self._held: list[Outcome] = []
+        # Of tables that somebody has locked.
+        self._aside: list[Outcome] = []
+        self._aside_until = 0.0
         self._oldest = 0.0
         self.patience = Patience("recording outcomes")
 
@@ -59,13 +64,15 @@ class Finisher:
 
     @property
     def pending(self) -> int:
-        return len(self._held) + self._queue.qsize()
+        return len(self._held) + len(self._aside) + self._queue.qsize()
 
     def turn(self, *, idle: bool) -> float:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
         self._collect()
+        if self._aside and time.monotonic() >= self._aside_until:
+            return self.flush()
         if not self._held:
-            return 60.0 if idle else LATEST
+            return 60.0 if idle and not self._aside else LATEST
         waited = time.monotonic() - self._oldest
         if len(self._held) < self.batch and waited < LATEST and not idle:
             return LATEST - waited
@@ -74,11 +81,30 @@ class Finisher:
     def flush(self) -> float:
         """Write everything collected; on trouble keep it and say how long to wait."""
         self._collect()
+        if time.monotonic() >= self._aside_until:
+            self._held, self._aside = self._aside + self._held, []
         while self._held:
-            if error := caught(self._write_first):
+            error = caught(self._write_first)
+            if error is not None and not self._put_aside(error):
                 return self._failed(error)
         self.patience.worked()
+        if self._aside:
+            return max(0.0, self._aside_until - time.monotonic())
         return 0.0 if self._queue.qsize() else 60.0
+
+    def _put_aside(self, error: Exception) -> bool:
+        """A table that somebody has locked keeps the outcomes of no other one waiting."""
+        table = self._held[0].table.on_this_thread()
+        if table.dialect.one_writer or not isinstance(error, Error):
+            return False
+        if table.dialect.trouble(error) is not Trouble.AGAIN:
+            return False
+        if not self._aside:
+            logger.warning("recording outcomes: %s is locked: %s", table.label, error)
+        self._aside += [one for one in self._held if one.table.label == table.label]
+        self._held = [one for one in self._held if one.table.label != table.label]
+        self._aside_until = time.monotonic() + LOCKED
+        return True
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""

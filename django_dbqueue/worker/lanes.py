@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from django.db.utils import Error
 
+from ..dialects import Trouble
 from ..lifecycle.lanes import has_ready, ready_queues
 from ..lifecycle.table import Table
 from ..models import Queue
@@ -17,6 +18,7 @@ logger = logging.getLogger("django_dbqueue")
 
 MOST = 1000  # queues looked at together
 FIRST_PAUSE = 0.05  # seconds
+LOCKED = 10.0  # seconds for which a locked table is left alone
 LOOK_AGAIN = 1.0  # seconds between looks for new queues while there is work
 
 
@@ -30,6 +32,7 @@ class Watch:
     looked_at: float = 0.0
     _last: str = ""
     _is_left_out: bool = False
+    _is_locked: bool = False
     queues: deque[str] = field(default_factory=deque)
 
     def look(self, options: Options) -> None:
@@ -42,15 +45,19 @@ class Watch:
         self.queues = deque(found)
         self.pause = FIRST_PAUSE if found else min(self.pause * 1.5, options.sleep)
         wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
+        wait = LOCKED if self._is_locked else wait
         self.next_look = time.monotonic() + wait
 
     def _ready_or_left_out(self, table: Table) -> list[str]:
-        """An error of its own (its migration was undone, a name cannot be read) is no other
-        table's business."""
+        """An error of its own (its migration was undone, somebody has locked it, a name cannot be
+        read) is no other table's business."""
+        self._is_locked = False
         try:
             return self._ready(table)
         except Error as error:
-            if table.dialect.trouble(error):
+            trouble = table.dialect.trouble(error)
+            self._is_locked = trouble is Trouble.AGAIN
+            if trouble and not self._is_locked:
                 raise
             level = logging.DEBUG if self._is_left_out else logging.WARNING
             self._is_left_out = True

@@ -100,7 +100,8 @@ class Supervisor:
             self.signals.replace = False
             logger.info("replacing the children one by one (SIGHUP)")
             self.children.replace_all()
-        if self.signals.paused != self.children.paused:
+        # systemd sends CONT after every TERM.
+        if self.ending is None and self.signals.paused != self.children.paused:
             self._pause(self.signals.paused)
         if self._grace_left() <= 0:
             self._force()

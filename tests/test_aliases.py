@@ -1,0 +1,162 @@
+"""Two databases at once, with a queue table on each."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.projects import own_database
+from tests.two_databases import Two
+
+
+@pytest.fixture
+def two(tmp_path, db_rows, database_url):
+    with own_database(database_url, tmp_path) as url:
+        project = Two(tmp_path, url)
+        yield project
+        project.end()
+        project.default.close()
+
+
+def fill(two, count=3, **columns):
+    made = ", ".join(f"{name}={value!r}" for name, value in columns.items())
+    two.shell(f"for m in (Near, Far):\n for _ in range({count}): m.objects.enqueue({made})")
+
+
+def test_one_worker_serves_both(two):
+    fill(two, 20)
+    fill(two, 1, fails=True)
+    fill(two, 1, delay=0.5)
+    process = two.worker()
+    wait_until(lambda: two.living() == ["default", "aside"])
+    sql = "SELECT serves FROM dbqueue_worker"
+    serves = {alias: json.loads(two.ask(alias, sql)[0][0]) for alias in two.living()}
+    assert serves == {"default": ["near.near"], "aside": ["far.far"]}
+    wait_until(lambda: two.all_done(22))
+    assert two.states()["far"].count((2, 2)) == 1
+    process.terminate()
+    assert process.wait(20) == 0
+    assert two.living() == []
+    for alias in ("default", "aside"):
+        assert two.ask(alias, "SELECT stop_reason FROM dbqueue_worker") == [("SIGTERM",)]
+    assert "Traceback" not in process.log.read_text()
+
+
+def test_status_tells_of_both(two):
+    fill(two, 3)
+    report = json.loads(two.manage("dbqueue", "status", "--json"))
+    assert [(q["table"], q["counts"]["ready"]) for q in report["queues"]] == [
+        ("near.near", 3),
+        ("far.far", 3),
+    ]
+    only = json.loads(two.manage("dbqueue", "status", "--json", "--database", "aside"))
+    assert [q["table"] for q in only["queues"]] == ["far.far"]
+    assert "far.far" in two.manage("dbqueue", "status")
+
+
+def test_a_worker_of_one_database_leaves_the_other_alone(two):
+    fill(two, 3)
+    process = two.worker("--database", "aside", "--stop-when-empty")
+    assert process.wait(20) == 0
+    assert two.states() == {"near": [(0, 0)] * 3, "far": [(2, 1)] * 3}
+    assert two.ask("default", "SELECT COUNT(*) FROM dbqueue_worker") == [(0,)]
+
+
+def test_a_pause_holds_on_its_own_database(two):
+    fill(two, 2)
+    two.shell("Far.objects.pause(reason='tea')")
+    process = two.worker("--stop-when-empty")
+    assert process.wait(20) == 0
+    assert two.states() == {"near": [(2, 1)] * 2, "far": [(0, 0)] * 2}
+    report = json.loads(two.manage("dbqueue", "status", "--json"))
+    assert report["paused"] == [["far.far", "default"]]
+    two.shell("Far.objects.resume()")
+    assert two.worker("--stop-when-empty").wait(20) == 0
+    assert two.all_done(2)
+
+
+def test_a_killed_workers_jobs_are_reaped_on_both(two):
+    fill(two, 3, seconds=0.4)
+    victim = two.worker("--threads", "2")
+    wait_until(lambda: all((1, 1) in rows for rows in two.states().values()))
+    os.killpg(victim.pid, signal.SIGKILL)
+    two.worker()
+    wait_until(lambda: two.all_done(3))
+    for alias in ("default", "aside"):
+        sql = "SELECT stop_reason FROM dbqueue_worker WHERE stopped_at IS NOT NULL"
+        assert [re.sub(r"\d.*s:", "..", r) for (r,) in two.ask(alias, sql)] == [
+            "no beat for .. taken for dead"
+        ]
+
+
+def test_once_and_a_reaper_of_its_own_know_both(two):
+    fill(two, 1, delay=0.01)
+    assert "2 promoted" in two.manage("runreaper", "--once")
+    for _ in range(2):
+        two.manage("runworker", "--once")
+    assert two.all_done(1)
+
+
+VERBS = """
+far = Far.objects.using("aside")
+job, created = far.enqueue(dedup_key="x")
+assert created and job._state.db == "aside"
+assert far.enqueue(dedup_key="x") == (job, False)
+far.create()
+far.bulk_create([Far()])
+far.pause()
+assert far.paused_queues() == {"default"} and far.claim(9) == []
+far.resume()
+a, b, c = far.claim(limit=9)
+a.complete(); b.fail("no"); c.bury("no")
+assert str(far.filter(status=4).kick()) == "1 changed"
+[c] = Far.objects.using("aside").all().claim()
+c.release()
+assert str(Far.objects.using("aside").ready().bury()) == "1 changed"
+for wrong in (far.filter(status=0), far.all()[:3], far.exclude(pk=1)):
+    for verb in ("claim", "enqueue", "pause", "resume", "paused_queues"):
+        try:
+            getattr(wrong, verb)()
+        except TypeError as error:
+            assert "whole table" in str(error)
+        else:
+            raise AssertionError(verb)
+assert Far.objects.db_manager("aside").claim() == []
+near = Near.objects.using("default")
+assert near.enqueue()[1] and len(near.claim()) == 1
+print("fine")
+"""
+
+
+def test_every_verb_works_on_a_queryset_of_a_database(two):
+    assert two.shell(VERBS).strip() == "fine"
+
+
+def test_a_locked_database_holds_up_jobs_for_a_while_and_costs_nothing(two):
+    """While its beats are missing on one database a worker starts nothing on either."""
+    process = two.worker()
+    with two.aside_locked():
+        two.shell("for _ in range(5): Near.objects.create()")
+        wait_until(lambda: "trying again" in process.log.read_text())
+    two.shell("for _ in range(5): Far.objects.create()")
+    wait_until(lambda: two.all_done(5))
+    assert process.poll() is None
+    assert [row for rows in two.states().values() for row in rows] == [(2, 1)] * 10
+
+
+def test_a_database_that_is_away_costs_no_claim_on_the_other(two):
+    """The beats on the one that is there go on: nobody takes the worker for dead."""
+    patient = {"DBQUEUE_WORKER_TIMEOUT": "4"}
+    two.shell("Near.objects.create(seconds=8)")
+    holder = two.worker(**patient)
+    wait_until(lambda: two.states()["near"] == [(1, 1)])
+    with two.aside_locked():
+        other = two.worker("--database", "default", **patient)
+        wait_until(lambda: two.states()["near"] == [(2, 1)], seconds=30)
+        assert "beating: " in holder.log.read_text()
+        assert "is gone" not in other.log.read_text()
+    assert "taken for dead" not in holder.log.read_text()
+    assert holder.poll() is None

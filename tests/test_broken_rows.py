@@ -1,0 +1,223 @@
+"""Rows that cannot be read, and rows that are gone: put aside, and the worker goes on."""
+
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.mail.models import Email
+from django_dbqueue.states import Status
+from tests.broken import edit
+from tests.conftest import fresh, wait_until
+from tests.helpers import start, table
+from tests.processes import wait_for_lines, worker
+from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+# What a driver, or a field of Django's, cannot make a Python value of: SET clauses.
+UNREADABLE = {
+    "sqlite": {
+        "text that is no UTF-8": "plain = CAST(x'676fff' AS TEXT)",
+        "no such day": "day = '2026-13-45'",
+    },
+    "postgresql": {
+        "a day without end": "day = 'infinity'",
+        "the year 10000": "day = '10000-01-01'",
+        "before our era": "day = '0044-03-15 BC'",
+    },
+    "mysql": {
+        "five weeks on a clock": "hour = '838:59:59'",
+    },
+}[connection.vendor]
+
+
+def work_off(database_url, *args):
+    with worker(database_url, "--stop-when-empty", *args) as process:
+        assert process.end() == 0, process.stderr
+    for trouble in ("went wrong", "claiming:", "recording", "exit code"):
+        assert trouble not in process.stderr
+    return process
+
+
+def buried(model):
+    """What a table has put aside, without the columns that nobody can read."""
+    return QuerySet(model).filter(status=Status.BURIED).only("errors", "attempts", "owner")
+
+
+def is_done(model, count):
+    return QuerySet(model).filter(status=Status.DONE).count() == count
+
+
+# Payloads
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+@pytest.mark.parametrize("batch", ["1", "10"])
+def test_a_row_that_cannot_be_fetched_is_buried_in_front_of_a_hundred_good_ones(
+    database_url, what, batch
+):
+    jobs = [Sealed.objects.create(priority=5)]
+    Sealed.objects.bulk_create([Sealed() for _ in range(100)])
+    jobs += [Sealed.objects.create(priority=priority) for priority in (6, 7, 2000)]
+    for job in jobs:
+        edit(job, UNREADABLE[what])
+    process = work_off(database_url, "--batch-size", batch)
+    assert is_done(Sealed, 100)
+    found = list(buried(Sealed))
+    assert {job.pk for job in found} == {job.pk for job in jobs}
+    assert all(job.errors[0]["attempt"] == job.attempts == 1 for job in found)
+    assert all(job.last_error and job.owner is None for job in found)
+    assert process.stderr.count("is buried: its row cannot be read") == 4
+
+
+def test_fields_that_refuse_to_be_read_bury_their_rows_only(database_url):
+    for model in (Sealed, SealedBatch):
+        texts = ["!a", *["fine"] * 50, "!b", "!c", *["fine"] * 50, "!d"]
+        model.objects.bulk_create([model(text=text) for text in texts])
+    work_off(database_url)
+    for model in (Sealed, SealedBatch):
+        assert is_done(model, 100)
+        assert {job.last_error for job in buried(model)} == {
+            f"LookupError: no key for !{letter}" for letter in "abcd"
+        }
+
+
+def test_one_job_by_hand_comes_after_the_broken_ones(database_url):
+    Sealed.objects.bulk_create([Sealed(text=text) for text in ("!a", "!b", "fine")])
+    for _ in range(3):
+        with worker(database_url, "queueapp.Sealed", "--once") as process:
+            assert process.end() == 0, process.stderr
+    assert (buried(Sealed).count(), is_done(Sealed, 1)) == (2, True)
+
+
+def test_an_error_of_the_statement_is_no_fault_of_a_row(monkeypatch):
+    Sealed.objects.create()
+    monkeypatch.setattr(type(table().dialect), "now", "NO_SUCH_CLOCK()")
+    vars(connection).pop("dbqueue_tables", None)
+    with pytest.raises(Exception, match=r"(?i)no_such_clock"):
+        claim(table(Sealed), "default", 1, "w.1")
+    vars(connection).pop("dbqueue_tables", None)
+    assert Sealed.objects.ready().count() == 1
+
+
+def test_a_row_that_no_statement_can_write_is_passed_over(database_url):
+    """Its constraint came later, or was not heeded, so it cannot even be buried."""
+    if connection.vendor == "sqlite":
+        return  # it asks for the constraints of changed columns only
+    bad = Sealed.objects.create(plain="odd", priority=5)
+    good = [Sealed.objects.create() for _ in range(30)]
+    with refused(bad), worker(database_url) as process:
+        wait_until(lambda: is_done(Sealed, len(good)))
+        after = [Sealed.objects.create(), Note.objects.create()]
+        wait_until(lambda: all(fresh(job).status == Status.DONE for job in after))
+        wait_until(lambda: "claiming: " in process.stderr)
+        lines = len(process.stderr.splitlines())
+        Note.objects.create()
+        wait_until(lambda: is_done(Note, 2))
+        assert len(process.stderr.splitlines()) < lines + 10
+    assert fresh(bad).status == Status.READY
+
+
+@contextmanager
+def refused(bad):
+    name = connection.ops.quote_name(bad._meta.db_table)
+    with connection.cursor() as cursor:
+        if connection.vendor == "mysql":
+            cursor.execute("SET check_constraint_checks = 0")
+        valid = "" if connection.vendor == "mysql" else "NOT VALID"
+        cursor.execute(f"ALTER TABLE {name} ADD CONSTRAINT even CHECK (plain <> 'odd') {valid}")
+        if connection.vendor == "mysql":
+            cursor.execute("SET check_constraint_checks = 1")
+        try:
+            yield
+        finally:
+            cursor.execute(f"ALTER TABLE {name} DROP CONSTRAINT even")
+
+
+GARBAGE = ["", "not json", "[]", "{}", '{"version": 1}', '{"version": 99}', "null", "\x07"]
+
+
+def test_mail_whose_stored_form_is_garbage_has_failed(database_url):
+    jobs = {text: Email.objects.create(message=text, subject="Hi") for text in GARBAGE}
+    Note.objects.bulk_create([Note() for _ in range(20)])
+    work_off(database_url)
+    for text, job in jobs.items():
+        row = fresh(job)
+        assert (row.status, row.attempts) == (Status.BURIED, 1), text
+        assert row.last_error
+    assert is_done(Note, 20)
+
+
+# Rows that are gone
+
+
+def delete(*jobs):
+    for job in jobs:
+        QuerySet(type(job)).filter(pk=job.pk)._raw_delete("default")
+
+
+@pytest.mark.parametrize("model", [Note, Mailed])
+def test_jobs_deleted_while_they_run_or_wait_in_the_buffer_are_no_error(database_url, log, model):
+    slow = {"seconds": 1.5} if model is Note else {}
+    running = model.objects.create(log=log, priority=1, **slow)
+    waiting = [model.objects.create(log=log) for _ in range(4)]
+    after = Note.objects.create(priority=2000)
+    with worker(database_url, "--batch-size", "5") as process:
+        wait_for_lines(log, 1)
+        delete(running, waiting[0], waiting[3])
+        wait_until(lambda: fresh(after).status == Status.DONE)
+        wait_until(lambda: not model.objects.exclude(status=Status.DONE).exists())
+        process.popen.terminate()
+        assert process.end() == 0
+    for trouble in ("went wrong", "ERROR", "again", "Traceback"):
+        assert trouble not in process.stderr
+    if model is Note:
+        assert "was deleted while it ran; nothing to write" in process.stderr
+
+
+def test_jobs_that_fail_and_are_gone_by_then_are_no_error(database_url, log):
+    job = Note.objects.create(log=log, seconds=1, action="fail")
+    good = Note.objects.create()
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        delete(job)
+        wait_until(lambda: fresh(good).status == Status.DONE)
+        process.popen.terminate()
+        assert process.end() == 0
+    assert "went wrong" not in process.stderr
+    assert "recording" not in process.stderr
+
+
+def test_a_batch_of_which_some_were_deleted_completes_the_others(database_url, log):
+    Batch.objects.bulk_create([Batch(log=log) for _ in range(10)])
+    gone = Batch.objects.first()
+    jobs = Batch.objects.claim(10)
+    delete(gone)
+    for job in jobs:
+        job.complete()  # the one that is gone is logged
+    assert is_done(Batch, 9)
+
+
+def test_rows_deleted_and_edited_all_the_time_stop_nobody(database_url):
+    """Rows vanish in every state of a claim, while outcomes are being written, too."""
+    models = (Note, Mailed, Fleeting, Batch)
+    for model in models:
+        logged = {} if model is Fleeting else {"log": "/dev/null"}
+        model.objects.bulk_create([model(**logged) for _ in range(300)])
+
+    def vanish():
+        for model in models:
+            for key in list(QuerySet(model).values_list("pk", flat=True))[::7]:
+                QuerySet(model).filter(pk=key)._raw_delete("default")
+
+    with worker(database_url, "--stop-when-empty", "--threads", "2") as process:
+        wait_until(lambda: any(QuerySet(m).filter(status__gt=0).exists() for m in models))
+        start(vanish).result()
+        assert process.end() == 0, process.stderr
+    for model in models:
+        assert not QuerySet(model).exclude(status=Status.DONE).exists()
+    assert "went wrong" not in process.stderr
+    assert "ERROR" not in process.stderr

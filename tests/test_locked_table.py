@@ -1,0 +1,54 @@
+"""Somebody locks a whole queue table: a migration, a backup."""
+
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.models import Worker
+from tests.conftest import fresh, other_connection, wait_until
+from tests.helpers import table
+from tests.processes import lines, running, wait_for_lines, worker
+from tests.queueapp.models import Fleeting, Note
+
+pytestmark = [
+    pytest.mark.usefixtures("db_rows"),
+    pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's"),
+]
+QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "8"}
+LOCK = {
+    "postgresql": ("BEGIN", "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", "COMMIT"),
+    "mysql": ("SELECT 1", "LOCK TABLES {} WRITE", "UNLOCK TABLES"),
+}
+
+
+@contextmanager
+def locked(model):
+    """A connection of its own keeps the table from everybody."""
+    other = other_connection()
+    begin, lock, end = LOCK[connection.vendor]
+    with other.cursor() as cursor:
+        cursor.execute(begin)
+        cursor.execute(lock.format(table(model).name))
+        try:
+            yield
+        finally:
+            cursor.execute(end)
+            other.close()
+
+
+def test_the_beats_and_the_other_tables_go_on_and_nothing_runs_twice(database_url, log):
+    note = Note.objects.create(log=log, seconds=3)
+    with worker(database_url, **QUICK) as process, running(database_url, "runreaper", **QUICK):
+        wait_for_lines(log, 1)
+        row = Worker.objects.get(pid=process.pid)
+        with locked(Note):
+            for _ in range(6):
+                before = fresh(row).beat_at
+                wait_until(lambda: fresh(row).beat_at > before, seconds=6)  # noqa: B023
+            Fleeting.objects.create()
+            wait_until(lambda: not Fleeting.objects.exists(), seconds=30)
+        wait_until(lambda: fresh(note).finished_at, seconds=30)
+        assert fresh(row).stopped_at is None
+    assert len(lines(log)) == 1
+    assert "taken for dead" not in process.stderr

@@ -1,0 +1,182 @@
+"""Rows edited by hand into nonsense stop neither a worker, nor the reaper, nor a page."""
+
+import io
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+from django.db.models import QuerySet
+
+from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.lanes import ready_queues
+from django_dbqueue.mail.models import Email
+from django_dbqueue.models import Worker
+from django_dbqueue.report import take_report
+from django_dbqueue.states import Status
+from tests.broken import CLAIMED, LEFT, edit, nonsense
+from tests.conftest import fresh, wait_until
+from tests.helpers import claim_one, reaper, table
+from tests.processes import worker
+from tests.queueapp.models import Note, Pruned
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+FAST = {
+    "DBQUEUE_BEAT_INTERVAL": "0.2",
+    "DBQUEUE_WORKER_TIMEOUT": "1",
+    "DBQUEUE_REAP_INTERVAL": "0.2",
+}
+# Django's own fields cannot read PostgreSQL's infinities.
+READABLE = [name for name, sets in nonsense().items() if "infinity" not in sets]
+
+
+def broken(name, model=Note, **columns):
+    job = model.objects.create(**columns)
+    edit(job, nonsense()[name])
+    return job
+
+
+def states():
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT text, status FROM {table().name} WHERE text <> ''")
+        return dict(cursor.fetchall())
+
+
+def test_a_worker_goes_on_beside_all_of_them(database_url):
+    for name in nonsense():
+        broken(name, text=name)
+    Note.objects.bulk_create([Note() for _ in range(100)])
+    Note.objects.enqueue(delay=0.5)
+    expected = {name: LEFT.get(name, Status.DONE) for name in nonsense()}
+    with worker(database_url, "queueapp.Note", **FAST) as process:
+        wait_until(lambda: states() == expected, seconds=30)
+        good = QuerySet(Note).filter(text="")
+        wait_until(lambda: not good.exclude(status=Status.DONE).exists())
+    for trouble in ("went wrong", "claiming:", "exit code", "the reaper leaves", "recording"):
+        assert trouble not in process.stderr
+    for name in (n for n, status in expected.items() if status == Status.BURIED and "words" in n):
+        job = QuerySet(Note).defer("errors").get(text=name)
+        assert "is not a number" in job.last_error
+
+
+@pytest.mark.parametrize("name", nonsense())
+def test_every_statement_takes_it(name):
+    broken(name)
+    good = Note.objects.enqueue(retry_at="2020-01-01T00:00:00Z")[0]
+    turns = reaper()
+    for _ in range(2):
+        turns.turn(judge=lambda: True)
+    assert not turns.has_suspicion()
+    jobs = [job for queue in ready_queues(table()) for job in claim(table(), queue, 9, "w.1")]
+    assert good.pk in [job.pk for job in jobs]
+    for job in jobs:
+        job.touch()
+        job.release()
+        [again] = claim(table(), job.queue, 1, "w.2")
+        again.fail("no")
+    assert reap.reap_owner(table(), "w.") == []
+    for options in ([], ["--json"]):
+        call_command("dbqueue", "status", *options, stdout=io.StringIO())
+
+
+@pytest.fixture
+def staff(client):
+    user = User.objects.create_superuser("staff")
+    client.force_login(user)
+    yield client
+    user.delete()
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_the_admin_shows_it(staff, name):
+    job = broken(name, text="a note")
+    pages = ["", "?state=1", "?queue=default", f"{job.pk}/change/"]
+    for page in pages:
+        assert staff.get(f"/admin/queueapp/note/{page}").status_code == 200, page
+    assert staff.get("/admin/queueapp/note/").content.count(b"queueapp/note/%d/" % job.pk) == 1
+
+
+MAIL = [name for name in READABLE if "errors" in name or "status" in name]
+
+
+@pytest.mark.parametrize("name", MAIL)
+def test_the_admin_shows_it_among_mail(staff, name):
+    job = broken(name, Email)
+    for page in ("", f"{job.pk}/change/"):
+        assert staff.get(f"/admin/dbqueue_mail/email/{page}").status_code == 200, page
+
+
+def test_what_stands_in_errors_is_shown_as_it_is():
+    shown = {name: broken(name) for name in nonsense() if "errors" in name}
+    lines = {name: fresh(job).last_error for name, job in shown.items()}
+    assert lines["errors are text"] == "it was late"
+    assert lines["errors are a number"] == "17"
+    assert lines["errors are null"] == ""
+    assert "'E'" in lines["errors are an object"]
+    assert "{'message': 5}" in lines["errors are a list of nonsense"]
+
+
+def test_a_queue_without_a_name_is_shown():
+    broken("no queue")
+    assert [queue.queue for queue in take_report().queues] == [""]
+
+
+def test_an_unknown_state_is_called_so():
+    assert fresh(broken("an unknown status")).state == "unknown state 77"
+
+
+def test_a_person_can_take_a_claim_from_nobody():
+    for name in ("claimed by nobody, for ever", "claimed by an empty owner"):
+        job = broken(name)
+        assert str(Note.objects.filter(pk=job.pk).release()) == "1 changed", name
+        assert fresh(job).status == Status.READY
+
+
+def test_a_claim_by_nobody_ends_with_its_time():
+    job = broken("claimed by nobody")
+    reaper().turn(judge=lambda: True)
+    row = fresh(job)
+    assert (row.status, row.errors[0]["owner"]) == (Status.DELAYED, None)
+
+
+def test_no_time_to_run_and_too_much_of_it_are_the_policys():
+    for name in ("no time to run", "huge time to run"):
+        job = broken(name)
+        begun = claim_one()
+        assert begun.time_to_run is None
+        row = fresh(job)
+        assert 50 < (row.retry_at - row.dequeued_time).total_seconds() < 70
+        begun.touch()
+        row = fresh(job)
+        assert 50 < (row.retry_at - row.dequeued_time).total_seconds() < 70
+        begun.complete()
+
+
+def test_a_dead_workers_third_crash_is_counted_whatever_the_column_says():
+    dead = Worker.objects.create(pid=1, uuid="d" * 32, host="gone")
+    overwrite_beat(dead)
+    job, neighbour = Note.objects.create(), Note.objects.create()
+    edit(job, f"{CLAIMED}, crashes = 2147483647, owner = '{dead.uuid}.1', {FUTURE}")
+    edit(neighbour, f"{CLAIMED}, owner = '{dead.uuid}.1', {FUTURE}")
+    reaper().turn(judge=lambda: True)
+    assert (fresh(job).status, fresh(job).crashes) == (Status.BURIED, 2147483647)
+    assert fresh(neighbour).status == Status.READY
+
+
+FUTURE = "retry_at = '2999-01-01 00:00:00'"
+
+
+def overwrite_beat(worker):
+    QuerySet(Worker).filter(pk=worker.pk).update(beat_at="2020-01-01T00:00:00Z")
+
+
+def test_a_queue_whose_name_cannot_be_read_stops_no_other_table(database_url):
+    if connection.vendor != "sqlite":
+        return  # the others keep no such text
+    edit(Note.objects.create(), "queue = CAST(x'ff' AS TEXT)")
+    job = Pruned.objects.create()
+    with worker(database_url, **FAST) as process:
+        wait_until(lambda: fresh(job).status == Status.DONE)
+        assert process.stderr.count("Could not decode") == 1

@@ -1,0 +1,93 @@
+"""Queue tables that another project has and this one has not: left alone, never in the way."""
+
+import io
+import logging
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db.models import QuerySet
+
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.mail.models import Email
+from django_dbqueue.models import Queue, Worker
+from django_dbqueue.states import Status
+from tests.conftest import fresh, wait_until
+from tests.helpers import overwrite, reaper, table
+from tests.processes import worker
+from tests.queueapp.models import Note, Pruned
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+LONG_AGO = "2020-01-01T00:00:00Z"
+FAST = {
+    "DBQUEUE_BEAT_INTERVAL": "0.2",
+    "DBQUEUE_WORKER_TIMEOUT": "1",
+    "DBQUEUE_REAP_INTERVAL": "0.2",
+}
+
+
+def dead_worker(*serves):
+    """A silent worker with a job of ``Note``."""
+    gone = Worker.objects.create(uuid="d" * 32, pid=1, host="gone", serves=list(serves))
+    QuerySet(Worker).filter(pk=gone.pk).update(beat_at=LONG_AGO)
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, f"{gone.uuid}.1")
+    return gone, job
+
+
+def test_a_dead_worker_of_an_unknown_table_is_left_to_who_has_it(caplog):
+    gone, job = dead_worker("queueapp.note", "queueapp.pruned:slow")
+    here, there = reaper(Note), reaper(Note, Pruned)
+    for _ in range(3):
+        here.turn(judge=lambda: True)
+    assert (fresh(job).status, fresh(gone).stopped_at) == (Status.CLAIMED, None)
+    [warning] = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert "queueapp.pruned: not installed here, left alone" in warning
+    there.turn(judge=lambda: True)
+    assert fresh(job).status == Status.READY
+    assert "taken for dead" in fresh(gone).stop_reason
+
+
+def test_what_is_left_to_others_still_ends_with_its_time():
+    gone, job = dead_worker("queueapp.note", "elsewhere.thing")
+    overwrite(job, retry_at=LONG_AGO)
+    reaper(Note).turn(judge=lambda: True)
+    assert fresh(job).status == Status.DELAYED
+    assert fresh(gone).stopped_at is None
+
+
+def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monkeypatch):
+    """A worker of a project without the test app beside its tables, then one with it."""
+    gone, held = dead_worker("queueapp.note")
+    waiting, due = Note.objects.create(), Note.objects.enqueue(retry_at=LONG_AGO)[0]
+    Queue.objects.pause("queueapp.note", "default", None, "the app is gone")
+    mail = Email.objects.create(message="not a message")
+    monkeypatch.delenv("PYTEST_VERSION")
+    with worker(database_url, DBQUEUE_TESTS="0", **FAST) as process:
+        wait_until(lambda: fresh(mail).status == Status.BURIED)
+        wait_until(lambda: "queueapp.note: not installed here, left alone" in process.stderr)
+        process.popen.terminate()
+        assert process.end() == 0
+    assert process.stderr.count("not installed here") == 1
+    states = [fresh(job).status for job in (held, waiting, due)]
+    assert states == [Status.CLAIMED, Status.READY, Status.DELAYED]
+    Note.objects.resume()
+    with worker(database_url, **FAST):
+        wait_until(lambda: Note.objects.done().count() == 3)
+    assert fresh(gone).stopped_at is not None
+
+
+def test_a_pause_of_an_unknown_table_is_in_nobodys_way(client):
+    Queue.objects.pause("elsewhere.thing", "default", None, "tea")
+    Note.objects.create()
+    out = io.StringIO()
+    call_command("dbqueue", "status", stdout=out)
+    assert "queueapp.note" in out.getvalue()
+    call_command("dbqueue", "status", "--json", stdout=io.StringIO())
+    staff = User.objects.create_superuser("staff")
+    client.force_login(staff)
+    for page in ("queue", "worker"):
+        assert client.get(f"/admin/dbqueue/{page}/").status_code == 200
+    staff.delete()
+    assert len(Note.objects.claim()) == 1
