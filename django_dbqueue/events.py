@@ -90,7 +90,7 @@ def reaped(table: "Table", ones: list["Reaped"]) -> None:
             "%s %s was given back: %s",
             table.label,
             held.key,
-            one.verdict if one.error is None else f"{one.error}; {one.verdict}",
+            one.error or one.verdict,
             table=table.label,
             queue=held.queue,
             id=held.key,

@@ -184,7 +184,7 @@ def _free(table: Table, held: Held) -> Reaped | None:
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
     crashes = min(held.crashes + 1, MAX_COUNT)
     verdict = after_crash(crashes)
-    error = WorkerLost(f"the worker died with it, crash {crashes} of {MAX_CRASHES}")
+    error = WorkerLost(f"the worker died with it, crash {crashes} of {MAX_CRASHES}: {verdict}")
     sets, params = freed(table, verdict)
     sets += f", attempts = {ONE_LESS}, crashes = %s, errors = %s"
     values = [*params, crashes, _errors(held, error, trace)]
@@ -195,8 +195,8 @@ def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reap
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
     what = "nothing was heard of it" if stopped is None else "it was stopped"
-    error = TimeToRunExceeded(f"its time to run was over and {what}")
-    verdict = after_failure(table.policy, held.attempts, error)
+    verdict = after_failure(table.policy, held.attempts, TimeToRunExceeded())
+    error = TimeToRunExceeded(f"its time to run was over and {what}: {verdict}")
     sets, params = freed(table, verdict)
     values = [*params, _errors(held, error, stopped or Trace())]
     still = "" if stopped else f" AND {table.dialect.is_past('retry_at')}"
