@@ -86,5 +86,5 @@ def take_account(
         in_hand={job.message_id: job.recipients for job in in_hand if isinstance(job, Email)},
         runner_threads=PROCESSES * THREADS,
         exit_code=exit_code,
-        workers_left=Worker.objects.count(),
+        workers_left=Worker.objects.filter(stopped_at=None).count(),
     )
