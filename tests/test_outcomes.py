@@ -1,0 +1,119 @@
+"""How jobs end that run together, or as coroutines, or that end themselves."""
+
+import signal
+
+import pytest
+
+from django_dbqueue.states import Status
+from tests.conftest import fresh, wait_until
+from tests.history import events, runs
+from tests.processes import wait_for_lines, worker
+from tests.queueapp.models import Awaited, Deed, Marked
+from tests.test_leaks import open_connections
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+DONE = (Status.DONE, 1)
+MARKS = {
+    "complete": DONE,
+    "fail": (Status.DELAYED, 1),
+    "release": (Status.DELAYED, 0),
+    "bury": (Status.BURIED, 1),
+}
+
+
+def work_off(database_url, *args):
+    with worker(database_url, "--stop-when-empty", *args) as process:
+        assert process.end() == 0, process.stderr
+    return process
+
+
+def state(job):
+    job = fresh(job)
+    return job.status, job.attempts
+
+
+def batch(log, **first):
+    """One batch: a job for each mark and one without, behind a first one."""
+    jobs = [Marked(log=log, **first)] + [Marked(text=mark, log=log) for mark in ("", *MARKS)]
+    Marked.objects.bulk_create(jobs)
+    return Marked.objects.order_by("pk")
+
+
+def test_what_a_batch_left_unmarked_is_complete_and_what_it_marked_is_left_alone(database_url, log):
+    first, unmarked, *marked = batch(log)
+    process = work_off(database_url)
+    assert state(first) == state(unmarked) == DONE
+    assert {job.text: state(job) for job in marked} == MARKS
+    assert "ClaimLost" not in process.stderr
+    assert [entry["message"] for entry in fresh(marked[1]).errors] == ["this one does not work"]
+    assert fresh(marked[3]).last_error == "not this one"
+
+
+def test_an_exception_fails_what_a_batch_left_unmarked_and_nothing_else(database_url, log):
+    first, unmarked, *marked = batch(log, action="raise")
+    process = work_off(database_url)
+    for job in (first, unmarked):
+        assert state(job) == (Status.DELAYED, 1)
+        assert fresh(job).last_error == "RuntimeError: the batch does not work"
+    assert {job.text: state(job) for job in marked} == MARKS
+    assert "ClaimLost" not in process.stderr
+
+
+def test_a_batch_that_kills_its_worker_is_charged_for_what_it_left_unmarked(database_url, log):
+    first, unmarked, *marked = batch(log, action="kill")
+    with worker(database_url, "queueapp.Marked"):
+        wait_until(lambda: fresh(first).status == Status.BURIED)
+        wait_until(lambda: fresh(unmarked).status == Status.DONE)
+    assert (fresh(first).crashes, len(fresh(first).errors)) == (3, 3)
+    # Nobody can know who of a batch did it; alone, each is judged by its own deed.
+    assert (fresh(unmarked).crashes, fresh(unmarked).attempts) == (1, 1)
+    assert {job.text: state(job) for job in marked} == MARKS
+    assert {job.crashes for job in map(fresh, marked)} == {0}
+    history = runs(log)
+    assert [len(history[job.pk]) for job in (first, unmarked, *marked)] == [3, 2, 1, 1, 1, 1]
+
+
+def test_a_job_that_ended_itself_and_then_raises_stays_as_it_ended(database_url, log):
+    job = Deed.objects.create(action="complete_and_fail", log=log)
+    process = work_off(database_url)
+    assert state(job) == DONE
+    assert fresh(job).errors == []
+    assert "ClaimLost" not in process.stderr
+
+
+def test_coroutines_may_use_the_orm_and_their_errors_are_recorded(database_url, log):
+    used = Awaited.objects.create(text="made", action="orm", log=log)
+    failed = Awaited.objects.create(action="fail", log=log)
+    cancelled = Awaited.objects.create(action="cancel", log=log)
+    ended = Awaited.objects.create(action="complete", log=log)
+    process = work_off(database_url)
+    assert (state(used), fresh(used).text) == (DONE, "made, seen and saved")
+    assert state(failed) == state(cancelled) == (Status.BURIED, 1)
+    [entry] = fresh(failed).errors
+    assert (entry["exception"], entry["message"]) == ("LookupError", "nothing came of awaiting")
+    assert "do_fail" in entry["traceback"]
+    assert "CancelledError(given up)" in fresh(cancelled).last_error
+    assert state(ended) == DONE
+    assert "ClaimLost" not in process.stderr
+
+
+def test_coroutines_run_in_the_runners_threads_side_by_side_and_leak_no_connection(
+    database_url, log
+):
+    before = open_connections()
+    with worker(database_url, "queueapp.Awaited", "--threads", "3") as process:
+        counts = []
+        for _ in range(3):
+            Awaited.objects.bulk_create(
+                [Awaited(action="together", seconds=0.2, log=log) for _ in range(6)]
+            )
+            wait_until(lambda: not Awaited.objects.exclude(status=Status.DONE).exists())
+            counts.append(open_connections(process))
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+    # What is synchronous in them, and with it their connection, stays in the runner's thread.
+    assert len({thread for _, _, _, _, thread, _ in events(log)}) == 3
+    assert len(wait_for_lines(log, 18)) == 18
+    assert counts[0] == counts[1] == counts[2]
+    wait_until(lambda: open_connections() == before)
