@@ -18,6 +18,7 @@ from .lifecycle import keep, reap
 from .lifecycle.reap import Reaped
 from .lifecycle.table import Table
 from .models import Worker
+from .models.worker import KEPT
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -140,11 +141,8 @@ class Reaper:
 
     def _reap_worker(self, worker: Worker, done: Done) -> None:
         """Give its claims back first: once its row says that it is gone only time ends them."""
-        alias = worker._state.db
+        alias = str(worker._state.db)
         here = [table for table in self.tables if table.connection.alias == alias]
-        if missing := worker.served_tables() - {table.label for table in here}:
-            self._leave_to_others(worker, missing)
-            return
         locked = False
 
         def free(table: Table) -> int:
@@ -161,21 +159,26 @@ class Reaper:
 
         count = sum(self._alone(table, free) for table in here)
         done.reaped += count
-        if locked:
+        missing = worker.served_tables() - {table.label for table in here}
+        if locked or (missing and self._leave_to_others(worker, missing)):
             return
-        Worker.objects.using(str(alias)).silent(self.worker_timeout).filter(pk=worker.pk).sign_off(
+        Worker.objects.using(alias).silent(self.worker_timeout).filter(pk=worker.pk).sign_off(
             f"no beat for {self.worker_timeout:g} s: taken for dead"
         )
         message = "worker %s is gone: %d jobs run again elsewhere"
         events.say(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 
-    def _leave_to_others(self, worker: Worker, missing: set[str]) -> None:
-        """Its claims on what is not installed here are for a project to reap that has it."""
-        name = str(worker._state.db), worker.uuid
-        if name not in self._warned:
-            self._warned.add(name)
+    def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:
+        """Its claims on what is not installed here are for a project to reap that has it; whether
+        there is still hope for one, after an hour their time ends them."""
+        alias = str(worker._state.db)
+        if Worker.objects.using(alias).silent(KEPT).filter(pk=worker.pk).exists():
+            return False
+        if (alias, worker.uuid) not in self._warned:
+            self._warned.add((alias, worker.uuid))
             tables = ", ".join(sorted(missing))
             logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)
+        return True
 
     def _keep(self, done: Done) -> float:
         most = 0

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db.models import QuerySet
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Queue, Worker
@@ -27,17 +28,17 @@ FAST = {
 }
 
 
-def dead_worker(*serves):
-    """A silent worker with a job of ``Note``."""
+def dead_worker(*serves, seconds=60, model=Note):
+    """A worker that has been silent for so long, with a job of the model."""
     gone = Worker.objects.create(uuid="d" * 32, pid=1, host="gone", serves=list(serves))
-    QuerySet(Worker).filter(pk=gone.pk).update(beat_at=LONG_AGO)
-    Note.objects.create()
-    [job] = claim(table(), "default", 1, f"{gone.uuid}.1")
+    QuerySet(Worker).filter(pk=gone.pk).update(beat_at=DbNow(plus=-seconds))
+    model.objects.create()
+    [job] = claim(table(model), "default", 1, f"{gone.uuid}.1")
     return gone, job
 
 
 def test_a_dead_worker_of_an_unknown_table_is_left_to_who_has_it(caplog):
-    gone, job = dead_worker("queueapp.note", "queueapp.pruned:slow")
+    gone, job = dead_worker("queueapp.note", "queueapp.pruned:slow", model=Pruned)
     here, there = reaper(Note), reaper(Note, Pruned)
     for _ in range(3):
         here.turn(judge=lambda: True)
@@ -46,6 +47,19 @@ def test_a_dead_worker_of_an_unknown_table_is_left_to_who_has_it(caplog):
     assert "queueapp.pruned: not installed here, left alone" in warning
     there.turn(judge=lambda: True)
     assert fresh(job).status == Status.READY
+    assert "taken for dead" in fresh(gone).stop_reason
+
+
+def test_what_is_known_here_comes_back_at_once():
+    gone, job = dead_worker("queueapp.note", "elsewhere.thing")
+    reaper(Note).turn(judge=lambda: True)
+    assert fresh(job).status == Status.READY
+    assert fresh(gone).stopped_at is None
+
+
+def test_after_an_hour_nobody_waits_for_a_project_that_has_the_table():
+    gone, _ = dead_worker("elsewhere.thing", seconds=3700)
+    reaper(Note).turn(judge=lambda: True)
     assert "taken for dead" in fresh(gone).stop_reason
 
 

@@ -13,13 +13,12 @@ from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from .errors import appended, entry
 from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
-from .free import ONE_LESS, freed
+from .free import MAX_COUNT, ONE_LESS, freed
 from .policy import MAX_CRASHES
 from .table import Table
 from .verdict import UNHARMED, Verdict, after_crash, after_failure
 
 CHUNK = 500
-MAX_COUNT = 2**31 - 1  # what an integer column holds
 
 
 class WorkerLost(DBQueueError):

@@ -130,12 +130,16 @@ class Children:
         pid = os.fork()
         if not pid:
             os.close(writer)
-            for other in self.living.values():
-                os.close(other.control)
+            self.let_go()
             stacks.record()
             leave(partial(self.body, prefix, board, share, reader))
         os.close(reader)
         self.living[pid] = Child(pid, prefix, board, stacks, writer, share)
+
+    def let_go(self) -> None:
+        """In a forked process: children notice by their pipes that their supervisor is gone."""
+        for child in self.living.values():
+            os.close(child.control)
 
     def pause(self, paused: bool) -> None:
         self.paused = paused

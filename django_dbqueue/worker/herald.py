@@ -9,7 +9,7 @@ from django.db import connections
 from .. import events
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
-from .children import leave
+from .children import Children, leave
 
 PATIENCE = 60.0  # seconds that receivers may take
 
@@ -17,7 +17,8 @@ PATIENCE = 60.0  # seconds that receivers may take
 class Herald:
     """Logs what was reaped at once; forks, later in the turn, where somebody listens."""
 
-    def __init__(self) -> None:
+    def __init__(self, children: Children | None = None) -> None:
+        self._children = children
         self._news: list[tuple[Table, list[Reaped]]] = []
         self._sent: dict[int, float] = {}
 
@@ -42,6 +43,8 @@ class Herald:
                 os.kill(pid, signal.SIGKILL)
 
     def _announce(self) -> int:
+        if self._children is not None:
+            self._children.let_go()
         for table, reaped in self._news:
             events.announced(table.on_this_thread(), reaped)
         return 0

@@ -41,13 +41,13 @@ class Supervisor:
         self.wakeup = signals.wakeup
         self.limits = Limits(options)
         self.pulse = Pulse(options.health_file)
-        self.herald = Herald()
         self.beats = Beats(
             self.uuid, options.serves(), options.beat_interval, options.worker_timeout
         )
         self.children = Children(
             self.limits.shares(), options.threads, self.uuid, partial(run_child, options)
         )
+        self.herald = Herald(self.children)
         self.patience = Patience("reaping")
         tables = self._tables()
         self.reaper = Reaper(tables, options.worker_timeout, self.herald.tell)
