@@ -3,12 +3,14 @@
 import os
 import signal
 import time
+from datetime import UTC, datetime
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
+from django_dbqueue.worker.children import Children
 from tests.conftest import wait_until
 from tests.processes import lines, running, wait_for_lines, worker
 from tests.queueapp.models import Note
@@ -74,6 +76,40 @@ def test_max_jobs_counts_what_a_killed_child_had_run(database_url, log):
         os.kill(child, signal.SIGKILL)
         assert process.end() == 12
     assert len(lines(log)) == 10
+
+
+def test_max_jobs_counts_what_was_run_and_not_what_had_expired(database_url, log):
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+    fill(3, log=log, expires_at=long_ago)
+    fill(20, log=log)
+    with worker(database_url, "--max-jobs", "10") as process:
+        assert process.end() == 12
+    assert len(lines(log)) == 10
+
+
+def test_a_child_that_cannot_be_forked_is_forked_later(monkeypatch):
+    children = Children([None], 1, "a" * 32, lambda *_: 0)
+    monkeypatch.setattr(os, "fork", refuse_once := Refusal(os.fork))
+    assert 0 < children.fill(lambda board: None) <= 5
+    assert (children.shares, children.living) == ([None], {})
+    children._next_spawn = 0.0
+    children.fill(lambda board: None)
+    assert (len(children.living), refuse_once.calls) == (1, 2)
+    wait_until(children.deaths)
+
+
+class Refusal:
+    """Has no process to give at first."""
+
+    def __init__(self, really):
+        self.really = really
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        if self.calls == 1:
+            raise BlockingIOError("no process for now")
+        return self.really()
 
 
 def test_max_jobs_runs_suspects_too(database_url, log):

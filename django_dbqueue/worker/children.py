@@ -22,6 +22,7 @@ logger = logging.getLogger("django_dbqueue")
 
 SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and later
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
+NO_FORK = 5.0  # seconds until another try
 STACK_WITHIN = 0.3  # seconds to write a stack, until the child is killed
 
 Share = int | None  # the jobs that a child may run; None = any number
@@ -116,25 +117,40 @@ class Children:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
         until there may be more to do."""
         while self.shares and time.monotonic() >= self._next_spawn:
-            self._fork(beat, self.shares.pop())
+            try:
+                self._fork(beat, self.shares[-1])
+            except OSError as error:
+                # No process, memory, descriptor or place for a file, for now.
+                logger.error("no child can be started: %s; trying again in 5 s", error)
+                self._next_spawn = time.monotonic() + NO_FORK
+            else:
+                self.shares.pop()
         return max(0.0, self._next_spawn - time.monotonic()) if self.shares else 60.0
 
     def _fork(self, beat: Callable[[Board], None], share: Share) -> None:
-        self.spawned += 1
         board, stacks = Board(self.threads), Stacks()
         beat(board)
         board.paused = self.paused
-        prefix = f"{self.uuid}.{self.spawned}-"
-        reader, writer = os.pipe()
+        prefix = f"{self.uuid}.{self.spawned + 1}-"
         connections.close_all()  # no connection crosses a fork
-        pid = os.fork()
+        reader, writer = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(reader)
+            os.close(writer)
+            raise
+        self.spawned += 1
         if not pid:
             os.close(writer)
-            self.let_go()
-            stacks.record()
-            leave(partial(self.body, prefix, board, share, reader))
+            leave(partial(self._live, stacks, partial(self.body, prefix, board, share, reader)))
         os.close(reader)
         self.living[pid] = Child(pid, prefix, board, stacks, writer, share)
+
+    def _live(self, stacks: Stacks, body: Callable[[], int]) -> int:
+        self.let_go()
+        stacks.record()
+        return body()
 
     def let_go(self) -> None:
         """In a forked process: children notice by their pipes that their supervisor is gone."""
@@ -181,7 +197,8 @@ class Children:
         death = Death(child, os.waitstatus_to_exitcode(status), child.board.running())
         if death.is_crash:
             self._slow_down(death)
-        if not child.leaving and death.farewell not in {Farewell.EMPTY, Farewell.ENOUGH}:
+        # What was claimed and then not run (it had expired) is left of its share.
+        if not child.leaving and death.farewell is not Farewell.EMPTY:
             self._miss(child)
         return death
 

@@ -32,7 +32,8 @@ class Pulse:
 
     def end(self) -> None:
         if self.health_file is not None:
-            self.health_file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.health_file.unlink()
 
 
 def notify(state: str) -> None:

@@ -19,7 +19,8 @@ def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
 class Wakeup:
     """Like ``threading.Event``, for one waiting thread, but safe to set in a signal handler.
 
-    ``Event.set()`` there can deadlock with the very ``wait()`` that it interrupts.
+    ``Event.set()`` there can deadlock with the very ``wait()`` that it interrupts. It is never
+    closed: a signal may come in a process's last moment.
     """
 
     def __init__(self) -> None:
@@ -37,10 +38,6 @@ class Wakeup:
         """Sleep until it is set or the time is over; clears it."""
         if wait_readable([self._reader], seconds):
             os.read(self._reader, 65536)
-
-    def close(self) -> None:
-        os.close(self._reader)
-        os.close(self._writer)
 
 
 class Signals:

@@ -154,7 +154,6 @@ class Supervisor:
                 self.beats.sign_off(ending.reason)
             except Error as error:
                 logger.warning("could not sign off; the row will be reaped: %s", error)
-        self.wakeup.close()
 
     # Beats
 

@@ -109,7 +109,7 @@ class Command(BaseCommand):
             max_jobs=given["max_jobs"],
             max_time=given["max_time"],
             max_memory=given["max_memory"],
-            health_file=given["health_file"],
+            health_file=given["health_file"] or None,
             tries=given["tries"],
             backoff=given["backoff"],
             **timing(),
