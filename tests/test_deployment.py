@@ -1,0 +1,259 @@
+"""What systemd, containers and probes see of a worker."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.models import Worker
+from django_dbqueue.states import Status
+from django_dbqueue.worker.ending import STOPPED
+from tests.conftest import fresh, other_connection, wait_until
+from tests.processes import ROOT, wait_for_lines, worker
+from tests.queueapp.models import Note
+
+COMPOSE = (ROOT / "docs/examples/compose.yaml").read_text()
+KUBERNETES = (ROOT / "docs/examples/kubernetes.yaml").read_text()
+
+working = pytest.mark.usefixtures("db_rows")
+
+
+# systemd
+
+
+class Listener:
+    """The end of ``NOTIFY_SOCKET`` at which systemd listens."""
+
+    def __init__(self, address):
+        self.address = address
+        self.heard = []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind("\0" + address[1:] if address.startswith("@") else address)
+        self._socket.setblocking(False)
+
+    def close(self):
+        self._socket.close()
+
+    def count(self, state):
+        try:
+            while True:
+                self.heard.append(self._socket.recv(4096).decode())
+        except BlockingIOError:
+            return self.heard.count(state)
+
+    def wait(self, state, more=1, seconds=20):
+        """Until it was heard so many times more than was asked for before."""
+        wanted = self.heard.count(state) + more
+        wait_until(lambda: self.count(state) >= wanted, seconds)
+
+
+@pytest.fixture(params=["path", "abstract"])
+def systemd(request):
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"@{uuid.uuid4().hex}" if request.param == "abstract" else f"{folder}/notify"
+        with closing(Listener(address)) as listener:
+            yield listener
+
+
+@working
+def test_systemd_hears_when_a_worker_is_ready_that_it_lives_and_when_it_stops(
+    systemd, database_url, log
+):
+    job = Note.objects.create(seconds=600, log=log)
+    with worker(database_url, NOTIFY_SOCKET=systemd.address) as process:
+        systemd.wait("READY=1")
+        wait_for_lines(log, 1)
+        systemd.wait("WATCHDOG=1", more=2)
+        assert systemd.count("STOPPING=1") == 0
+        process.send(signal.SIGTERM)
+        systemd.wait("STOPPING=1")
+        # It is alive while it waits for what runs.
+        systemd.count("WATCHDOG=1")
+        systemd.wait("WATCHDOG=1", more=2)
+        process.send(signal.SIGTERM)
+        assert process.end() == STOPPED, process.stderr
+    assert fresh(job).status == Status.READY
+    assert systemd.count("READY=1") == systemd.count("STOPPING=1") == 1
+
+
+@working
+def test_signals_in_the_last_moment_change_no_exit_code(database_url):
+    with worker(database_url) as process:
+        wait_until(lambda: Worker.objects.filter(pid=process.pid))
+        process.send(signal.SIGTERM)
+        while process.popen.poll() is None:
+            process.send(signal.SIGCONT)  # as systemd does once, after each TERM
+        assert (process.end(), "Traceback" in process.stderr) == (STOPPED, False), process.stderr
+
+
+@contextmanager
+def workers_table_locked():
+    """Nobody can beat while this lasts."""
+    table = "dbqueue_worker"
+    lock = {
+        "sqlite": ["BEGIN IMMEDIATE"],
+        "postgresql": ["BEGIN", f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"],
+        "mysql": [f"LOCK TABLES {table} WRITE"],
+    }
+    with closing(other_connection()) as other, other.cursor() as cursor:
+        for statement in lock[connection.vendor]:
+            cursor.execute(statement)
+        yield
+        cursor.execute("UNLOCK TABLES" if connection.vendor == "mysql" else "ROLLBACK")
+
+
+@working
+@pytest.mark.parametrize("systemd", ["abstract"], indirect=True)
+def test_the_watchdog_is_answered_while_the_database_is_locked(systemd, database_url):
+    with worker(database_url, NOTIFY_SOCKET=systemd.address) as process:
+        systemd.wait("WATCHDOG=1", more=2)
+        with workers_table_locked():
+            wait_until(lambda: "beating: " in process.stderr)
+            systemd.count("WATCHDOG=1")
+            for _ in range(2):
+                systemd.wait("WATCHDOG=1", seconds=9)
+        process.send(signal.SIGTERM)
+        assert process.end() == STOPPED
+
+
+@pytest.mark.parametrize("systemd", ["abstract"], indirect=True)
+def test_a_worker_that_waits_for_its_database_is_alive_but_not_ready(systemd, tmp_path):
+    away = f"sqlite:///{tmp_path}/nowhere/db.sqlite3"
+    with worker(away, NOTIFY_SOCKET=systemd.address) as process:
+        systemd.wait("WATCHDOG=1", more=2)
+        process.send(signal.SIGTERM)
+        assert process.end() == STOPPED, process.stderr
+    assert systemd.count("READY=1") == 0
+
+
+# The health file
+
+
+@pytest.fixture
+def health(tmp_path):
+    return tmp_path / "alive"
+
+
+@working
+def test_the_health_file_stays_fresh_while_a_job_holds_the_gil_and_goes_with_the_worker(
+    database_url, log, health
+):
+    job = Note.objects.create(action="hold_gil", text="6", log=log)
+    seen = set()
+    with worker(database_url, "--health-file", str(health)) as process:
+        wait_for_lines(log, 1)
+        while fresh(job).status == Status.CLAIMED:
+            seen.add(health.stat().st_mtime)
+            time.sleep(0.1)
+        assert len(seen) >= 3
+        process.send(signal.SIGTERM)
+        assert process.end() == STOPPED
+    assert not health.exists()
+
+
+@working
+def test_the_health_file_of_a_killed_worker_stays_and_grows_old(database_url, health):
+    with worker(database_url, "--health-file", str(health)) as process:
+        wait_until(lambda: "worker.started" in process.stderr and health.exists())
+        process.send_group(signal.SIGKILL)
+        process.end()
+        assert probe(kubernetes_probe(), health) == 0
+        written = health.stat().st_mtime
+        os.utime(health, (written - 90, written - 90))
+        assert probe(kubernetes_probe(), health) != 0
+
+
+def kubernetes_probe():
+    """The command as it is printed in the example."""
+    [line] = re.findall(r"^ *command: (\[\"sh\".*\])$", KUBERNETES, re.MULTILINE)
+    return json.loads(line)
+
+
+def probe(command, health):
+    return subprocess.run(
+        [part.replace("/tmp/worker-alive", str(health)) for part in command],
+        stderr=subprocess.DEVNULL,
+        check=False,
+    ).returncode
+
+
+@pytest.mark.parametrize(("age", "is_well"), [(0, True), (50, True), (70, False), (None, False)])
+def test_the_probe_looks_at_the_age_of_the_file(health, age, is_well):
+    if age is not None:
+        health.touch()
+        os.utime(health, (time.time() - age, time.time() - age))
+    assert (probe(kubernetes_probe(), health) == 0) is is_well
+
+
+def test_compose_asks_as_kubernetes_does():
+    [line] = re.findall(r"^ *test: (\[\"CMD-SHELL\".*\])$", COMPOSE, re.MULTILINE)
+    assert json.loads(line)[1].replace("$$", "$") == kubernetes_probe()[-1]
+
+
+# Process 1 of a container
+
+
+def unshare():
+    """A command in a PID namespace of its own, its first process."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *user, "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command, "true"], check=False).returncode
+    ):
+        pytest.skip("no PID namespaces for us here (unshare is refused)")
+    return command
+
+
+@contextmanager
+def process_one(database_url, path):
+    """A worker as process 1: unshare's process, and the worker's pid as we see it."""
+    with path.open("w") as stderr:
+        outer = subprocess.Popen(
+            [*unshare(), sys.executable, "manage.py", "runworker"],
+            cwd=ROOT,
+            env=os.environ | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"},
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+        )
+    children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
+    pid = int(wait_until(children.read_text))
+    try:
+        yield outer, pid
+    finally:
+        if outer.poll() is None:
+            os.kill(pid, signal.SIGKILL)
+        outer.wait(20)
+
+
+@working
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_that_is_process_1_runs_jobs_and_heeds_signals(
+    database_url, tmp_path, log, number
+):
+    Note.objects.create(log=log)
+    with process_one(database_url, tmp_path / "err") as (outer, pid):
+        wait_for_lines(log, 1)
+        assert "pid 1," in (tmp_path / "err").read_text()
+        os.kill(pid, number)
+        assert outer.wait(20) == STOPPED
+
+
+def test_a_worker_that_is_process_1_heeds_term_before_it_has_found_its_database(tmp_path):
+    away = f"sqlite:///{tmp_path}/nowhere/db.sqlite3"
+    with process_one(away, tmp_path / "err") as (outer, pid):
+        wait_until(lambda: "connecting: " in (tmp_path / "err").read_text())
+        os.kill(pid, signal.SIGTERM)
+        assert outer.wait(20) == STOPPED

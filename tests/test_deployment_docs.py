@@ -1,0 +1,116 @@
+"""The deployment examples and the pages for operators name what exists, as it is."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+from django.core.management import CommandError, load_command_class
+
+from django_dbqueue.management.commands.runworker import MIGRATIONS_MISSING
+from django_dbqueue.worker.ending import ENOUGH, STOPPED
+from tests.processes import ROOT
+
+DOCS = ROOT / "docs"
+UNIT = (DOCS / "examples/dbqueue-worker@.service").read_text()
+COMPOSE = (DOCS / "examples/compose.yaml").read_text()
+KUBERNETES = (DOCS / "examples/kubernetes.yaml").read_text()
+OPERATIONS = (DOCS / "operations.md").read_text()
+# Options of other programs that the pages name.
+FOREIGN = {"--now", "--kill-whom", "--scale", "--bind", "--fake-initial", "--noinput"}
+ARGPARSE_ERROR = 2
+
+
+def options_of(name):
+    """All options of a command, those of its verbs too."""
+    parsers, found = [load_command_class("django_dbqueue", name).create_parser("", name)], set()
+    for parser in parsers:
+        for action in parser._actions:
+            found.update(option for option in action.option_strings if option.startswith("--"))
+            if isinstance(action.choices, dict):
+                parsers.extend(action.choices.values())
+    return found
+
+
+def named(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+
+
+def worker_command(text):
+    """The arguments after ``runworker`` in an example."""
+    _, _, rest = text.partition("runworker")
+    if text is UNIT:
+        return shlex.split(rest.partition("\n")[0])
+    return re.findall(r"^ *- (--\S+)$", rest, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", [UNIT, COMPOSE, KUBERNETES], ids=["unit", "compose", "kubernetes"])
+def test_the_examples_start_a_worker_that_understands_them(text):
+    arguments = worker_command(text)
+    assert len(arguments) >= 5
+    parser = load_command_class("django_dbqueue", "runworker").create_parser("", "runworker")
+    assert parser.parse_args(arguments).max_memory
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        (UNIT, r"TimeoutStopSec=(\d+)"),
+        (COMPOSE, r"stop_grace_period: (\d+)s"),
+        (KUBERNETES, r"terminationGracePeriodSeconds: (\d+)"),
+    ],
+    ids=["unit", "compose", "kubernetes"],
+)
+def test_the_examples_give_more_time_than_the_worker_takes(text, pattern):
+    [taken] = re.findall(
+        r"--shutdown-timeout[= ](\d+)",
+        "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#")),
+    )
+    [given] = re.findall(pattern, text)
+    assert int(given) >= int(taken) + 10
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("**/*.*")), ids=lambda page: page.name)
+def test_every_option_that_a_page_names_exists(page):
+    known = set().union(*map(options_of, ("runworker", "runreaper", "dbqueue"))) | FOREIGN
+    assert named(page.read_text()) - known == set()
+
+
+def test_the_operations_page_knows_every_option_of_a_worker():
+    standard = options_of("dbqueue") - {"--json", "--database"}
+    assert options_of("runworker") - standard - named(OPERATIONS) == set()
+
+
+def test_the_operations_page_has_the_exit_codes_of_the_code():
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", OPERATIONS, re.MULTILINE)}
+    usual = CommandError("").returncode, ARGPARSE_ERROR
+    assert codes == {STOPPED, *usual, MIGRATIONS_MISSING, ENOUGH}
+    for setting in ("SuccessExitStatus", "RestartForceExitStatus"):
+        assert f"\n{setting}={ENOUGH}\n" in UNIT
+
+
+def test_the_operations_page_knows_every_event():
+    code = "".join(path.read_text() for path in (ROOT / "django_dbqueue").rglob("*.py"))
+    events = set(re.findall(r'"((?:job|worker)\.[a-z]+)"', code))
+    assert len(events) > 10
+    assert set(re.findall(r"`((?:job|worker)\.[a-z]+)`", OPERATIONS)) == events
+
+
+def test_the_examples_are_sound_yaml():
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load(COMPOSE)["services"]
+    assert services["worker"]["command"][:3] == ["python", "manage.py", "runworker"]
+    assert {part["kind"] for part in yaml.safe_load_all(KUBERNETES)} == {"Job", "Deployment"}
+
+
+def test_systemd_accepts_the_unit(tmp_path):
+    if (analyze := shutil.which("systemd-analyze")) is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "dbqueue-worker@1.service"
+    unit.write_text(UNIT.replace("/srv/app/.venv/bin/python", sys.executable))
+    verdict = subprocess.run(
+        [analyze, "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (verdict.returncode, verdict.stderr) == (0, "")
