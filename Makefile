@@ -35,7 +35,7 @@ check: $(STAMPS)/check  ## lint, types, migrations, the house rules
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
 
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (about an hour)
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --full -m proof -s $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -m proof -s $(PYTEST_ARGS)
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Run the test suite once per database and report the counts.
 
-    run_tests.py [--only NAME]... [PYTEST ARGUMENTS...]
+    run_tests.py [--only NAME]... [--jobs N] [PYTEST ARGUMENTS...]
+
+Up to N databases (default: 4) are tested at once, for the tests mostly wait; each one's output is
+printed when it ends. With 1 they are tested in turn, undisturbed.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
@@ -19,10 +22,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 DATABASES = ("sqlite", "mariadb", "postgresql", "mysql")
@@ -31,6 +38,8 @@ NEWEST = "newest"
 NEWEST_VENV = ROOT / ".venv-newest"
 NEWEST_DJANGO = "Django>=6.1,<6.2"
 NEWER_PYTHONS = ((3, 14), (3, 13), (3, 12))
+RUNNING: set[subprocess.Popen[bytes]] = set()
+PRINTING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -59,14 +68,30 @@ def environment(database: str) -> dict[str, str]:
 
 
 def run_pytest(label: str, python: str, database: str, arguments: list[str]) -> Result:
-    print(f"\n== {label}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
+        report, output = Path(folder) / "report.xml", Path(folder) / "output"
         command = [python, "-m", "pytest", f"--junit-xml={report}", *arguments]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment(database), stdin=subprocess.DEVNULL, check=False
-        )
-        return judge(label, report, done.returncode)
+        with output.open("wb") as file:
+            code = run(command, environment(database), file)
+        with PRINTING:
+            print(f"\n== {label}\n{output.read_text(errors='replace')}", flush=True)
+        return judge(label, report, code)
+
+
+def run(command: list[str], env: dict[str, str], output: IO[bytes]) -> int:
+    """Its exit code."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+    )
+    RUNNING.add(process)
+    code = process.wait()
+    RUNNING.discard(process)
+    return code
 
 
 def judge(label: str, report: Path, code: int) -> Result:
@@ -160,15 +185,15 @@ def run_newest(arguments: list[str]) -> Result | None:
     return run_pytest(label, own_python, "sqlite", arguments)
 
 
-def run_all(only: list[str], arguments: list[str]) -> list[Result]:
-    results = [run_database(name, arguments) for name in wanted_databases(only)]
+def run_all(only: list[str], jobs: int, arguments: list[str]) -> list[Result]:
+    runs = [partial(run_database, name, arguments) for name in wanted_databases(only)]
     if not only or NEWEST in only:
-        newest = run_newest(arguments)
-        if newest:
-            results.append(newest)
-        else:
-            print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
-    return results
+        runs.append(partial(run_newest, arguments))
+    with ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(lambda run: run(), runs))
+    if None in results:
+        print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
+    return [result for result in results if result]
 
 
 def summarise(results: list[Result]) -> int:
@@ -183,8 +208,9 @@ def summarise(results: list[Result]) -> int:
 
 
 def on_terminate(signum: int, _frame: object) -> None:
-    # subprocess.run() kills its child on the way out; a plain death would leave it running.
-    raise SystemExit(128 + signum)
+    for process in set(RUNNING):
+        process.terminate()
+    os._exit(128 + signum)
 
 
 def main(argv: list[str]) -> int:
@@ -193,8 +219,9 @@ def main(argv: list[str]) -> int:
         description="Run the test suite once per database; other arguments are pytest's."
     )
     parser.add_argument("--only", action="append", default=[], choices=(*DATABASES, NEWEST))
+    parser.add_argument("--jobs", type=int, default=4)
     options, arguments = parser.parse_known_args(argv)
-    return summarise(run_all(options.only, arguments))
+    return summarise(run_all(options.only, options.jobs, arguments))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Fixtures: a real database in autocommit, workers as real processes, time as a deadline."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +48,16 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         for model in reversed(apps.get_models()):
             if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
                 model._base_manager.all()._raw_delete("default")
+
+
+@pytest.fixture(autouse=True)
+def as_it_was_logged() -> Iterator[None]:
+    """A command called within a test sets the queue's log up for its own process."""
+    logger = logging.getLogger("django_dbqueue")
+    before = logger.handlers[:], logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.propagate = before[0], before[2]
+    logger.setLevel(before[1])
 
 
 @pytest.fixture

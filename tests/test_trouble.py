@@ -54,8 +54,9 @@ def test_an_error_is_known_by_its_code(trouble):
         ("SELECT 1", None),
     ],
 )
-def test_sqlite_says_why_it_does_not_write(pragma, trouble):
+def test_sqlite_says_why_it_does_not_write(pragma, trouble, tmp_path):
     own = other_connection()
+    own.settings_dict = {**own.settings_dict, "NAME": tmp_path / "without free pages"}
     with own.cursor() as cursor:
         cursor.execute(pragma)
     blob = "nothing" if trouble is None else "zeroblob(100000)"
