@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.dispatch import Signal
 
 from . import signals
-from .guard import caught
+from .guard import caught, message_of
 
 if TYPE_CHECKING:
     from .lifecycle.reap import Reaped
@@ -53,7 +53,7 @@ def failed(
         table,
         job,
         name,
-        error,
+        message_of(error),
         attempt,
         verdict,
         owner=owner,

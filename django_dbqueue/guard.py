@@ -1,8 +1,8 @@
 """The fences: around user code, and around a turn of our own loops."""
 
-import asyncio
 import logging
 from collections.abc import Callable
+from traceback import TracebackException
 
 from .exceptions import DBQueueError
 
@@ -10,18 +10,28 @@ logger = logging.getLogger("django_dbqueue")
 
 
 class Exited(DBQueueError):
-    """User code tried to end the process, or was cancelled."""
+    """User code tried to end the process or its thread, or was cancelled."""
+
+
+def clean(text: str) -> str:
+    """Text that every database stores: no NUL, no half of a surrogate pair."""
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
+def message_of(error: BaseException) -> str:
+    """Its own words, even where its ``__str__`` fails."""
+    return clean(str(TracebackException.from_exception(error, limit=0)))
 
 
 def caught(work: Callable[[], object]) -> Exception | None:
     """Run user code; what it raised, or None. ``sys.exit()`` there is a failure like any other."""
     try:
         work()
-    except (SystemExit, asyncio.CancelledError) as leaving:
-        error = Exited(f"it raised {type(leaving).__name__}({leaving})")
-        return error.with_traceback(leaving.__traceback__)
     except Exception as error:  # why: user code; whatever it raises is its outcome
         return error
+    except BaseException as leaving:  # why: no job ends our thread
+        exited = Exited(f"it raised {type(leaving).__name__}({leaving})")
+        return exited.with_traceback(leaving.__traceback__)
     return None
 
 

@@ -2,7 +2,10 @@
 
 import json
 import logging
+import os
 import signal
+import sys
+import time
 
 import pytest
 
@@ -11,6 +14,8 @@ from django_dbqueue.lifecycle import finish, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.verdict import duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
+from django_dbqueue.states import Status
+from django_dbqueue.worker.herald import Herald
 from tests.conftest import fresh, wait_until
 from tests.helpers import claimed, table
 from tests.processes import lines, worker
@@ -92,6 +97,27 @@ def test_both_forms_of_a_line_hold_the_fields():
     assert (line["message"], line["event"], line["id"]) == ("it\nfails", "job.failed", 7)
 
 
+def test_control_characters_reach_no_terminal():
+    record = logging.makeLogRecord({"msg": "a\x1b[31mb\r\0", "queue": "\x07"})
+    assert TextFormatter().format(record).endswith("a\\x1b[31mb\\r\\x00 queue=\\x07")
+    try:
+        raise ValueError("red: \x1b[31m")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    shown = TextFormatter().format(record)
+    assert shown.endswith("ValueError: red: \\x1b[31m")
+    assert "\nTraceback" in shown
+
+
+def test_an_error_that_cannot_be_printed_is_logged_all_the_same(database_url):
+    Note.objects.create(action="silence")
+    with worker(database_url, "--stop-when-empty", "--json") as process:
+        assert process.end() == 0
+    assert "Logging error" not in process.stderr
+    [failed] = [line for line in log_of(process) if line.get("event") == "job.failed"]
+    assert "Unspeakable" in failed["message"]
+
+
 # Signals
 
 
@@ -157,6 +183,34 @@ def test_receivers_hear_of_every_turn_of_a_jobs_life_and_may_fail(database_url, 
     heard = [line.split()[0] for line in told if line.split()[-1] == f"note-{crashing.pk}"]
     assert heard.count("job_started") == heard.count("job_reaped") == 3
     assert heard.count("job_buried") == 1
+
+
+def test_a_receiver_that_interrupts_holds_up_no_outcome(database_url):
+    job = Note.objects.create(text="interrupt")
+    with worker(database_url, "--stop-when-empty") as process:
+        assert process.end() == 0
+    assert fresh(job).status == Status.DONE
+
+
+def test_a_herald_ends_at_term_though_its_receiver_hangs(database_url, tmp_path):
+    herald = Herald()
+    heard = tmp_path / "heard"
+
+    def hang(**_):
+        heard.touch()
+        time.sleep(600)
+
+    signals.job_reaped.connect(hang, sender=Note)
+    try:
+        job = claimed()
+        herald.tell(table(), reap.reap_owner(table(), job.claim_owner))
+        herald.turn()
+        [pid] = herald._sent
+        wait_until(heard.exists)
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: herald.turn() or not herald._sent)
+    finally:
+        signals.job_reaped.disconnect(hang, sender=Note)
 
 
 def test_every_child_tells_of_its_start_and_its_end(database_url, tmp_path):

@@ -8,7 +8,7 @@ from django_dbqueue.states import Status
 from tests.conftest import fresh, wait_until
 from tests.history import events, runs
 from tests.processes import wait_for_lines, worker
-from tests.queueapp.models import Awaited, Deed, Marked
+from tests.queueapp.models import Awaited, Deed, Gathered, Marked, Yielding
 from tests.test_leaks import open_connections
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -58,6 +58,25 @@ def test_an_exception_fails_what_a_batch_left_unmarked_and_nothing_else(database
         assert fresh(job).last_error == "RuntimeError: the batch does not work"
     assert {job.text: state(job) for job in marked} == MARKS
     assert "ClaimLost" not in process.stderr
+
+
+def test_a_batch_may_take_its_list_apart(database_url, log):
+    batch(log, action="pop")
+    work_off(database_url)
+    assert [state(job) for job in Marked.objects.filter(text="")] == [DONE, DONE]
+
+
+def test_a_batch_may_be_a_coroutine(database_url, log):
+    Gathered.objects.bulk_create([Gathered(log=log) for _ in range(5)])
+    work_off(database_url)
+    assert Gathered.objects.done().count() == len(runs(log)) == 5
+
+
+def test_a_run_that_yields_has_failed_for_nothing_in_it_was_run(database_url, log):
+    job = Yielding.objects.create(log=log)
+    work_off(database_url)
+    assert state(job) == (Status.BURIED, 1)
+    assert "nothing in it was run" in fresh(job).last_error
 
 
 def test_a_batch_that_kills_its_worker_is_charged_for_what_it_left_unmarked(database_url, log):

@@ -91,3 +91,29 @@ def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
         assert process.stderr.count("has stopped (SIGTERM)") == 2
     finally:
         process.kill()
+
+
+def test_reload_by_half_its_name_is_no_option(project):
+    process = start(project, "runworker", "--relo")
+    assert process.end() == 2
+
+
+def test_a_worker_that_ended_is_started_again(project):
+    process = start(project, "runworker", "--reload", "--max-jobs", "1")
+    try:
+        for count in (1, 2):
+            enqueue(project)
+            wait_until(lambda count=count: len(ran(project)) == count)
+            wait_until(lambda count=count: process.stderr.count("worker.started") == count + 1)
+    finally:
+        process.kill()
+
+
+def test_a_worker_does_not_outlive_its_reloader(project):
+    process = start(project, "runworker", "--reload")
+    try:
+        wait_until(lambda: "worker.started" in process.stderr)
+        process.send(signal.SIGKILL)
+        wait_until(lambda: "has stopped (the reloader is gone)" in process.stderr)
+    finally:
+        process.kill()

@@ -1,8 +1,10 @@
 """Why and how a worker stops, pauses and goes on."""
 
+import logging
 import os
 import signal
 import time
+import weakref
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from django_dbqueue.worker.children import Children
+from django_dbqueue.worker.children import Children, leave
 from tests.conftest import wait_until
 from tests.processes import lines, running, wait_for_lines, worker
 from tests.queueapp.models import Note
@@ -57,6 +59,14 @@ def test_a_stop_that_its_row_asks_for_is_named(database_url):
     assert "requested" in the_row(process).stop_reason
 
 
+def test_a_reaper_too_stops_when_its_row_asks_for_it(database_url):
+    with running(database_url, "runreaper", **QUICK) as process:
+        row = wait_until(lambda: Worker.objects.filter(pid=process.pid).first())
+        call_command("dbqueue", "workers", "--stop", row.uuid)
+        assert process.end() == 0
+    assert the_row(process).stop_reason == "requested in its row"
+
+
 @pytest.mark.parametrize("processes", ["1", "3"])
 def test_after_max_jobs_a_worker_exits_with_12_and_has_run_no_more(database_url, log, processes):
     fill(100, log=log)
@@ -78,6 +88,17 @@ def test_max_jobs_counts_what_a_killed_child_had_run(database_url, log):
     assert len(lines(log)) == 10
 
 
+def test_max_jobs_counts_what_replaced_children_run(database_url, log):
+    fill(60, log=log, seconds=0.02)
+    options = ["--max-jobs", "40", "--processes", "2", "--threads", "3", "--batch-size", "5"]
+    with worker(database_url, *options) as process:
+        for count in (5, 10, 15, 20):
+            wait_for_lines(log, count)
+            process.send(signal.SIGHUP)
+        assert process.end() == 12
+    assert len(lines(log)) == 40
+
+
 def test_max_jobs_counts_what_was_run_and_not_what_had_expired(database_url, log):
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     fill(3, log=log, expires_at=long_ago)
@@ -96,6 +117,23 @@ def test_a_child_that_cannot_be_forked_is_forked_later(monkeypatch):
     children.fill(lambda board: None)
     assert (len(children.living), refuse_once.calls) == (1, 2)
     wait_until(children.deaths)
+
+
+class Handler(logging.Handler):
+    """Cannot even be closed."""
+
+    def close(self):
+        raise RuntimeError("closed already")
+
+
+def test_a_forked_process_ends_whatever_happens_in_it(monkeypatch):
+    handler = Handler()
+    pid = os.fork()
+    if not pid:
+        leave(lambda: 3)
+    _, status = os.waitpid(pid, 0)
+    logging._handlerList.remove(weakref.ref(handler))
+    assert os.waitstatus_to_exitcode(status) == 3
 
 
 class Refusal:

@@ -337,6 +337,17 @@ def test_children_end_when_their_supervisor_is_gone(database_url, log):
     assert Note.objects.claimed().count() == 0
 
 
+def test_what_hangs_is_ended_before_others_take_its_job(database_url, log):
+    """Its supervisor, which would have stopped it, was killed."""
+    quick = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "2"}
+    Note.objects.create(action="spin", log=log)
+    with worker(database_url, **quick) as process:
+        wait_for_lines(log, 1)
+        [child] = process.children()
+        process.send(signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{child}/cmdline").read_bytes(), seconds=10)
+
+
 def test_a_touch_from_inside_restarts_the_time_to_run(database_url, log):
     job = Note.objects.create(action="touch", time_to_run=2, log=log)
     with worker(database_url, "--stop-when-empty") as process:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from traceback import TracebackException
 from typing import Any
 
+from ..guard import clean
+
 MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
 MAX_MESSAGE_CHARS = 1000
@@ -41,11 +43,6 @@ def entry(
 
 def _ago(seconds: float) -> str:
     return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
-
-
-def clean(text: str) -> str:
-    """Text that every database stores: no NUL, no half of a surrogate pair."""
-    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 def appended(stored: Any, new: dict[str, Any]) -> str:

@@ -73,12 +73,12 @@ class Beats:
         return True
 
     def stop_requested(self) -> bool:
-        """Whether a person asked this worker to stop."""
-        for alias in self.aliases:
-            rows = Worker.objects.using(alias).filter(pk=self.uuid)
-            if rows.filter(stop_requested_at__isnull=False).exists():
-                return True
-        return False
+        """Whether a person asked this worker to stop, as far as the databases tell."""
+        try:
+            return any(self._stop_requested(alias) for alias in self.aliases)
+        except Error as error:
+            self.session.recover(error)
+            return False
 
     def sign_off(self, reason: str) -> None:
         """Say why it has stopped; what is still claimed was given back before."""
@@ -86,6 +86,10 @@ class Beats:
         for alias in self.aliases:
             rows = Worker.objects.using(alias).filter(pk=self.uuid)
             again(connections[alias], partial(rows.sign_off, reason))
+
+    def _stop_requested(self, alias: str) -> bool:
+        rows = Worker.objects.using(alias).filter(pk=self.uuid)
+        return rows.filter(stop_requested_at__isnull=False).exists()
 
     def _count(self) -> None:
         now = time.monotonic()

@@ -1,6 +1,5 @@
 """Children of a supervisor: forked, watched, relieved, replaced."""
 
-import contextlib
 import logging
 import os
 import signal
@@ -167,13 +166,15 @@ class Children:
         self._to_replace = list(self.living.values())
 
     def replace_next(self) -> None:
-        """Ask the next one to leave when the last one has left; its successor comes at once."""
+        """Ask the next one to leave when the last one has left. Its successor comes at once; where
+        jobs are counted, once it is known how many are left."""
         self._to_replace = [one for one in self._to_replace if one.pid in self.living]
         if self._to_replace and not any(child.leaving for child in self.living.values()):
             child = self._to_replace.pop(0)
             child.leaving = True
             child.ask_to_stop()
-            self._miss(child)
+            if child.share is None:
+                self._miss(child)
 
     def kill_condemned(self) -> bool:
         """Kill those whose time has come; whether any condemned one is left."""
@@ -198,7 +199,8 @@ class Children:
         if death.is_crash:
             self._slow_down(death)
         # What was claimed and then not run (it had expired) is left of its share.
-        if not child.leaving and death.farewell is not Farewell.EMPTY:
+        has_successor = child.leaving and child.share is None
+        if not has_successor and death.farewell is not Farewell.EMPTY:
             self._miss(child)
         return death
 
@@ -223,12 +225,14 @@ def leave(body: Callable[[], int]) -> NoReturn:
     try:
         code = body()
     finally:
-        if sys.exc_info()[0] is not None:
-            traceback.print_exc()
-        with contextlib.suppress(OSError, ValueError):
+        # A handler of the project's, or a closed stderr, must not make two supervisors of one.
+        try:
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
             sys.stdout.flush()
             logging.shutdown()
-        os._exit(code)
+        finally:
+            os._exit(code)
 
 
 def resident(pid: int) -> int:

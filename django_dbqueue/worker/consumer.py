@@ -1,10 +1,12 @@
 """A child process: one claiming thread, runners, a finisher."""
 
+import faulthandler
 import logging
 import os
 import random
 import signal
 import threading
+import time
 from types import FrameType
 
 from django.db import connections
@@ -67,9 +69,19 @@ class Consumer:
         for thread in [*self.runners, *threads]:
             thread.start()
         wait_readable([control, self._ended], None)
+        if wait_readable([control], 0) and not os.read(control, 1):
+            self._leave_in_time()
         self.request_stop()
         for thread in threads:
             thread.join()
+
+    def _leave_in_time(self) -> None:
+        """Our supervisor is gone: be gone, too, when others take our jobs for abandoned. This needs
+        no lock of Python's, which a job may hold."""
+        silent = time.monotonic() - self.board.beaten_at
+        left = max(0.1, self.options.worker_timeout - silent)
+        logger.warning("the supervisor is gone: leaving within %.1f s", left)
+        faulthandler.dump_traceback_later(left, exit=True)
 
     def request_stop(self) -> None:
         self.stop.set()

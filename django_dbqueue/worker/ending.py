@@ -1,11 +1,13 @@
 """Why a worker stops, and the exit code that says so."""
 
+import os
 import time
 from dataclasses import dataclass
 
 from .options import Options
 
 STOPPED = 0
+RELOADER = "_DBQUEUE_RELOADER"  # the pid of whoever started us with --reload
 ENOUGH = 12  # a limit was reached: start it afresh
 
 
@@ -17,12 +19,16 @@ class Ending:
     code: int = STOPPED
 
 
+REQUESTED = Ending("requested in its row")
+
+
 class Limits:
     """``--max-jobs``, ``--max-time`` and ``--max-memory`` of a worker, its children included."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self._started = time.monotonic()
+        self._reloader = int(os.environ.pop(RELOADER, 0))
 
     def reached(self, memory: int) -> Ending | None:
         """The limit that is reached; the jobs are counted by the children."""
@@ -32,6 +38,8 @@ class Limits:
         if most is not None and memory > most * 1024 * 1024:
             used = memory / 1024 / 1024
             return Ending(f"--max-memory: {used:.0f} MB used, {most} allowed", ENOUGH)
+        if self._reloader and os.getppid() != self._reloader:
+            return Ending("the reloader is gone")
         return None
 
     def shares(self) -> list[int | None]:

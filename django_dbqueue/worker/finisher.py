@@ -13,7 +13,7 @@ from django.db.utils import Error
 from .. import events
 from ..dialects import Trouble
 from ..exceptions import ClaimLost
-from ..guard import caught
+from ..guard import caught, message_of
 from ..lifecycle import finish
 from ..lifecycle.table import Table
 from .session import Patience, Session
@@ -196,7 +196,7 @@ def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
     try:
         verdict = finish.fail(table, outcome.job, error, outcome.seconds)
     except ClaimLost:
-        events.lost(table, outcome.job, outcome.owner, f"its error was: {error!r}")
+        events.lost(table, outcome.job, outcome.owner, f"its error was: {message_of(error)}")
     else:
         events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
     # Its frames hold the job's local variables, and of a coroutine the thread of its loop.

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 from django.db import connections
 
@@ -11,7 +10,7 @@ from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from .children import Children, leave
 
-PATIENCE = 60.0  # seconds that receivers may take
+PATIENCE = 60  # seconds that receivers may take
 
 
 class Herald:
@@ -20,7 +19,7 @@ class Herald:
     def __init__(self, children: Children | None = None) -> None:
         self._children = children
         self._news: list[tuple[Table, list[Reaped]]] = []
-        self._sent: dict[int, float] = {}
+        self._sent: set[int] = set()
 
     def tell(self, table: Table, reaped: list[Reaped]) -> None:
         events.reaped(table, reaped)
@@ -28,21 +27,21 @@ class Herald:
             self._news.append((table, reaped))
 
     def turn(self) -> None:
-        """Send what there is to tell; end those that hang."""
+        """Send what there is to tell."""
         if self._news:
             connections.close_all()  # no connection crosses a fork
             pid = os.fork()
             if not pid:
                 leave(self._announce)
             self._news.clear()
-            self._sent[pid] = time.monotonic()
-        for pid, since in list(self._sent.items()):
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                del self._sent[pid]
-            elif time.monotonic() - since > PATIENCE:
-                os.kill(pid, signal.SIGKILL)
+            self._sent.add(pid)
+        self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
 
     def _announce(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        # It ends even if receivers hang, and if nobody is left to see it.
+        signal.alarm(PATIENCE)
         if self._children is not None:
             self._children.let_go()
         for table, reaped in self._news:

@@ -9,6 +9,7 @@ from ..guard import safely
 from ..lifecycle.table import table_of
 from ..reaper import Done, Reaper
 from .beats import Beats
+from .ending import REQUESTED, Ending
 from .herald import Herald
 from .options import Served
 from .session import Patience
@@ -40,6 +41,7 @@ class Patrol:
         self.signals = Signals(self.wakeup)
         self.patience = Patience("reaping")
         self.herald = Herald()
+        self.ending: Ending | None = None
         tables = [table_of(one.model, one.using) for one in served]
         self.reaper = Reaper(tables, worker_timeout, self.herald.tell)
 
@@ -57,12 +59,14 @@ class Patrol:
         return done
 
     def run(self) -> int:
-        """Passes until TERM or INT; the exit code."""
+        """Passes until TERM, INT or a request in its row; the exit code."""
         self.signals.install()
-        while not self.signals.stops:
+        while self.ending is None:
             self.wakeup.wait(safely(self._turn))
-        self._sign_off()
-        return 0
+            if self.signals.stops:
+                self.ending = Ending(self.signals.last)
+        self._sign_off(self.ending)
+        return self.ending.code
 
     def _turn(self) -> float:
         waits = self._beat(), self._pass()
@@ -70,8 +74,9 @@ class Patrol:
         return min(waits)
 
     def _beat(self) -> float:
-        if not self.beats.wait():
-            self.beats.beat({})
+        if not self.beats.wait() and self.beats.beat({}) and self.beats.stop_requested():
+            self.ending = REQUESTED
+            return 0.0
         return self.beats.wait()
 
     def _pass(self) -> float:
@@ -86,8 +91,8 @@ class Patrol:
             logger.info("reaper: %s", done)
         return min(self.interval, wait)
 
-    def _sign_off(self) -> None:
+    def _sign_off(self, ending: Ending) -> None:
         try:
-            self.beats.sign_off(self.signals.last)
+            self.beats.sign_off(ending.reason)
         except Error as error:
             logger.warning("could not sign off: %s", error)

@@ -1,15 +1,18 @@
 """``runworker --reload``: a worker that starts afresh whenever the project's code changes."""
 
 import logging
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from django.apps import apps
 from django.utils.autoreload import get_child_arguments, iter_all_python_module_files
 
+from .ending import ENOUGH, RELOADER, STOPPED
 from .signalling import Signals, Wakeup
 
 logger = logging.getLogger("django_dbqueue")
@@ -17,6 +20,7 @@ logger = logging.getLogger("django_dbqueue")
 LOOK_EVERY = 1.0  # seconds
 
 Times = dict[Path, float]
+Worker: TypeAlias = "subprocess.Popen[bytes]"
 
 
 class Reloader:
@@ -29,6 +33,7 @@ class Reloader:
         self.wakeup = Wakeup()
         self.signals = Signals(self.wakeup)
         self._seen = modified()
+        self._told: int | None = None
 
     def run(self) -> int:
         """Until TERM or INT, or until the worker is done; the worker's exit code."""
@@ -38,19 +43,32 @@ class Reloader:
             self.wakeup.wait(LOOK_EVERY)
             if self.signals.stops:
                 return self._stop(worker)
-            if worker.poll() == 0:
-                return 0
-            if changed := self._changed():
-                logger.info("%s changed: starting afresh", changed)
-                self._stop(worker)
-                worker = self._start()
+            if worker.poll() == STOPPED:
+                return STOPPED
+            worker = self._next(worker)
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _next(self, worker: Worker) -> Worker:
+        """The worker that is to run from here on."""
+        if changed := self._changed():
+            logger.info("%s changed: starting afresh", changed)
+            self._stop(worker)
+            return self._start()
+        code = worker.poll()
+        if code == ENOUGH:
+            return self._start()
+        if code and code != self._told:
+            message = "the worker ended with exit code %d; starting it again after the next change"
+            logger.error(message, code)
+        self._told = code
+        return worker
+
+    def _start(self) -> Worker:
         arguments = [part for part in get_child_arguments() if part != "--reload"]
+        environment = os.environ | {RELOADER: str(os.getpid())}
         # In a session of its own, so that Ctrl-C reaches it only through us.
-        return subprocess.Popen(arguments, start_new_session=True)  # noqa: S603  # our own
+        return subprocess.Popen(arguments, env=environment, start_new_session=True)  # noqa: S603
 
-    def _stop(self, worker: "subprocess.Popen[bytes]") -> int:
+    def _stop(self, worker: Worker) -> int:
         if worker.poll() is None:
             worker.send_signal(signal.SIGTERM)
         while worker.poll() is None:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -148,14 +148,17 @@ class Runner(threading.Thread):
 
 def _run(item: Item) -> None:
     if has_run_batch(item.table.model):
-        item.table.model.run_batch(item.jobs)
-        return
-    [job] = item.jobs
-    run: Any = job.run
-    if inspect.iscoroutinefunction(run):
-        async_to_sync(run)()
+        answer = item.table.model.run_batch(list(item.jobs))
     else:
-        run()
+        answer = item.jobs[0].run()
+    if inspect.isawaitable(answer):
+        async_to_sync(_wait_for)(answer)
+    elif inspect.isgenerator(answer) or inspect.isasyncgen(answer):
+        raise TypeError("run() yields: nothing in it was run; it has to be a plain method")
+
+
+async def _wait_for(answer: Awaitable[object]) -> None:
+    await answer
 
 
 def has_run_batch(model: type[Any]) -> bool:

@@ -66,6 +66,11 @@ class Signals:
         ):
             signal.signal(number, handler)
 
+    def ignore(self) -> None:
+        """While the process ends: Python takes its own handlers off then, and would die of one."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
         self.last = signal.Signals(number).name

@@ -45,10 +45,12 @@ class Start:
         """The exit code."""
         # Before anything else: process 1 of a container gets no signal that it does not handle.
         self.signals.install()
+        code = STOPPED
         if self._wait():
-            return Supervisor(self.options, self.signals).run()
+            code = Supervisor(self.options, self.signals).run()
         self.pulse.end()
-        return STOPPED
+        self.signals.ignore()
+        return code
 
     def run_once(self) -> int:
         """Run one job; without signals of its own, since it ends as any command does."""

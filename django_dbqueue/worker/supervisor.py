@@ -17,7 +17,7 @@ from .beats import Beats
 from .board import Board
 from .children import Children, Death, resident
 from .consumer import run_child
-from .ending import ENOUGH, Ending, Limits
+from .ending import ENOUGH, REQUESTED, Ending, Limits
 from .herald import Herald
 from .options import Options, all_served
 from .pulse import Pulse, notify
@@ -165,15 +165,8 @@ class Supervisor:
         if self.beats.beat(self._state()):
             for child in self.children.living.values():
                 self._greet(child.board)
-            if self.ending is None and self._asked_to_stop():
-                self.stop(Ending("requested in its row"))
-
-    def _asked_to_stop(self) -> bool:
-        try:
-            return self.beats.stop_requested()
-        except Error as error:
-            self.beats.session.recover(error)
-            return False
+            if self.ending is None and self.beats.stop_requested():
+                self.stop(REQUESTED)
 
     def _greet(self, board: Board) -> None:
         if self.beats.last_good > board.beaten_at:

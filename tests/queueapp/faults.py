@@ -7,6 +7,7 @@ import resource
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from asgiref.sync import sync_to_async
@@ -209,6 +210,33 @@ class Awaited(Logged):
         await asyncio.gather(*(Awaited.objects.acount() for _ in range(5)))
 
 
+class Gathered(Logged):
+    """Batches as one coroutine."""
+
+    class Meta(Logged.Meta):
+        pass
+
+    @classmethod
+    async def run_batch(cls, jobs: list["Gathered"]) -> None:
+        await asyncio.sleep(0)
+        for job in jobs:
+            await sync_to_async(job.note)("start")
+
+
+class Yielding(Logged):
+    """A generator by mistake: calling it runs nothing."""
+
+    class Meta(Logged.Meta):
+        pass
+
+    class Policy:
+        max_attempts = 1
+
+    def run(self) -> Iterator[None]:  # type: ignore[override]
+        self.note("start")
+        yield
+
+
 class Marked(Logged):
     """Finishes some jobs of a batch by its own code, and leaves the rest; the first one's
     ``action`` then ends the batch."""
@@ -232,6 +260,9 @@ class Marked(Logged):
             raise RuntimeError("the batch does not work")
         if first.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+
+        if first.action == "pop":
+            jobs.clear()
 
     def do_complete(self) -> None:
         self.complete()

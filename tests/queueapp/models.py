@@ -15,10 +15,15 @@ from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.fields import InstantField
 from django_dbqueue.models import ArchivedJob, Job
 
-from .faults import Awaited, Deed, Marked, Once, Prompt, record  # noqa: F401  # tables
+from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record  # noqa: F401  # tables
 from .gil import hold_gil
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
 from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
 
 
 class Note(Job):
@@ -47,6 +52,9 @@ class Note(Job):
 
     def do_fail(self) -> None:
         raise RuntimeError(f"note {self.text} does not work")
+
+    def do_silence(self) -> None:
+        raise Unspeakable
 
     def do_retry(self) -> None:
         raise Retry(3600, "come back in an hour")

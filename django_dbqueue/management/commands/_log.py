@@ -4,9 +4,14 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.DEBUG, 3: logging.DEBUG}
 FIELDS = ("event", "worker", "table", "queue", "id", "attempt", "owner", "seconds")
+
+# An error's own line breaks would tear the line, its control characters speak to the terminal.
+CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
+VISIBLE = {number: repr(chr(number))[1:-1] for number in CONTROLS}
 
 
 def log_to_stderr(verbosity: int, *, as_json: bool = False) -> None:
@@ -35,8 +40,12 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
-        # An error's own line breaks would tear the line.
-        return super().formatMessage(record).replace("\n", "\\n") + fields
+        return (super().formatMessage(record) + fields).translate(VISIBLE)
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(
+            line.translate(VISIBLE) for line in super().formatException(ei).split("\n")
+        )
 
 
 class JSONFormatter(logging.Formatter):

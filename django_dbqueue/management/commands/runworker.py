@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
@@ -52,6 +52,10 @@ class Command(BaseCommand):
         add("--shutdown-timeout", type=seconds, default=conf["SHUTDOWN_TIMEOUT"])
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
         add("--database", help="serve the queue tables of this database alias only")
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        # --reload is looked for by its whole name.
+        return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
 
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
