@@ -1,12 +1,18 @@
 """The fences: around user code, and around a turn of our own loops."""
 
+import asyncio
 import logging
+import os
+import traceback
 from collections.abc import Callable
 from traceback import TracebackException
 
 from .exceptions import DBQueueError
 
 logger = logging.getLogger("django_dbqueue")
+
+LEAVING = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+THREAD_DIED = 70  # exit code of a child
 
 
 class Exited(DBQueueError):
@@ -29,7 +35,7 @@ def caught(work: Callable[[], object]) -> Exception | None:
         work()
     except Exception as error:  # why: user code; whatever it raises is its outcome
         return error
-    except BaseException as leaving:  # why: no job ends our thread
+    except LEAVING as leaving:
         exited = Exited(f"it raised {type(leaving).__name__}({leaving})")
         return exited.with_traceback(leaving.__traceback__)
     return None
@@ -43,3 +49,18 @@ def safely(turn: Callable[[], float]) -> float:
         return answer[0]
     logger.error("a turn of the worker's loop went wrong; going on in 1 s", exc_info=error)
     return 1.0
+
+
+def whole(thread: Callable[[], None]) -> None:
+    """Do the work of a thread that its process cannot do without: by our own fault it may die, but
+    a process that goes on without it would look alive and do nothing."""
+    has_ended = False
+    try:
+        thread()
+        has_ended = True
+    finally:
+        if not has_ended:
+            try:
+                traceback.print_exc()
+            finally:
+                os._exit(THREAD_DIED)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ TESTING = os.environ.get("DBQUEUE_TESTS") == "1" or "PYTEST_VERSION" in os.envir
 
 
 def sqlite_test_name() -> str:
-    """A file, so that threads and processes share it; one per checkout."""
-    checkout = hashlib.sha256(os.fsencode(BASE_DIR)).hexdigest()[:12]
-    return str(Path(tempfile.gettempdir()) / f"test_dbqueue_{checkout}.sqlite3")
+    """A file, so that threads and processes share it; one per checkout and environment."""
+    place = hashlib.sha256(os.fsencode(f"{BASE_DIR} {sys.prefix}")).hexdigest()[:12]
+    return str(Path(tempfile.gettempdir()) / f"test_dbqueue_{place}.sqlite3")
 
 
 def database() -> dict[str, Any]:

@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from functools import partial
 from types import FrameType
 
 from django.db import connections
@@ -14,7 +15,7 @@ from django.db.utils import Error
 
 from .. import signals
 from ..dialects import dialect_of
-from ..guard import caught, safely
+from ..guard import caught, safely, whole
 from ..models import Worker
 from .board import Board, Farewell
 from .buffer import Buffer
@@ -65,7 +66,9 @@ class Consumer:
     def run(self, control: int) -> None:
         """Work until ``control``, the pipe from the supervisor, says something or closes."""
         loops = [self._claim_and_finish] if self.one_writer else [self._claim, self._finish]
-        threads = [threading.Thread(target=loop, name=loop.__name__) for loop in loops]
+        threads = [
+            threading.Thread(target=partial(whole, loop), name=loop.__name__) for loop in loops
+        ]
         for thread in [*self.runners, *threads]:
             thread.start()
         wait_readable([control, self._ended], None)

@@ -2,10 +2,8 @@
 
 import inspect
 import logging
-import os
 import threading
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,7 +12,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from .. import events
-from ..guard import caught
+from ..guard import caught, whole
 from ..lifecycle import finish
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
@@ -24,7 +22,6 @@ from .session import drop_dead_connections, reset_connections
 
 logger = logging.getLogger("django_dbqueue")
 
-RUNNER_DIED = 70  # exit code of a child
 LOOK_AGAIN = 1.0  # seconds between looks whether a thread's connections are still there
 
 
@@ -54,17 +51,16 @@ class Runner(threading.Thread):
         self.has_ended = False
 
     def run(self) -> None:
+        whole(self._run)
+        self.has_ended = True
+        self.woken()
+
+    def _run(self) -> None:
         try:
             while (item := self.buffer.get()) is not None:
                 self._take(item)
-            self.has_ended = True
         finally:
             connections.close_all()
-            if not self.has_ended:
-                # Our own fault: without this thread the child would look alive and do nothing.
-                traceback.print_exc()
-                os._exit(RUNNER_DIED)
-            self.woken()
 
     def _take(self, item: Item) -> None:
         if time.monotonic() - self._looked_at > LOOK_AGAIN:
