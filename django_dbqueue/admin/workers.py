@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
+from django.db.models import F
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
@@ -23,12 +24,13 @@ class WorkerAdmin(WorkerBase):
         "host",
         "pid",
         "state",
-        "serves",
+        "tables",
         "started_at",
         "beat_at",
-        "running",
+        "jobs",
         "resident",
     )
+    ordering = (F("stopped_at").asc(nulls_first=True), "-started_at")
     readonly_fields = (*list_display, "stop_reason", "stopped_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -44,7 +46,15 @@ class WorkerAdmin(WorkerBase):
             return f"stopped: {worker.stop_reason}"
         if worker.stop_reason:
             return f"stopping: {worker.stop_reason}"
-        return "paused" if worker.paused else "at work"
+        return "paused" if worker.paused else "alive"
+
+    @admin.display(description="serves")
+    def tables(self, worker: Worker) -> str:
+        return ", ".join(worker.serves)
+
+    @admin.display(description="runs")
+    def jobs(self, worker: Worker) -> str:
+        return ", ".join(job for jobs in worker.running.values() for job in jobs)
 
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:
