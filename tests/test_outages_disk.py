@@ -47,9 +47,9 @@ GIVE_ROOM = {
 @pytest.mark.proof
 def test_nothing_starts_while_outcomes_find_no_room_and_none_is_lost(private, log, tmp_path):
     with on_a_disk_of_its_own(private, tmp_path / "disk") as disk:
-        # Each outcome is an error with a traceback, which needs room.
+        # Each outcome is an error with a traceback: together more than InnoDB keeps in reserve.
         notes().bulk_create(
-            Note(action="fail", seconds=0.01, text="x" * 2000, log=log) for _ in range(COUNT)
+            Note(action="fail", seconds=0.01, text="x" * 6000, log=log) for _ in range(COUNT)
         )
         args = "queueapp.Note", "--tries", "1", "--batch-size", "5"
         with worker(private.database_url, *args) as process:
