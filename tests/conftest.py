@@ -48,6 +48,8 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         for model in reversed(apps.get_models()):
             if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
                 model._base_manager.all()._raw_delete("default")
+        # A session of ours gives up on locks soon; that is not for the next test.
+        connection.close()
 
 
 @pytest.fixture(autouse=True)
