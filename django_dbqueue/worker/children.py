@@ -22,7 +22,7 @@ logger = logging.getLogger("django_dbqueue")
 SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and later
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 NO_FORK = 5.0  # seconds until another try
-STACK_WITHIN = 0.3  # seconds to write a stack, until the child is killed
+STACK_WITHIN = 2.0  # seconds to write a stack, on a busy host; then the child is killed without
 
 Share = int | None  # the jobs that a child may run; None = any number
 
@@ -46,6 +46,11 @@ class Child:
     @property
     def is_condemned(self) -> bool:
         return self.kill_at is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether nothing more is to be learnt from a condemned child."""
+        return time.monotonic() >= (self.kill_at or 0.0) or self.stacks.has_answered()
 
     def ask_to_stop(self) -> None:
         try:
@@ -178,9 +183,9 @@ class Children:
 
     def kill_condemned(self) -> bool:
         """Kill those whose time has come; whether any condemned one is left."""
-        waiting = [child for child in self.living.values() if child.kill_at is not None]
+        waiting = [child for child in self.living.values() if child.is_condemned]
         for child in waiting:
-            if time.monotonic() >= (child.kill_at or 0.0):
+            if child.is_due:
                 os.kill(child.pid, signal.SIGKILL)
         return bool(waiting)
 

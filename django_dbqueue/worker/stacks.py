@@ -19,6 +19,7 @@ class Stacks:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the child lives
+        self._size = -1
 
     def record(self) -> None:
         """In the child: write all threads' stacks on a crash, and whenever it is asked."""
@@ -27,6 +28,12 @@ class Stacks:
 
     def ask(self, pid: int) -> None:
         os.kill(pid, ASK)
+
+    def has_answered(self) -> bool:
+        """Whether stacks were written, and nothing more since the last look."""
+        size, before = os.fstat(self._file.fileno()).st_size, self._size
+        self._size = size
+        return 0 < size == before
 
     def of(self, thread: int) -> str:
         """The stack of a thread, the most recent call first; '' when there is none."""
