@@ -1,8 +1,12 @@
 """A job over its time to run is stopped, whatever it does, and its stack is kept."""
 
+import os
+from functools import partial
+
 import pytest
 
 from django_dbqueue.states import Status
+from django_dbqueue.worker.stacks import Stacks
 from tests.conftest import fresh, wait_until
 from tests.processes import lines, wait_for_lines, worker
 from tests.queueapp.models import Note
@@ -61,3 +65,16 @@ def test_the_stack_of_a_job_that_crashed_its_process_is_kept(database_url, log):
         assert error["exception"] == "WorkerLost"
         assert "Segmentation fault" in error["traceback"]
         assert "do_segfault" in error["traceback"]
+
+
+def test_a_child_that_is_interrupted_while_it_writes_its_stacks_is_waited_for():
+    stacks = Stacks()
+    write = partial(os.write, stacks._file.fileno())
+    write(b'Thread 0x1 (most recent call first):\n  File "claimer.py", line 7 in wait\n')
+    wait_until(lambda: stacks.has_answered([1]))
+    assert not stacks.has_answered([1, 2])
+    write(b'Thread 0x2 (most recent call first):\n  File "job.py", line 9 in run\n')
+    assert not stacks.has_answered([1, 2])
+    wait_until(lambda: stacks.has_answered([1, 2]))
+    assert stacks.of(2) == '  File "job.py", line 9 in run'
+    stacks.close()

@@ -22,7 +22,7 @@ logger = logging.getLogger("django_dbqueue")
 SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and later
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 NO_FORK = 5.0  # seconds until another try
-STACK_WITHIN = 2.0  # seconds to write a stack, on a busy host; then the child is killed without
+STACK_WITHIN = 5.0  # seconds to write a stack, on a busy host; then the child is killed without
 
 Share = int | None  # the jobs that a child may run; None = any number
 
@@ -50,7 +50,9 @@ class Child:
     @property
     def is_due(self) -> bool:
         """Whether nothing more is to be learnt from a condemned child."""
-        return time.monotonic() >= (self.kill_at or 0.0) or self.stacks.has_answered()
+        if time.monotonic() >= (self.kill_at or 0.0):
+            return True
+        return self.stacks.has_answered(job.thread for job in self.overdue)
 
     def ask_to_stop(self) -> None:
         try:

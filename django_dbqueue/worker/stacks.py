@@ -8,9 +8,12 @@ import os
 import re
 import signal
 import tempfile
+import time
+from collections.abc import Iterable
 
 ASK = signal.SIGUSR1
 MOST = 256 * 1024  # bytes
+QUIET = 0.25  # seconds; a busy host may stop a child in the middle of writing
 BLOCK = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+).*\n((?:  .*\n?)*)", re.MULTILINE)
 
 
@@ -20,6 +23,7 @@ class Stacks:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the child lives
         self._size = -1
+        self._quiet_since = 0.0
 
     def record(self) -> None:
         """In the child: write all threads' stacks on a crash, and whenever it is asked."""
@@ -29,20 +33,30 @@ class Stacks:
     def ask(self, pid: int) -> None:
         os.kill(pid, ASK)
 
-    def has_answered(self) -> bool:
-        """Whether stacks were written, and nothing more since the last look."""
-        size, before = os.fstat(self._file.fileno()).st_size, self._size
-        self._size = size
-        return 0 < size == before
+    def has_answered(self, threads: Iterable[int]) -> bool:
+        """Whether the stacks of these threads are written, and nothing more for a while."""
+        now, size = time.monotonic(), os.fstat(self._file.fileno()).st_size
+        if size != self._size:
+            self._size, self._quiet_since = size, now
+        if now - self._quiet_since < QUIET:
+            return False
+        return set(threads) <= self._blocks(self._text()).keys()
 
     def of(self, thread: int) -> str:
         """The stack of a thread, the most recent call first; '' when there is none."""
-        text = os.pread(self._file.fileno(), MOST, 0).decode(errors="replace")
+        text = self._text()
         reason = text.partition("\n")[0] + "\n" if text.startswith("Fatal") else ""
+        return reason + self._blocks(text).get(thread, "")
+
+    def _text(self) -> str:
+        return os.pread(self._file.fileno(), MOST, 0).decode(errors="replace")
+
+    def _blocks(self, text: str) -> dict[int, str]:
+        """The first stack of each thread."""
+        blocks: dict[int, str] = {}
         for block in BLOCK.finditer(text):
-            if int(block[1], 16) == thread:
-                return reason + block[2].strip("\n")
-        return reason
+            blocks.setdefault(int(block[1], 16), block[2].strip("\n"))
+        return blocks
 
     def close(self) -> None:
         self._file.close()
