@@ -6,11 +6,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import wait_until
+from django.db import OperationalError, connection
+
+from tests.conftest import other_connection, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -53,6 +55,15 @@ class Process:
     def send_group(self, number: int) -> None:
         os.killpg(self.pid, number)
 
+    def freeze(self) -> None:
+        """Stop all its processes, but not in the middle of a write: on SQLite nobody else could go
+        on either."""
+        while True:
+            self.send_group(signal.SIGSTOP)
+            if is_writable():
+                return
+            self.send_group(signal.SIGCONT)
+
     def end(self, seconds: float = 30) -> int:
         """Wait for the end; the exit code."""
         self.stdout, _ = self.popen.communicate(timeout=seconds)
@@ -75,6 +86,20 @@ def running(database_url: str, *args: str, **environment: str) -> Iterator[Proce
         yield process
     finally:
         process.kill()
+
+
+def is_writable(milliseconds: int = 500) -> bool:
+    """Whether nobody keeps the lock that all writers of a SQLite database share."""
+    if connection.vendor != "sqlite":
+        return True
+    own = other_connection()
+    with closing(own), own.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        except OperationalError:
+            return False
+    return True
 
 
 def worker(database_url: str, *args: str, **environment: str) -> Any:

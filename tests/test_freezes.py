@@ -69,7 +69,7 @@ class Freeze:
         self.buffered = Deed.objects.claimed().filter(owner=self.owner).count() - 1
 
     def run(self):
-        self.frozen.send_group(signal.SIGSTOP)
+        self.frozen.freeze()
         stopped = time.monotonic()
         if self.heir_is_done:
             open_gate(self.log, "heir")

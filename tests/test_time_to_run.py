@@ -42,8 +42,8 @@ def test_it_is_stopped_recorded_with_its_stack_and_retried(database_url, log, wa
 def test_without_attempts_left_it_is_buried(database_url, log):
     late = Note.objects.create(seconds=60, time_to_run=1, log=log)
     with worker(database_url, "--tries", "1") as process:
-        wait_until(lambda: fresh(late).status == Status.BURIED)
-    assert "buried: 1 of 1 attempts used" in process.stderr
+        wait_until(lambda: "buried: 1 of 1 attempts used" in process.stderr)
+    assert fresh(late).status == Status.BURIED
 
 
 def test_what_ran_in_other_threads_runs_again_uncharged(database_url, log):

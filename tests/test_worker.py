@@ -242,7 +242,7 @@ def test_a_frozen_worker_is_relieved_and_its_late_writes_are_refused(database_ur
         wait_for_lines(log, 1)
         owner = fresh(job).owner
         holder = frozen if Worker.objects.get(pk=owner.split(".")[0]).pid == frozen.pid else heir
-        holder.send_group(signal.SIGSTOP)
+        holder.freeze()
         wait_until(lambda: fresh(job).status == Status.DONE, seconds=25)
         second = fresh(job).owner
         holder.send_group(signal.SIGCONT)
