@@ -72,9 +72,14 @@ def _aliases(using: str | None) -> list[str]:
 
 
 def _members(alias: str) -> Iterator[Member]:
-    ages = {"started_age": _age("started_at", alias), "beat_age": _age("beat_at", alias)}
-    for worker in Worker.objects.using(alias).annotate(**ages):
+    for worker in with_ages(Worker.objects.using(alias)):
         yield _member(worker, alias)
+
+
+def with_ages(workers: Any) -> Any:
+    """Rows with the ages that ``state_of`` looks at, in seconds by their database's clock."""
+    alias = workers.db
+    return workers.annotate(started_age=_age("started_at", alias), beat_age=_age("beat_at", alias))
 
 
 def _age(column: str, alias: str) -> RawSQL:
@@ -94,17 +99,18 @@ def _member(worker: Any, alias: str) -> Member:
         beat_seconds=round(float(worker.beat_age), 1),
         memory=worker.memory,
         running=sum(len(jobs) for jobs in worker.running.values()),
-        state=_state(worker),
+        state=state_of(worker),
         reason=worker.stop_reason,
     )
 
 
-def _state(worker: Any) -> str:
+def state_of(worker: Any) -> str:
+    """In one word, of a row ``with_ages``."""
     if worker.stopped_at is not None:
         return "stopped"
     if worker.beat_age > conf["WORKER_TIMEOUT"]:
         return "silent"
-    if worker.stop_requested_at is not None:
+    if worker.stop_requested_at is not None or worker.stop_reason:
         return "stopping"
     return "paused" if worker.paused else "alive"
 

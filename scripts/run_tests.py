@@ -208,9 +208,10 @@ def summarise(results: list[Result]) -> int:
 
 
 def on_terminate(signum: int, _frame: object) -> None:
+    # The threads print what there is, and remove their files.
     for process in set(RUNNING):
         process.terminate()
-    os._exit(128 + signum)
+    raise SystemExit(128 + signum)
 
 
 def main(argv: list[str]) -> int:

@@ -1,10 +1,11 @@
 """What the tests of the verbs share: short ways into each state, and a second connection."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 from django.db.models import QuerySet
 
 from django_dbqueue import events
@@ -12,7 +13,7 @@ from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from django_dbqueue.models import Job
 from django_dbqueue.reaper import Reaper
-from tests.conftest import fresh
+from tests.conftest import fresh, other_connection
 from tests.queueapp.models import Note
 
 
@@ -41,6 +42,26 @@ def buried(model: Any = Note, **columns: Any) -> Any:
 
 def table(model: Any = Note) -> Table:
     return table_of(model, "default")
+
+
+LOCK = {
+    "sqlite": ("SELECT 1", "BEGIN IMMEDIATE", "ROLLBACK"),  # the whole database
+    "postgresql": ("BEGIN", "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", "COMMIT"),
+    "mysql": ("SELECT 1", "LOCK TABLES {} WRITE", "UNLOCK TABLES"),
+}
+
+
+@contextmanager
+def table_locked(model: Any) -> Iterator[None]:
+    """A connection of its own keeps the table from everybody."""
+    begin, lock, end = LOCK[connection.vendor]
+    with closing(other_connection()) as other, other.cursor() as cursor:
+        cursor.execute(begin)
+        cursor.execute(lock.format(model._meta.db_table))
+        try:
+            yield
+        finally:
+            cursor.execute(end)
 
 
 def overwrite(job: Job, **columns: Any) -> None:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,17 @@ class Process:
     """``manage.py`` with some arguments, in a process group of its own."""
 
     def __init__(
-        self, database_url: str, *args: str, folder: Path = ROOT, **environment: str
+        self,
+        database_url: str,
+        *args: str,
+        folder: Path = ROOT,
+        within: Sequence[str] = (),
+        **environment: str,
     ) -> None:
+        """``within``: a command that runs it."""
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # kept until the end
         self.popen = subprocess.Popen(
-            [sys.executable, "manage.py", *args],
+            [*within, sys.executable, "manage.py", *args],
             cwd=folder,
             env=os.environ
             | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"}
@@ -86,6 +92,14 @@ def running(database_url: str, *args: str, **environment: str) -> Iterator[Proce
         yield process
     finally:
         process.kill()
+
+
+def has_ended(pid: int) -> bool:
+    """Also where nobody has reaped it yet."""
+    try:
+        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def is_writable(milliseconds: int = 500) -> bool:

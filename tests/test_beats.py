@@ -5,7 +5,9 @@ import time
 
 import pytest
 from django.db import connection
+from django.db.utils import OperationalError
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
 from django_dbqueue.worker.beats import Beats
 from django_dbqueue.worker.options import Options, all_served
@@ -47,3 +49,19 @@ def test_a_beat_waits_for_another_writer():
     assert beats.beat({})
     writer.join()
     assert beats.patience.failures == 0
+
+
+def test_a_request_to_stop_counts_wherever_it_stands_and_waits_for_a_lost_database(monkeypatch):
+    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    beats.beat({})
+
+    def away(execute, sql, params, many, context):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with connection.execute_wrapper(away):
+        assert beats.stop_requested() is False
+    Worker.objects.update(stop_requested_at=DbNow())
+    assert beats.stop_requested() is True
+    beats.aliases = ["first", "second"]
+    monkeypatch.setattr(beats, "_stop_requested", lambda alias: alias == "second")
+    assert beats.stop_requested() is True

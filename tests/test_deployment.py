@@ -7,21 +7,19 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.ending import STOPPED
-from tests.conftest import fresh, other_connection, wait_until
-from tests.processes import ROOT, wait_for_lines, worker
+from tests.conftest import fresh, wait_until
+from tests.helpers import table_locked
+from tests.processes import ROOT, Process, running, wait_for_lines, worker
 from tests.queueapp.models import Note
 
 COMPOSE = (ROOT / "docs/examples/compose.yaml").read_text()
@@ -89,29 +87,15 @@ def test_systemd_hears_when_a_worker_is_ready_that_it_lives_and_when_it_stops(
 
 
 @working
-def test_signals_in_the_last_moment_change_no_exit_code(database_url):
-    with worker(database_url) as process:
+@pytest.mark.parametrize("command", ["runworker", "runreaper"])
+def test_signals_in_the_last_moment_change_no_exit_code(database_url, command):
+    with running(database_url, command) as process:
         wait_until(lambda: Worker.objects.filter(pid=process.pid))
         process.send(signal.SIGTERM)
-        while process.popen.poll() is None:
-            process.send(signal.SIGCONT)  # as systemd does once, after each TERM
+        wait_until(
+            lambda: process.popen.poll() is not None or process.send(signal.SIGHUP), every=0.001
+        )
         assert (process.end(), "Traceback" in process.stderr) == (STOPPED, False), process.stderr
-
-
-@contextmanager
-def workers_table_locked():
-    """Nobody can beat while this lasts."""
-    table = "dbqueue_worker"
-    lock = {
-        "sqlite": ["BEGIN IMMEDIATE"],
-        "postgresql": ["BEGIN", f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"],
-        "mysql": [f"LOCK TABLES {table} WRITE"],
-    }
-    with closing(other_connection()) as other, other.cursor() as cursor:
-        for statement in lock[connection.vendor]:
-            cursor.execute(statement)
-        yield
-        cursor.execute("UNLOCK TABLES" if connection.vendor == "mysql" else "ROLLBACK")
 
 
 @working
@@ -119,7 +103,7 @@ def workers_table_locked():
 def test_the_watchdog_is_answered_while_the_database_is_locked(systemd, database_url):
     with worker(database_url, NOTIFY_SOCKET=systemd.address) as process:
         systemd.wait("WATCHDOG=1", more=2)
-        with workers_table_locked():
+        with table_locked(Worker):  # nobody can beat
             wait_until(lambda: "beating: " in process.stderr)
             systemd.count("WATCHDOG=1")
             for _ in range(2):
@@ -159,6 +143,13 @@ def test_the_health_file_stays_fresh_while_a_job_holds_the_gil_and_goes_with_the
             time.sleep(0.1)
         assert len(seen) >= 3
         process.send(signal.SIGTERM)
+        assert process.end() == STOPPED
+    assert not health.exists()
+
+
+@working
+def test_a_worker_that_ends_before_it_works_leaves_no_health_file(database_url, health):
+    with worker(database_url, "--once", "--health-file", str(health)) as process:
         assert process.end() == STOPPED
     assert not health.exists()
 
@@ -218,42 +209,30 @@ def unshare():
 
 
 @contextmanager
-def process_one(database_url, path):
+def process_one(database_url):
     """A worker as process 1: unshare's process, and the worker's pid as we see it."""
-    with path.open("w") as stderr:
-        outer = subprocess.Popen(
-            [*unshare(), sys.executable, "manage.py", "runworker"],
-            cwd=ROOT,
-            env=os.environ | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"},
-            stdin=subprocess.DEVNULL,
-            stderr=stderr,
-        )
-    children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
-    pid = int(wait_until(children.read_text))
+    outer = Process(database_url, "runworker", within=unshare())
     try:
+        [pid] = wait_until(outer.children)
         yield outer, pid
     finally:
-        if outer.poll() is None:
-            os.kill(pid, signal.SIGKILL)
-        outer.wait(20)
+        outer.kill()
 
 
 @working
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_process_1_runs_jobs_and_heeds_signals(
-    database_url, tmp_path, log, number
-):
+def test_a_worker_that_is_process_1_runs_jobs_and_heeds_signals(database_url, log, number):
     Note.objects.create(log=log)
-    with process_one(database_url, tmp_path / "err") as (outer, pid):
+    with process_one(database_url) as (outer, pid):
         wait_for_lines(log, 1)
-        assert "pid 1," in (tmp_path / "err").read_text()
+        assert "pid 1," in outer.stderr
         os.kill(pid, number)
-        assert outer.wait(20) == STOPPED
+        assert outer.end() == STOPPED
 
 
 def test_a_worker_that_is_process_1_heeds_term_before_it_has_found_its_database(tmp_path):
     away = f"sqlite:///{tmp_path}/nowhere/db.sqlite3"
-    with process_one(away, tmp_path / "err") as (outer, pid):
-        wait_until(lambda: "connecting: " in (tmp_path / "err").read_text())
+    with process_one(away) as (outer, pid):
+        wait_until(lambda: "connecting: " in outer.stderr)
         os.kill(pid, signal.SIGTERM)
-        assert outer.wait(20) == STOPPED
+        assert outer.end() == STOPPED

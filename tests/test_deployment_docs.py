@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from django.core.management import CommandError, load_command_class
 
 from django_dbqueue.management.commands.runworker import MIGRATIONS_MISSING
@@ -99,7 +100,6 @@ def test_the_operations_page_knows_every_event():
 
 
 def test_the_examples_are_sound_yaml():
-    yaml = pytest.importorskip("yaml")
     services = yaml.safe_load(COMPOSE)["services"]
     assert services["worker"]["command"][:3] == ["python", "manage.py", "runworker"]
     assert {part["kind"] for part in yaml.safe_load_all(KUBERNETES)} == {"Job", "Deployment"}

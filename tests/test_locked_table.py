@@ -1,13 +1,11 @@
 """Somebody locks a whole queue table: a migration, a backup."""
 
-from contextlib import contextmanager
-
 import pytest
 from django.db import connection
 
 from django_dbqueue.models import Worker
-from tests.conftest import fresh, other_connection, wait_until
-from tests.helpers import table
+from tests.conftest import fresh, wait_until
+from tests.helpers import table_locked
 from tests.processes import lines, running, wait_for_lines, worker
 from tests.queueapp.models import Fleeting, Note
 
@@ -16,25 +14,6 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's"),
 ]
 QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "8"}
-LOCK = {
-    "postgresql": ("BEGIN", "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", "COMMIT"),
-    "mysql": ("SELECT 1", "LOCK TABLES {} WRITE", "UNLOCK TABLES"),
-}
-
-
-@contextmanager
-def locked(model):
-    """A connection of its own keeps the table from everybody."""
-    other = other_connection()
-    begin, lock, end = LOCK[connection.vendor]
-    with other.cursor() as cursor:
-        cursor.execute(begin)
-        cursor.execute(lock.format(table(model).name))
-        try:
-            yield
-        finally:
-            cursor.execute(end)
-            other.close()
 
 
 def test_the_beats_and_the_other_tables_go_on_and_nothing_runs_twice(database_url, log):
@@ -42,7 +21,7 @@ def test_the_beats_and_the_other_tables_go_on_and_nothing_runs_twice(database_ur
     with worker(database_url, **QUICK) as process, running(database_url, "runreaper", **QUICK):
         wait_for_lines(log, 1)
         row = Worker.objects.get(pid=process.pid)
-        with locked(Note):
+        with table_locked(Note):
             for _ in range(6):
                 before = fresh(row).beat_at
                 wait_until(lambda: fresh(row).beat_at > before, seconds=6)  # noqa: B023

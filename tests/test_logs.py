@@ -15,11 +15,14 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.verdict import duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
+from django_dbqueue.worker import herald as herald_module
+from django_dbqueue.worker.finisher import Finisher, Outcome
 from django_dbqueue.worker.herald import Herald
+from django_dbqueue.worker.session import Session
 from tests.conftest import fresh, wait_until
 from tests.helpers import claimed, table
 from tests.processes import lines, worker
-from tests.queueapp.models import Fleeting, Note
+from tests.queueapp.models import Fleeting, Note, Unspeakable
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -192,7 +195,9 @@ def test_a_receiver_that_interrupts_holds_up_no_outcome(database_url):
     assert fresh(job).status == Status.DONE
 
 
-def test_a_herald_ends_at_term_though_its_receiver_hangs(database_url, tmp_path):
+@pytest.fixture
+def hanging(db_rows, tmp_path):
+    """A herald's process, with a receiver that hangs, and a handler of TERM as supervisors have."""
     herald = Herald()
     heard = tmp_path / "heard"
 
@@ -201,16 +206,31 @@ def test_a_herald_ends_at_term_though_its_receiver_hangs(database_url, tmp_path)
         time.sleep(600)
 
     signals.job_reaped.connect(hang, sender=Note)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         job = claimed()
         herald.tell(table(), reap.reap_owner(table(), job.claim_owner))
         herald.turn()
-        [pid] = herald._sent
         wait_until(heard.exists)
-        os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: herald.turn() or not herald._sent)
+        yield herald
     finally:
+        signal.signal(signal.SIGTERM, before)
         signals.job_reaped.disconnect(hang, sender=Note)
+
+
+def test_a_herald_ends_at_term_though_its_receiver_hangs(hanging):
+    [pid] = hanging._sent
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: hanging.turn() or not hanging._sent)
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(herald_module, "PATIENCE", 1)
+
+
+def test_a_herald_ends_by_itself_though_its_receiver_hangs(hasty, hanging):
+    wait_until(lambda: hanging.turn() or not hanging._sent)
 
 
 def test_every_child_tells_of_its_start_and_its_end(database_url, tmp_path):
@@ -220,3 +240,25 @@ def test_every_child_tells_of_its_start_and_its_end(database_url, tmp_path):
         process.send(signal.SIGTERM)
         process.end()
     assert sorted(lines(path)) == ["worker_started"] * 2 + ["worker_stopped"] * 2
+
+
+def test_an_error_that_cannot_be_printed_loses_no_word_about_a_lost_claim(caplog):
+    job = claimed()
+    owner = job.claim_owner
+    reap.reap_owner(table(), owner)
+    finisher = Finisher(Session({"default"}), 10, lambda: None)
+    finisher.put(Outcome(table(), owner, job, Unspeakable()))
+    finisher.flush()
+    [lost] = [one for one in caplog.records if getattr(one, "event", "") == "job.lost"]
+    assert "its error was: Unspeakable: <exception str() failed>" in lost.getMessage()
+    assert not finisher.pending
+
+
+def test_every_kind_of_control_character_is_shown_and_a_traceback_keeps_its_lines():
+    record = logging.makeLogRecord({"msg": "\x7f\x9b1m\u2028"})
+    assert TextFormatter().format(record).endswith("\\x7f\\x9b1m\\u2028")
+    try:
+        raise ValueError("no")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    assert TextFormatter().format(record).splitlines()[-1] == "ValueError: no"

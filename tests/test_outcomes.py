@@ -1,11 +1,14 @@
 """How jobs end that run together, or as coroutines, or that end themselves."""
 
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 from django_dbqueue.states import Status
+from django_dbqueue.worker.runner import _run
 from tests.conftest import fresh, wait_until
+from tests.helpers import table
 from tests.history import events, runs
 from tests.processes import wait_for_lines, worker
 from tests.queueapp.models import Awaited, Deed, Gathered, Marked, Yielding
@@ -136,3 +139,27 @@ def test_coroutines_run_in_the_runners_threads_side_by_side_and_leak_no_connecti
     assert len(wait_for_lines(log, 18)) == 18
     assert counts[0] == counts[1] == counts[2]
     wait_until(lambda: open_connections() == before)
+
+
+class Awaitable:
+    def __await__(self):
+        ran.append(True)
+        yield from ()
+
+
+ran = []
+
+
+def test_any_awaitable_is_waited_for_and_an_async_generator_is_refused():
+    async def yields():
+        yield
+
+    def run(answer):
+        job = SimpleNamespace(run=lambda: answer)
+        _run(SimpleNamespace(table=table(), jobs=[job]))
+
+    ran.clear()
+    run(Awaitable())
+    assert ran == [True]
+    with pytest.raises(TypeError, match="nothing in it was run"):
+        run(yields())

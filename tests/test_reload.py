@@ -1,11 +1,17 @@
 """``runworker --reload``: for development."""
 
+import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from django_dbqueue.worker.ending import RELOADER, Ending, Limits
+from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.reload import Reloader
 from tests.conftest import wait_until
-from tests.processes import Process
+from tests.processes import Process, has_ended
 
 SETTINGS = """
 SECRET_KEY = "for a test"
@@ -93,9 +99,13 @@ def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
         process.kill()
 
 
-def test_reload_by_half_its_name_is_no_option(project):
+def test_a_reloader_starts_no_other_reloader_however_it_was_asked_for(project):
     process = start(project, "runworker", "--relo")
-    assert process.end() == 2
+    try:
+        wait_until(lambda: "worker.started" in process.stderr)
+        assert len(process.children()) == 1
+    finally:
+        process.kill()
 
 
 def test_a_worker_that_ended_is_started_again(project):
@@ -112,8 +122,30 @@ def test_a_worker_that_ended_is_started_again(project):
 def test_a_worker_does_not_outlive_its_reloader(project):
     process = start(project, "runworker", "--reload")
     try:
+        [left] = wait_until(process.children)
         wait_until(lambda: "worker.started" in process.stderr)
         process.send(signal.SIGKILL)
         wait_until(lambda: "has stopped (the reloader is gone)" in process.stderr)
     finally:
+        if not has_ended(left):
+            os.kill(left, signal.SIGKILL)
         process.kill()
+
+
+def test_the_exit_code_of_a_worker_that_failed_is_told_once(caplog, monkeypatch):
+    failed = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+    failed.wait()
+    reloader = Reloader()
+    assert all(reloader._next(failed) is failed for _ in range(3))
+    assert caplog.text.count("ended with exit code 3") == 1
+    monkeypatch.setattr("django_dbqueue.worker.reload.get_child_arguments", list)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: failed)
+    assert reloader._next(reloader._start()) is failed
+    assert caplog.text.count("ended with exit code 3") == 2
+
+
+def test_what_a_job_starts_does_not_take_the_reloader_for_its_own(monkeypatch):
+    monkeypatch.setenv(RELOADER, "1000000000")
+    limits = Limits(Options(served=all_served()))
+    assert RELOADER not in os.environ
+    assert limits.reached(0) == Ending("the reloader is gone")

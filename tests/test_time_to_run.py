@@ -1,6 +1,7 @@
 """A job over its time to run is stopped, whatever it does, and its stack is kept."""
 
 import os
+import signal
 from functools import partial
 
 import pytest
@@ -77,4 +78,22 @@ def test_a_child_that_is_interrupted_while_it_writes_its_stacks_is_waited_for():
     assert not stacks.has_answered([1, 2])
     wait_until(lambda: stacks.has_answered([1, 2]))
     assert stacks.of(2) == '  File "job.py", line 9 in run'
+    stacks.close()
+
+
+def test_a_child_that_cannot_write_its_stacks_is_killed_all_the_same(database_url, log):
+    late = Note.objects.create(seconds=60, time_to_run=1, log=log)
+    with worker(database_url) as process:
+        wait_for_lines(log, 1)
+        [child] = process.children()
+        os.kill(child, signal.SIGSTOP)
+        wait_until(lambda: fresh(late).errors)
+    assert fresh(late).errors[0]["exception"] == "TimeToRunExceeded"
+
+
+def test_of_two_stacks_of_a_thread_the_first_is_kept():
+    stacks = Stacks()
+    for place in (b"hangs", b"ends"):
+        os.write(stacks._file.fileno(), b"Thread 0x1 (most recent call first):\n  in %s\n" % place)
+    assert stacks.of(1) == "  in hangs"
     stacks.close()

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -324,28 +323,6 @@ def test_status_counts_every_state_and_the_living_workers(capsys):
     assert (report["workers"], report["paused"]) == (1, [["queueapp.note", "red"]])
     call_command("dbqueue", "status")
     assert "workers alive: 1" in capsys.readouterr().out
-
-
-def test_children_end_when_their_supervisor_is_gone(database_url, log):
-    fill(10, log=log, seconds=1)
-    with worker(database_url) as process:
-        wait_for_lines(log, 1)
-        [child] = process.children()
-        process.send(signal.SIGKILL)
-        wait_until(lambda: not Path(f"/proc/{child}/cmdline").read_bytes(), seconds=10)
-    assert Note.objects.done().count() == len(lines(log))
-    assert Note.objects.claimed().count() == 0
-
-
-def test_what_hangs_is_ended_before_others_take_its_job(database_url, log):
-    """Its supervisor, which would have stopped it, was killed."""
-    quick = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "2"}
-    Note.objects.create(action="spin", log=log)
-    with worker(database_url, **quick) as process:
-        wait_for_lines(log, 1)
-        [child] = process.children()
-        process.send(signal.SIGKILL)
-        wait_until(lambda: not Path(f"/proc/{child}/cmdline").read_bytes(), seconds=10)
 
 
 def test_a_touch_from_inside_restarts_the_time_to_run(database_url, log):

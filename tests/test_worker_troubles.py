@@ -101,6 +101,13 @@ def test_times_that_contradict_each_other_are_refused(database_url):
     assert "WORKER_TIMEOUT (3 s) must be more than twice BEAT_INTERVAL (2 s)" in process.stderr
 
 
+@pytest.mark.parametrize("name", ["SLEEP", "SHUTDOWN_TIMEOUT"])
+def test_a_setting_below_0_is_refused(database_url, name):
+    with worker(database_url, **{f"DBQUEUE_{name}": "-1"}) as process:
+        assert process.end() == 1
+    assert f"{name.lower()} must be at least 0 seconds, not -1" in process.stderr
+
+
 def test_a_board_is_read_whole_while_another_process_writes_it():
     board = Board(3)
     child = os.fork()

@@ -1,11 +1,14 @@
 """``dbqueue workers``: who works, in which state, and how to ask somebody to stop."""
 
 import json
+import re
 import uuid
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.urls import reverse
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
@@ -41,13 +44,31 @@ def asked():
     return sorted(found.values_list("pid", flat=True))
 
 
-def test_each_state_is_told_by_the_database_clock():
+@pytest.fixture
+def staff(client):
+    """A browser of somebody who may see all."""
+    anna = User.objects.create_superuser("anna")
+    client.force_login(anna)
+    yield client
+    anna.delete()
+
+
+def shown(client):
+    """The states that the admin shows, by pid."""
+    page = client.get(reverse("admin:dbqueue_worker_changelist")).content.decode()
+    cell = '<td class="field-{}">(.*?)</td>'
+    pids, words = (re.findall(cell.format(name), page) for name in ("pid", "state"))
+    return dict(zip(map(int, pids), words, strict=True))
+
+
+def test_each_state_is_told_by_the_database_clock(staff):
     a_worker(1)
     a_worker(2, beat_at=DbNow(plus=-11))
     a_worker(3, stop_requested_at=DbNow())
     a_worker(4, stopped_at=DbNow(), stop_reason="TERM", stop_requested_at=DbNow())
     a_worker(5, paused=True)
     a_worker(6, beat_at=DbNow(plus=-9))
+    a_worker(7, stop_reason="SIGTERM")
     assert states() == {
         1: "alive",
         2: "silent",
@@ -55,8 +76,13 @@ def test_each_state_is_told_by_the_database_clock():
         4: "stopped",
         5: "paused",
         6: "alive",
+        7: "stopping",
     }
     assert "stopped (TERM)" in command("workers")
+    reasons = {4: "stopped: TERM", 7: "stopping: SIGTERM"}
+    assert shown(staff) == states() | reasons
+    one = reverse("admin:dbqueue_worker_change", args=[Worker.objects.get(pid=2).pk])
+    assert "silent" in staff.get(one).content.decode()
 
 
 def test_a_worker_is_listed_with_what_it_serves_runs_and_needs():
@@ -173,3 +199,17 @@ def test_a_real_worker_stops_when_it_is_asked_by_its_host_and_pid(database_url):
         command("workers", "--stop", f"{member['host']}:{process.pid}")
         assert process.end() == 0
         assert states()[process.pid] == "stopped"
+
+
+def test_the_admin_lists_workers_in_words_the_living_first(staff):
+    columns = {"host": "web1", "serves": ["shop.Thumbnail", "dbqueue_mail.Email"]}
+    old = Worker.objects.create(uuid="a" * 32, pid=1, stop_reason="SIGTERM", **columns)
+    Worker.objects.filter(pk=old.pk).sign_off("SIGTERM")
+    runs = {"7": ["shop.thumbnail 5", "shop.thumbnail 6"], "8": ["shop.thumbnail 9"]}
+    Worker.objects.create(uuid="b" * 32, pid=2, running=runs, **columns)
+    page = staff.get(reverse("admin:dbqueue_worker_changelist")).content.decode()
+    assert ">shop.Thumbnail, dbqueue_mail.Email<" in page
+    assert ">shop.thumbnail 5, shop.thumbnail 6, shop.thumbnail 9<" in page
+    assert ">alive<" in page
+    assert ">stopped: SIGTERM<" in page
+    assert page.index("b" * 32) < page.index("a" * 32)

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
 from ..models import Queue, Worker
+from ..roster import state_of, with_ages
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     WorkerBase = ModelAdmin[Worker]
@@ -33,6 +34,10 @@ class WorkerAdmin(WorkerBase):
     ordering = (F("stopped_at").asc(nulls_first=True), "-started_at")
     readonly_fields = (*list_display, "stop_reason", "stopped_at")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
+        rows: QuerySet[Worker] = with_ages(super().get_queryset(request))
+        return rows
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -42,11 +47,8 @@ class WorkerAdmin(WorkerBase):
 
     @admin.display(description="state")
     def state(self, worker: Worker) -> str:
-        if worker.stopped_at:
-            return f"stopped: {worker.stop_reason}"
-        if worker.stop_reason:
-            return f"stopping: {worker.stop_reason}"
-        return "paused" if worker.paused else "alive"
+        state = state_of(worker)
+        return f"{state}: {worker.stop_reason}" if worker.stop_reason else state
 
     @admin.display(description="serves")
     def tables(self, worker: Worker) -> str:

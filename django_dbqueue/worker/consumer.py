@@ -24,7 +24,7 @@ from .finisher import Finisher
 from .options import Options
 from .runner import Runner
 from .session import Session
-from .signalling import forget_signals, wait_readable
+from .signalling import forget_signals
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -71,12 +71,18 @@ class Consumer:
         ]
         for thread in [*self.runners, *threads]:
             thread.start()
-        wait_readable([control, self._ended], None)
-        if wait_readable([control], 0) and not os.read(control, 1):
-            self._leave_in_time()
+        threading.Thread(target=self._heed, args=[control], daemon=True).start()
+        os.read(self._ended, 1)
         self.request_stop()
         for thread in threads:
             thread.join()
+
+    def _heed(self, control: int) -> None:
+        """Stop when our supervisor says so, and go on watching: it may be gone even after that."""
+        while os.read(control, 1):
+            os.write(self._end, b"!")
+        self._leave_in_time()
+        os.write(self._end, b"!")
 
     def _leave_in_time(self) -> None:
         """Our supervisor is gone: be gone, too, when others take our jobs for abandoned. This needs

@@ -196,7 +196,8 @@ def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
     try:
         verdict = finish.fail(table, outcome.job, error, outcome.seconds)
     except ClaimLost:
-        events.lost(table, outcome.job, outcome.owner, f"its error was: {message_of(error)}")
+        said = f"{type(error).__name__}: {message_of(error)}"
+        events.lost(table, outcome.job, outcome.owner, f"its error was: {said}")
     else:
         events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
     # Its frames hold the job's local variables, and of a coroutine the thread of its loop.

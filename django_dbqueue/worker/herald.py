@@ -9,6 +9,7 @@ from .. import events
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from .children import Children, leave
+from .signalling import forget_signals
 
 PATIENCE = 60  # seconds that receivers may take
 
@@ -38,6 +39,7 @@ class Herald:
         self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
 
     def _announce(self) -> int:
+        forget_signals()
         for number in (signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         # It ends even if receivers hang, and if nobody is left to see it.

@@ -58,6 +58,9 @@ class Options:
         for name in ("processes", "threads", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("sleep", "shutdown_timeout"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
         if self.max_time is not None and self.max_time <= 0:
             raise ValueError(f"max_time must be more than 0 seconds, not {self.max_time:g}")
         check_beat_timing(self.beat_interval, self.worker_timeout)

@@ -66,6 +66,7 @@ class Patrol:
             if self.signals.stops:
                 self.ending = Ending(self.signals.last)
         self._sign_off(self.ending)
+        self.signals.ignore()
         return self.ending.code
 
     def _turn(self) -> float:

@@ -30,7 +30,8 @@ class Pulse:
             with contextlib.suppress(OSError):
                 self.health_file.touch()
 
-    def end(self) -> None:
+    def close(self) -> None:
+        """An ordinary end leaves no file."""
         if self.health_file is not None:
             with contextlib.suppress(OSError):
                 self.health_file.unlink()

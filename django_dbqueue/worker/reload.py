@@ -63,10 +63,10 @@ class Reloader:
         return worker
 
     def _start(self) -> Worker:
-        arguments = [part for part in get_child_arguments() if part != "--reload"]
+        self._told = None
         environment = os.environ | {RELOADER: str(os.getpid())}
         # In a session of its own, so that Ctrl-C reaches it only through us.
-        return subprocess.Popen(arguments, env=environment, start_new_session=True)  # noqa: S603
+        return subprocess.Popen(get_child_arguments(), env=environment, start_new_session=True)  # noqa: S603
 
     def _stop(self, worker: Worker) -> int:
         if worker.poll() is None:

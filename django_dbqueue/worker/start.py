@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import closing
 
 from django.db import connections, transaction
 from django.db.migrations.executor import MigrationExecutor
@@ -46,16 +47,17 @@ class Start:
         # Before anything else: process 1 of a container gets no signal that it does not handle.
         self.signals.install()
         code = STOPPED
-        if self._wait():
-            code = Supervisor(self.options, self.signals).run()
-        self.pulse.end()
+        with closing(self.pulse):
+            if self._wait():
+                code = Supervisor(self.options, self.signals).run()
         self.signals.ignore()
         return code
 
     def run_once(self) -> int:
-        """Run one job; without signals of its own, since it ends as any command does."""
-        self._wait()
-        return run_once(self.options)
+        """Run one job; without signals of its own: Ctrl-C fails the job that runs."""
+        with closing(self.pulse):
+            self._wait()
+            return run_once(self.options)
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""

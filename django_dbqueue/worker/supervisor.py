@@ -148,7 +148,7 @@ class Supervisor:
         return Ending("nothing is ready")
 
     def _sign_off(self, ending: Ending) -> None:
-        self.pulse.end()
+        self.pulse.close()
         if not self.relief.left_claims:
             try:
                 self.beats.sign_off(ending.reason)

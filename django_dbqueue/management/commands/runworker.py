@@ -1,15 +1,17 @@
 """Claims jobs from queue tables and runs them."""
 
+import os
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError
 
 from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
+from ...worker.ending import RELOADER
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
@@ -53,14 +55,10 @@ class Command(BaseCommand):
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
         add("--database", help="serve the queue tables of this database alias only")
 
-    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        # --reload is looked for by its whole name.
-        return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
-
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
         forget_pools()
-        if options["reload"]:
+        if options["reload"] and RELOADER not in os.environ:
             sys.exit(self.reload())
         chosen = self.options(options)
         start = Start(chosen, lambda: self.prepare(chosen, options))

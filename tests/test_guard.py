@@ -1,0 +1,89 @@
+"""The fences around what may raise anything: user code, and our own threads."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+
+import pytest
+from django.db import connections
+
+from django_dbqueue.guard import THREAD_DIED, caught, message_of, whole
+from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.children import leave
+from django_dbqueue.worker.consumer import Consumer, run_child
+from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.runner import Runner
+from tests.conftest import wait_until
+from tests.queueapp.models import Note, Unspeakable
+
+
+@pytest.mark.parametrize(
+    "kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
+)
+def test_whatever_would_end_the_thread_is_a_failure(kind):
+    def leaves():
+        raise kind("now")
+
+    assert str(caught(leaves)) == f"it raised {kind.__name__}(now)"
+
+
+def test_a_message_is_what_a_terminal_and_a_database_take():
+    assert message_of(ValueError("a\0b\ud800")) == "a\\0b\\ud800"
+    assert message_of(Unspeakable()).startswith("<exception str() failed>")
+
+
+class Broken:
+    """A stderr that is gone."""
+
+    def write(self, text):
+        raise OSError("no such pipe")
+
+    flush = write
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_process_does_not_outlive_a_thread_that_it_needs(capfd, is_told):
+    def die():
+        raise RuntimeError("our own fault")
+
+    pid = os.fork()
+    if not pid:
+        sys.stderr = sys.__stderr__ if is_told else Broken()
+        thread = threading.Thread(target=partial(whole, die))
+        thread.start()
+        thread.join()
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == THREAD_DIED
+    assert ("our own fault" in capfd.readouterr().err) is is_told
+
+
+@pytest.mark.parametrize(
+    ("where", "name"), [(Consumer, "_is_over"), (Consumer, "_flush_last"), (Runner, "_take")]
+)
+def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, name):
+    def die(*_):
+        raise RuntimeError("our own fault")
+
+    monkeypatch.setattr(where, name, die)
+    Note.objects.create()
+    board, (reader, writer) = Board(1), os.pipe()
+    board.beat(time.monotonic(), 1)
+    connections.close_all()  # no connection crosses a fork
+    pid = os.fork()
+    if not pid:
+        options = Options(served=all_served())
+        leave(partial(run_child, options, "f" * 32 + ".1-", board, None, reader))
+    if name == "_flush_last":
+        os.write(writer, b"!")
+    try:
+        status = wait_until(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found, 10)[1]
+    except AssertionError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    assert os.waitstatus_to_exitcode(status) == THREAD_DIED
