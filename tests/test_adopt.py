@@ -83,7 +83,7 @@ print(rows)
 
 @pytest.mark.proof
 def test_of_a_thousand_old_rows_none_runs_and_the_next_one_does(project, full):
-    rows = 100_000 if full else 1_000
+    rows = 1_000_000 if full else 1_000
     an_old_table(project, rows=rows)
     project.run(*ADOPT)
     started = time.monotonic()

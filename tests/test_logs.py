@@ -214,6 +214,8 @@ def hanging(db_rows, tmp_path):
         wait_until(heard.exists)
         yield herald
     finally:
+        for pid in herald._sent:
+            os.kill(pid, signal.SIGKILL)
         signal.signal(signal.SIGTERM, before)
         signals.job_reaped.disconnect(hang, sender=Note)
 
