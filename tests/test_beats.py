@@ -65,3 +65,20 @@ def test_a_request_to_stop_counts_wherever_it_stands_and_waits_for_a_lost_databa
     beats.aliases = ["first", "second"]
     monkeypatch.setattr(beats, "_stop_requested", lambda alias: alias == "second")
     assert beats.stop_requested() is True
+
+
+def test_a_first_beat_whose_answer_was_lost_has_begun():
+    """Else the worker would beat for ever, and never start a child."""
+
+    def lost(execute, sql, params, many, context):
+        answer = execute(sql, params, many, context)
+        if sql.startswith("INSERT"):
+            raise OperationalError("server closed the connection unexpectedly")
+        return answer
+
+    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    with connection.execute_wrapper(lost):
+        assert not beats.beat({})
+    assert not beats.has_begun
+    assert beats.beat({})
+    assert beats.has_begun

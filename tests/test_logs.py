@@ -180,6 +180,8 @@ def test_receivers_hear_of_every_turn_of_a_jobs_life_and_may_fail(database_url, 
         wait_until(lambda: fresh(done).finished_at)
         crashing = Note.objects.create(log=log, text="tell", action="crash")
         wait_until(lambda: fresh(crashing).finished_at)
+        # Each death is told by a process of its own.
+        wait_until(lambda: str(lines(log)).count("job_reaped") == 3)
         told = wait_until(lambda: "job_buried" in str(lines(log)) and lines(log))
     heard = [line.split()[0] for line in told if line.split()[-1] == f"note-{done.pk}"]
     assert heard == ["job_started", "job_completed"]

@@ -113,6 +113,8 @@ class Beats:
     def _beat(self, alias: str, state: Mapping[str, Any]) -> None:
         rows = Worker.objects.using(alias).filter(pk=self.uuid)
         if rows.filter(stopped_at=None).update(beat_at=DbNow(), **state):
+            # Also where the answer to its INSERT was lost.
+            self._registered.add(alias)
             return
         if alias in self._registered:
             logger.warning("this worker was taken for dead; its claims may be others' by now")
