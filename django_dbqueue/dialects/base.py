@@ -49,6 +49,8 @@ class Dialect:
     name_collation: ClassVar[str | None] = None
     # Is there only one writer at a time, so that claiming and finishing share a connection?
     one_writer: ClassVar[bool] = False
+    # Does a column of numbers hold nothing but numbers?
+    has_typed_columns: ClassVar[bool] = True
     # What to do about a setup_problem.
     setup_hint: ClassVar[str] = ""
     # The moment of execution in UTC, as SQL.

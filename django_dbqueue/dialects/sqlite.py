@@ -15,6 +15,7 @@ PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 
 class SQLite(Dialect):
     one_writer = True
+    has_typed_columns = False
     setup_hint = (
         'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}'
     )

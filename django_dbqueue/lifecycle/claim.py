@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Iterable, Iterator
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from django.db import transaction
@@ -11,7 +13,6 @@ from ..dialects import Claim
 from ..dialects.base import Row
 from ..guard import caught
 from ..states import Status
-from .enqueue import MAX_SECONDS
 from .errors import appended, entry
 from .execute import again, changed, rows
 from .free import ONE_MORE, claim_end, freed
@@ -21,7 +22,7 @@ from .verdict import Verdict
 logger = logging.getLogger("django_dbqueue")
 
 MOST_REFUSED = 100  # rows in front of a queue that nobody can write
-NUMBER = (int, type(None))
+URGENCY = attrgetter("priority", "claim_key")
 # What a driver raises for a value that Python does not have, as a date in the year 10000.
 UNREADABLE = (Error, ValueError, TypeError, ArithmeticError)
 
@@ -40,8 +41,8 @@ def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
         )
     request = _request(table, queue, limit, owner, allowance)
-    jobs = _built(table, owner, _stamped(table, request))
-    return sorted(jobs, key=lambda job: (job.priority, job.pk))
+    jobs = _built(table, request, _stamped(table, request))
+    return sorted(jobs, key=URGENCY)
 
 
 def _stamped(table: Table, request: Claim) -> Iterable[Row]:
@@ -105,26 +106,19 @@ def _raise_trouble(table: Table, error: Exception) -> None:
         raise error
 
 
-def _built(table: Table, owner: str, claimed: Iterable[Row]) -> Iterator[Any]:
+def _built(table: Table, request: Claim, claimed: Iterable[Row]) -> list[Any]:
     """The instances of the rows. One that cannot be built is buried: else it would be claimed
     again and again, and nothing behind it in its queue would ever run."""
-    for row in claimed:
-        built: list[Any] = []
-        # Reading a value is a field's code, hence anybody's.
-        if error := caught(lambda row=row, built=built: built.append(_build(table, row, owner))):  # type: ignore[misc]
-            _bury_unread(table, owner, row[table.pk_position], error)
-        yield from built
-
-
-def _build(table: Table, row: Row, owner: str) -> Any:
-    job = table.build(row, owner)
-    for name in ("priority", "attempts", "crashes", "time_to_run"):
-        # SQLite keeps any text in a column of numbers.
-        if not isinstance(number := getattr(job, name), NUMBER):
-            raise TypeError(f"{name} is not a number: {number!r}")
-    if job.time_to_run is not None and not 1 <= job.time_to_run <= MAX_SECONDS:
-        job.time_to_run = None  # as in claim_end
-    return job
+    rows = list(claimed)
+    built: list[Any] = []
+    build = partial(table.build, queue=request.queue, owner=request.owner)
+    # Reading a value is a field's code, hence anybody's.
+    if caught(lambda: built.extend(build(rows))) is None:
+        return built
+    for row in rows:
+        if error := caught(lambda row=row: built.extend(build([row]))):  # type: ignore[misc]
+            _bury_unread(table, request.owner, row[table.pk_position], error)
+    return built
 
 
 def _bury_unread(table: Table, owner: str, key: Any, error: Exception) -> None:

@@ -8,10 +8,10 @@ from django.db.models.sql import InsertQuery
 from ..fields import DbNow, check_name
 from ..states import Status
 from .execute import again
+from .policy import MAX_SECONDS
 from .table import Table
 
 MAX_PRIORITY = 2**32 - 1
-MAX_SECONDS = 10 * 365 * 86400  # time to run, delay
 
 
 def prepare(job: Any) -> None:

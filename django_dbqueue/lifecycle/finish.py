@@ -1,16 +1,16 @@
 """What the holder of a claim may do with it; every statement asks for the owner."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..exceptions import ClaimLost
 from ..states import Status
-from .enqueue import MAX_SECONDS
 from .errors import appended, entry
 from .execute import changed, places, rows
 from .free import ONE_LESS, claim_end, freed
+from .policy import MAX_SECONDS
 from .table import Table
 from .verdict import Verdict, after_failure
 
@@ -26,34 +26,34 @@ class Written:
     gone: list[Any] = field(default_factory=list)
 
 
-def complete(table: Table, owner: str, pks: Iterable[Any]) -> Written:
+def complete(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     """claimed -> done, or gone at once where the policy keeps no finished jobs.
+
+    ``keys`` are raw, as each ``job.claim_key``.
 
     Finished jobs keep their owner, so that after a lost connection the same call tells whether
     the first one had arrived.
     """
-    keys = table.db_keys(pks)
     if table.policy.retention == 0 and table.policy.archive is None:
         return _deleted(table, owner, keys)
     sets, params = _done(table)
     return _owned(table, owner, keys, sets, params, kept=Status.DONE)
 
 
-def touch(table: Table, owner: str, pks: Iterable[Any], allowance: float = 0) -> Written:
+def touch(table: Table, owner: str, keys: Sequence[Any], allowance: float = 0) -> Written:
     """Restart the time to run."""
     end, params = claim_end(table, allowance)
-    keys = table.db_keys(pks)
     return _owned(table, owner, keys, f"retry_at = {end}", params, kept=Status.CLAIMED)
 
 
-def release(table: Table, owner: str, pks: Iterable[Any], delay: float = 0) -> Written:
+def release(table: Table, owner: str, keys: Sequence[Any], delay: float = 0) -> Written:
     """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
     if not 0 <= delay <= MAX_SECONDS:
         raise ValueError(f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}")
     status = Status.DELAYED if delay else Status.READY
     sets, params = freed(table, Verdict(status, delay, "released"))
     sets += f", attempts = {ONE_LESS}"
-    return _owned(table, owner, table.db_keys(pks), sets, params, kept=None)
+    return _owned(table, owner, keys, sets, params, kept=None)
 
 
 def fail(table: Table, job: Any, error: BaseException, seconds: float | None = None) -> Verdict:
@@ -113,13 +113,14 @@ def _one(table: Table, job: Any, written: Written) -> None:
 def _owned(
     table: Table,
     owner: str,
-    keys: list[Any],
+    keys: Sequence[Any],
     sets: str,
     params: Sequence[Any],
     kept: Status | None,
 ) -> Written:
     if not keys:
         return Written()
+    keys = sorted(keys)  # everybody locks rows in that order
     count = changed(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} "
@@ -131,9 +132,10 @@ def _owned(
     return _judged(table, owner, keys, kept)
 
 
-def _deleted(table: Table, owner: str, keys: list[Any]) -> Written:
+def _deleted(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     if not keys:
         return Written()
+    keys = sorted(keys)
     count = changed(
         table.connection,
         f"{table.dialect.delete_by_key(table.name)} "

@@ -1,7 +1,7 @@
 """How a job leaves its owner: the columns that every end of a claim sets."""
 
 from ..states import Status
-from .enqueue import MAX_SECONDS
+from .policy import MAX_SECONDS
 from .table import Table
 from .verdict import Verdict
 

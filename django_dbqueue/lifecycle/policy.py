@@ -11,6 +11,7 @@ from ..guard import caught
 logger = logging.getLogger("django_dbqueue")
 
 MAX_CRASHES = 3
+MAX_SECONDS = 10 * 365 * 86400  # time to run, delay
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, dialect_of
 from ..dialects.base import Row
-from ..states import Status
+from .build import Builder, Conversion, conversions
 from .policy import Policy, policy_of
 
 LIFECYCLE_COLUMNS = frozenset(
@@ -28,9 +28,7 @@ LIFECYCLE_COLUMNS = frozenset(
     }
 )
 # Set by the claim itself, or dear to fetch and seldom looked at; loaded when somebody asks.
-LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes"} | {"created_at", "expires_at"}
-
-Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
+LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes"} | {"queue", "created_at", "expires_at"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +41,10 @@ class Table:
     policy: Policy
     name: str
     pk: str
-    fetched: tuple[models.Field[Any, Any], ...]
-    pk_position: int
     columns: str
-    converters: tuple[tuple[int, tuple[Converter, ...], Any], ...]
+    pk_position: int
+    converters: tuple[Conversion, ...]
+    builder: Builder
 
     @property
     def by_key(self) -> str:
@@ -67,22 +65,9 @@ class Table:
     def db_key(self, pk: Any) -> Any:
         return self.model._meta.pk.get_db_prep_value(pk, self.connection)
 
-    def db_keys(self, pks: Iterable[Any]) -> list[Any]:
-        """Keys as the database takes them, ascending: everybody locks rows in that order."""
-        return sorted(self.db_key(pk) for pk in pks)
-
-    def build(self, row: Row, owner: str) -> Any:
-        """The instance of a claimed row: ``columns``, then whether it has expired."""
-        values = list(row[:-1])
-        for position, converters, expression in self.converters:
-            for convert in converters:
-                values[position] = convert(values[position], expression, self.connection)
-        names = [field.attname for field in self.fetched]
-        job = self.model.from_db(self.connection.alias, names, values)
-        job.__dict__ |= {"status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
-        job.claim_key = row[self.pk_position]
-        job.has_expired = bool(row[-1])
-        return job
+    def build(self, rows: Iterable[Row], queue: str, owner: str) -> list[Any]:
+        """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
+        return self.builder.build(self, rows, queue, owner)
 
 
 def table_of(model: type[Any], using: str) -> Table:
@@ -109,10 +94,10 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         policy=policy_of(model),  # type: ignore[arg-type]
         name=quote(meta.db_table),
         pk=quote(meta.pk.column),
-        fetched=fetched,
-        pk_position=fetched.index(meta.pk),
         columns=", ".join(columns),
-        converters=tuple(_converters(fetched, connection)),
+        pk_position=fetched.index(meta.pk),
+        converters=tuple(conversions(fetched, connection)),
+        builder=Builder(model, fetched),
     )
 
 
@@ -124,16 +109,3 @@ def _selected(
         column = connection.ops.quote_name(str(field.column))
         sql, _ = field.select_format(compiler, column, ())
         yield sql
-
-
-def _converters(
-    fetched: Sequence[models.Field[Any, Any]], connection: BaseDatabaseWrapper
-) -> Iterable[tuple[int, tuple[Converter, ...], Any]]:
-    for position, field in enumerate(fetched):
-        expression = field.get_col(field.model._meta.db_table)
-        converters = [
-            *connection.ops.get_db_converters(expression),
-            *field.get_db_converters(connection),
-        ]
-        if converters:
-            yield position, tuple(converters), expression

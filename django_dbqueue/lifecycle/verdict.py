@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from ..exceptions import Bury, Retry
 from ..states import Status
-from .enqueue import MAX_SECONDS
-from .policy import MAX_CRASHES, Policy
+from .policy import MAX_CRASHES, MAX_SECONDS, Policy
 
 
 @dataclass(frozen=True, slots=True)
