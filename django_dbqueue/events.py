@@ -34,10 +34,13 @@ def started(table: "Table", job: Any) -> None:
     _send(signals.job_started, table, job)
 
 
+def are_completions_heard(table: "Table") -> bool:
+    return logger.isEnabledFor(logging.DEBUG) or signals.job_completed.has_listeners(table.model)
+
+
 def completed(table: "Table", job: Any, seconds: float) -> None:
-    if logger.isEnabledFor(logging.DEBUG):
-        message = "%s %s completed"
-        _of_job(logging.DEBUG, "job.completed", message, table, job, seconds=round(seconds, 4))
+    message, seconds = "%s %s completed", round(seconds, 4)
+    _of_job(logging.DEBUG, "job.completed", message, table, job, seconds=seconds)
     _send(signals.job_completed, table, job)
 
 

@@ -89,6 +89,10 @@ class Dialect:
         """The beginning of a DELETE that reaches its rows by primary key."""
         return f"DELETE FROM {table}"
 
+    def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        """SQL, with its parameters, for: the column is one of these raw keys; of one type all."""
+        return f"{column} IN ({', '.join(['%s'] * len(keys))})", keys
+
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:

@@ -50,6 +50,12 @@ class PostgreSQL(Dialect):
         )
         return list(cursor.fetchall())
 
+    def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        # One parameter is quicker to write, to parse and to plan than hundreds.
+        if isinstance(keys[0], int):
+            return f"{column} = ANY(%s)", [list(keys)]
+        return super().among(column, keys)
+
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:

@@ -8,7 +8,7 @@ from typing import Any
 from ..exceptions import ClaimLost
 from ..states import Status
 from .errors import appended, entry
-from .execute import changed, places, rows
+from .execute import changed, rows
 from .free import ONE_LESS, claim_end, freed
 from .policy import MAX_SECONDS
 from .table import Table
@@ -121,11 +121,11 @@ def _owned(
     if not keys:
         return Written()
     keys = sorted(keys)  # everybody locks rows in that order
+    among, these = table.dialect.among(table.pk, keys)
     count = changed(
         table.connection,
-        f"UPDATE {table.by_key} SET {sets} "
-        f"WHERE {table.pk} IN ({places(keys)}) AND status = 1 AND owner = %s",
-        [*params, *keys, owner],
+        f"UPDATE {table.by_key} SET {sets} WHERE {among} AND status = 1 AND owner = %s",
+        [*params, *these, owner],
     )
     if count == len(keys):
         return Written(written=keys)
@@ -136,11 +136,11 @@ def _deleted(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     if not keys:
         return Written()
     keys = sorted(keys)
+    among, these = table.dialect.among(table.pk, keys)
     count = changed(
         table.connection,
-        f"{table.dialect.delete_by_key(table.name)} "
-        f"WHERE {table.pk} IN ({places(keys)}) AND status = 1 AND owner = %s",
-        [*keys, owner],
+        f"{table.dialect.delete_by_key(table.name)} WHERE {among} AND status = 1 AND owner = %s",
+        [*these, owner],
     )
     if count == len(keys):
         return Written(written=keys)
@@ -153,15 +153,9 @@ def _judged(table: Table, owner: str, keys: list[Any], kept: Status | None) -> W
     Where the write clears the owner (``kept`` is None) a batch cannot tell them apart any more;
     then all that is left counts as lost, which is exact for a batch of one.
     """
-    found = {
-        key: (holder, status)
-        for key, holder, status in rows(
-            table.connection,
-            f"SELECT {table.pk}, owner, status FROM {table.by_key} "
-            f"WHERE {table.pk} IN ({places(keys)})",
-            keys,
-        )
-    }
+    among, these = table.dialect.among(table.pk, keys)
+    sql = f"SELECT {table.pk}, owner, status FROM {table.by_key} WHERE {among}"
+    found = {key: (holder, status) for key, holder, status in rows(table.connection, sql, these)}
     result = Written(gone=[key for key in keys if key not in found])
     for key, state in found.items():
         (result.written if state == (owner, kept) else result.lost).append(key)

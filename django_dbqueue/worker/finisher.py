@@ -166,14 +166,20 @@ def _write_next(outcomes: list[Outcome]) -> list[Outcome]:
     if first.error is not None:
         _fail(first, table, first.error)
         return outcomes[1:]
-    _complete(table, [o for o in outcomes if o.owner == first.owner and o.is_completion])
-    return [o for o in outcomes if o.owner != first.owner or not o.is_completion]
+    completions: list[Outcome] = []
+    others: list[Outcome] = []
+    for one in outcomes:
+        (completions if one.owner == first.owner and one.is_completion else others).append(one)
+    _complete(table, completions)
+    return others
 
 
 def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
     written = finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
     lost, gone = set(written.lost), set(written.gone)
+    if not (lost or gone or events.are_completions_heard(table)):
+        return
     for outcome in group:
         if outcome.job.claim_key in lost:
             events.lost(table, outcome.job, owner)

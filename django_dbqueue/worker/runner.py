@@ -18,7 +18,7 @@ from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
 from .orphans import explained
-from .session import drop_dead_connections, reset_connections
+from .session import drop_dead_connections, reset_connections, watch_connections
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -56,6 +56,7 @@ class Runner(threading.Thread):
         self.woken()
 
     def _run(self) -> None:
+        watch_connections()
         try:
             while (item := self.buffer.get()) is not None:
                 self._take(item)

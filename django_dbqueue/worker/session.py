@@ -2,9 +2,12 @@
 
 import logging
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.db.utils import Error
 
 from ..conf import conf
@@ -70,18 +73,43 @@ class Patience:
         self.failures = 0
 
 
+class _Opened(threading.local):
+    """The connections of a thread that asked for it, kept, since looking for them takes time."""
+
+    known: list[BaseDatabaseWrapper] | None = None
+
+    def all(self) -> Iterable[BaseDatabaseWrapper]:
+        return connections.all(initialized_only=True) if self.known is None else self.known
+
+
+_opened = _Opened()
+
+
+def watch_connections() -> None:
+    """Note from here on which connections this thread opens."""
+    _opened.known = list(connections.all(initialized_only=True))
+
+
+def _note(connection: BaseDatabaseWrapper, **_: object) -> None:
+    if _opened.known is not None and connection not in _opened.known:
+        _opened.known.append(connection)
+
+
+connection_created.connect(_note, dispatch_uid="dbqueue")
+
+
 def reset_connections(*, failed: bool = False) -> None:
     """After user code: throw away what it left broken or open, keep the rest connected.
 
     Where an error ended the job, the server may have been replaced by another one: reconnect.
     ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
     """
-    for connection in connections.all(initialized_only=True):
+    for connection in _opened.all():
         if connection.connection is None:
             continue
         if (
             connection.in_atomic_block
-            or not connection.get_autocommit()
+            or not connection.autocommit
             or (connection.errors_occurred and failed)
         ):
             connection.close()
@@ -104,7 +132,7 @@ def forget_pools() -> None:
 
 def drop_dead_connections() -> None:
     """Before user code, after a pause: a server may have closed what was idle."""
-    for connection in connections.all(initialized_only=True):
+    for connection in _opened.all():
         if connection.connection is not None and not connection.is_usable():
             connection.close()
 
