@@ -30,7 +30,8 @@ def say(level: int, event: str, message: str, *args: object, **fields: object) -
 
 
 def started(table: "Table", job: Any) -> None:
-    _of_job(logging.DEBUG, "job.started", "%s %s starts", table, job)
+    if logger.isEnabledFor(logging.DEBUG):
+        _of_job(logging.DEBUG, "job.started", "%s %s starts", table, job)
     _send(signals.job_started, table, job)
 
 

@@ -8,12 +8,14 @@ a reaper has to tell is sent by a process of its own.
 
 from django.dispatch import Signal
 
-job_started = Signal()  # job
-job_completed = Signal()  # job
-job_failed = Signal()  # job, error, retry_in: seconds, or None when it is buried
-job_buried = Signal()  # job, error; whatever buried it, but for people
-job_expired = Signal()  # job
-job_reaped = Signal()  # job, error: why it was taken from its owner, or None: unharmed
+job_started = Signal(use_caching=True)  # job
+job_completed = Signal(use_caching=True)  # job
+job_failed = Signal(use_caching=True)  # job, error, retry_in: seconds, or None when it is buried
+job_buried = Signal(use_caching=True)  # job, error; whatever buried it, but for people
+job_expired = Signal(use_caching=True)  # job
+job_reaped = Signal(
+    use_caching=True
+)  # job, error: why it was taken from its owner, or None: unharmed
 
-worker_started = Signal()  # sender: Worker; in every child, before its first job
-worker_stopped = Signal()  # sender: Worker; in every child, after its last job
+worker_started = Signal(use_caching=True)  # sender: Worker; in every child, before its first job
+worker_stopped = Signal(use_caching=True)  # sender: Worker; in every child, after its last job

@@ -110,12 +110,13 @@ def test_a_setting_below_0_is_refused(database_url, name):
 
 def test_a_board_is_read_whole_while_another_process_writes_it():
     board = Board(3)
+    slot = board.slot(1)
     child = os.fork()
     if not child:
         end = time.monotonic() + 1
         while time.monotonic() < end:
-            board.start(1, b"t\x1f1", 1e9)
-            board.finish(1)
+            slot.start(b"t\x1f1", 0.0, 1e9)
+            slot.finish()
             board.beat(time.monotonic(), 7)
         os._exit(0)
     deadlines = set()

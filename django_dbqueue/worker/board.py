@@ -2,7 +2,6 @@
 
 import mmap
 import threading
-import time
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -83,23 +82,11 @@ class Board:
         """How many jobs were started so far."""
         return sum(self._numbers[self._slot(n) + JOBS] for n in range(self.threads))
 
-    def start(self, thread: int, label: bytes, deadline: float, jobs: int = 1) -> None:
-        if len(label) > TEXT:
-            label = label[:TEXT].rpartition(SEPARATOR.encode())[0]
-        slot = self._slot(thread)
-        begin = (slot + LABEL) * WORD
-        self._memory[begin : begin + len(label)] = label
-        self._numbers[slot + LENGTH] = len(label)
-        self._numbers[slot + THREAD] = threading.get_ident()
-        self._numbers[slot + JOBS] += jobs
-        self._times[slot + STARTED_AT] = time.monotonic()
-        self._times[slot + DEADLINE] = deadline
-
-    def extend(self, thread: int, deadline: float) -> None:
-        self._times[self._slot(thread) + DEADLINE] = deadline
-
-    def finish(self, thread: int) -> None:
-        self._times[self._slot(thread) + DEADLINE] = 0.0
+    def slot(self, thread: int) -> "Slot":
+        first = self._slot(thread)
+        part = slice(first, first + SLOT_WORDS)
+        text = memoryview(self._memory)[(first + LABEL) * WORD : (first + SLOT_WORDS) * WORD]
+        return Slot(self._times[part], self._numbers[part], text)
 
     def running(self) -> list[Running]:
         return [job for thread in range(self.threads) for job in self._jobs(thread)]
@@ -117,3 +104,34 @@ class Board:
 
     def _slot(self, thread: int) -> int:
         return HEAD_WORDS + thread * SLOT_WORDS
+
+
+class Slot:
+    """One runner thread's part of a board, for itself to write."""
+
+    def __init__(
+        self, times: "memoryview[float]", numbers: "memoryview[int]", text: "memoryview[int]"
+    ) -> None:
+        self._times = times
+        self._numbers = numbers
+        self._text = text
+
+    def start(self, label: bytes, now: float, deadline: float, jobs: int = 1) -> None:
+        """``now``: by the monotonic clock; ``label``: the table and the keys, with separators."""
+        size = len(label)
+        if size > TEXT:
+            label = label[:TEXT].rpartition(SEPARATOR.encode())[0]
+            size = len(label)
+        numbers, times = self._numbers, self._times
+        self._text[:size] = label
+        numbers[LENGTH] = size
+        numbers[THREAD] = threading.get_ident()
+        numbers[JOBS] += jobs
+        times[STARTED_AT] = now
+        times[DEADLINE] = deadline
+
+    def extend(self, deadline: float) -> None:
+        self._times[DEADLINE] = deadline
+
+    def finish(self) -> None:
+        self._times[DEADLINE] = 0.0

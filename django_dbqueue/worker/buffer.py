@@ -1,6 +1,5 @@
 """What was claimed ahead, and how much of it is still under way."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -28,9 +27,9 @@ class Item:
         """Whether one of the jobs may have killed a worker before."""
         return any(job.crashes for job in self.jobs)
 
-    def is_late(self, epoch: int) -> bool:
+    def is_late(self, epoch: int, now: float) -> bool:
         """Whether others may have taken it for abandoned since it was claimed."""
-        return self.epoch != epoch or time.monotonic() > self.claimed_at + START_WITHIN
+        return self.epoch != epoch or now > self.claimed_at + START_WITHIN
 
 
 class Buffer:

@@ -97,8 +97,11 @@ class Consumer:
         self._woken()
 
     def _woken(self) -> None:
-        self.wake.set()
-        self.wake_finisher.set()
+        # Setting an event takes a lock, and both are mostly set already.
+        if not self.wake.is_set():
+            self.wake.set()
+        if not self.wake_finisher.is_set():
+            self.wake_finisher.set()
 
     def _claim(self) -> None:
         """The claiming thread, where the finisher has a connection of its own."""

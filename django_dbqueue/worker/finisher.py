@@ -59,7 +59,8 @@ class Finisher:
 
     def put(self, outcome: Outcome) -> None:
         self._queue.put(outcome)
-        if self._queue.qsize() in {1, self.batch}:
+        waiting = self._queue.qsize()
+        if waiting == 1 or waiting == self.batch:
             self.woken()
 
     @property

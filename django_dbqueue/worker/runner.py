@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -43,6 +44,10 @@ class Runner(threading.Thread):
         self.buffer = buffer
         self.finisher = finisher
         self.board = board
+        self.slot = board.slot(number)
+        # How long the one job that runs now may run.
+        self._seconds = 0.0
+        self._restart_clock = self._restart
         self.worker_timeout = worker_timeout
         self.stop = stop
         self.woken = woken
@@ -64,10 +69,11 @@ class Runner(threading.Thread):
             connections.close_all()
 
     def _take(self, item: Item) -> None:
-        if time.monotonic() - self._looked_at > LOOK_AGAIN:
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_AGAIN:
             drop_dead_connections()
-            self._looked_at = time.monotonic()
-        if self._may_start(item):
+            self._looked_at = now
+        if self._may_start(item, now):
             self.life(item)
         elif item.jobs:
             self.buffer.unstarted.put(item)
@@ -75,13 +81,14 @@ class Runner(threading.Thread):
         if len(self.buffer) <= self.buffer.low_water:
             self.woken()
 
-    def _may_start(self, item: Item) -> bool:
+    def _may_start(self, item: Item, now: float) -> bool:
         """Not while the beats are missing; and what waited too long must still be ours."""
-        while time.monotonic() - self.board.beaten_at > self.worker_timeout:
+        while now - self.board.beaten_at > self.worker_timeout:
             logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)
             if self.stop.wait(0.5):
                 return False
-        return not item.is_late(self.board.epoch) or self._still_ours(item)
+            now = time.monotonic()
+        return not item.is_late(self.board.epoch, now) or self._still_ours(item)
 
     def _still_ours(self, item: Item) -> bool:
         """Touch a job that waited long, and drop what another owner has by now."""
@@ -100,37 +107,46 @@ class Runner(threading.Thread):
 
     def life(self, item: Item) -> None:
         """Run the job and hand its outcome on."""
-        expired = [job for job in item.jobs if job.has_expired]
-        item.jobs = [job for job in item.jobs if not job.has_expired]
-        for job in expired:
-            self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
-        if not item.jobs:
+        if any(job.has_expired for job in item.jobs) and not self._leave_out_expired(item):
             return
-        self._start_clock(item)
-        started = time.monotonic()
-        error = self._call(item)
-        self.board.finish(self.number)
-        reset_connections(failed=error is not None)
-        self._hand_on(item, explained(item.jobs, error), time.monotonic() - started)
-
-    def _start_clock(self, item: Item) -> None:
-        """Tell the supervisor what runs and until when. A batch has the shortest of its times, and
-        a touch, which speaks for one row, does not make it longer."""
-        label = SEPARATOR.join([item.table.label, *(str(job.claim_key) for job in item.jobs)])
-        usual = item.table.policy.time_to_run
-        seconds = min(job.time_to_run or usual for job in item.jobs)
-        self.board.start(self.number, label.encode(), time.monotonic() + seconds, len(item.jobs))
-        for job in item.jobs:
-            job.grace = KILL_WITHIN
-        if len(item.jobs) == 1:
-            item.jobs[0].restart_clock = lambda: self.board.extend(
-                self.number, time.monotonic() + seconds
-            )
-
-    def _call(self, item: Item) -> Exception | None:
+        started = self._start_clock(item)
         for job in item.jobs:
             events.started(item.table, job)
-        return caught(lambda: _run(item))
+        error = caught(partial(_run, item))
+        seconds = time.monotonic() - started
+        self.slot.finish()
+        reset_connections(failed=error is not None)
+        self._hand_on(item, error and explained(item.jobs, error), seconds)
+
+    def _leave_out_expired(self, item: Item) -> bool:
+        """Whether any is left to run."""
+        for job in item.jobs:
+            if job.has_expired:
+                self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
+        item.jobs = [job for job in item.jobs if not job.has_expired]
+        return bool(item.jobs)
+
+    def _start_clock(self, item: Item) -> float:
+        """Tell the supervisor what runs and until when; the start. A batch has the shortest of its
+        times, and a touch, which speaks for one row, does not make it longer."""
+        jobs, table = item.jobs, item.table
+        usual = table.policy.time_to_run
+        if len(jobs) == 1:
+            [job] = jobs
+            label, seconds = f"{table.label}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
+            self._seconds = seconds
+            job.restart_clock = self._restart_clock
+        else:
+            label = SEPARATOR.join([table.label, *[str(job.claim_key) for job in jobs]])
+            seconds = min([job.time_to_run or usual for job in jobs])
+        for job in jobs:
+            job.grace = KILL_WITHIN
+        now = time.monotonic()
+        self.slot.start(label.encode(), now, now + seconds, len(jobs))
+        return now
+
+    def _restart(self) -> None:
+        self.slot.extend(time.monotonic() + self._seconds)
 
     def _hand_on(self, item: Item, error: Exception | None, seconds: float) -> None:
         for job in item.jobs:
@@ -148,6 +164,8 @@ def _run(item: Item) -> None:
         answer = item.table.model.run_batch(list(item.jobs))
     else:
         answer = item.jobs[0].run()
+    if answer is None:
+        return
     if inspect.isawaitable(answer):
         async_to_sync(_wait_for)(answer)
     elif inspect.isgenerator(answer) or inspect.isasyncgen(answer):
