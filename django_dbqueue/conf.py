@@ -72,6 +72,7 @@ conf = Section(
         "PROCESSES": 1,
         "THREADS": 1,
         "BATCH_SIZE": 10,
+        "NOTIFY": False,  # PostgreSQL tells idle workers of new jobs
         "SLEEP": 0.5,  # seconds; the longest pause of an idle lane
         "SHUTDOWN_TIMEOUT": 30.0,  # seconds
         # alive or gone

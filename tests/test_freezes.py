@@ -13,8 +13,8 @@ from django_dbqueue.worker import claimer as claimer_module
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
+from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.session import Session
 from tests.conftest import fresh, wait_until
 from tests.helpers import lifecycle_of
 from tests.history import count, runs
@@ -155,9 +155,9 @@ def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_agai
         "w.1-",
         buffer,
         board,
-        Session({"default"}),
+        Doorbell({"default"}),
         share=None,
         unwritten=lambda: 0,
     )
     claimer.turn()
-    assert buffer.get().is_late(board.epoch)
+    assert buffer.get().is_late(board.epoch, time.monotonic())

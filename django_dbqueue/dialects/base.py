@@ -51,6 +51,8 @@ class Dialect:
     one_writer: ClassVar[bool] = False
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
+    # Seconds between looks for news, where nobody tells of them.
+    look_every: ClassVar[float | None] = None
     # What to do about a setup_problem.
     setup_hint: ClassVar[str] = ""
     # The moment of execution in UTC, as SQL.
@@ -106,6 +108,21 @@ class Dialect:
     def own_session(self) -> str:
         """The statement that makes a connection of our own give up a lock within 2 s."""
         raise NotImplementedError
+
+    def listen(self) -> None:
+        """From here on, hear of others' commits on this connection, as far as that is possible."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """What becomes readable when there may be news."""
+        return None
+
+    def has_news(self) -> bool:
+        """Whether others have committed since the last time that was asked, as far as is known."""
+        return False
+
+    def ring(self) -> None:
+        """Tell those who listen that a job is ready, once the caller's transaction commits."""
 
     def trouble(self, error: Error) -> Trouble | None:
         """What to do about a database error; None = it is the statement's own fault."""

@@ -1,11 +1,13 @@
 """PostgreSQL: one statement claims, past whatever others hold."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, OperationalError
 
+from ..conf import conf
 from .base import Claim, Dialect, Row, Trouble
 
 TROUBLES = {
@@ -25,8 +27,16 @@ TROUBLES = {
 }
 
 
+CHANNEL = "dbqueue"
+AGAIN_AFTER = 0.005  # seconds; who was woken looks again after so long
+
+
 class PostgreSQL(Dialect):
     now = "CLOCK_TIMESTAMP()"
+    # Whether a notification came that nobody has asked for yet, or may have been missed.
+    _has_news = False
+    _is_listening = False
+    _rung_at = 0.0
 
     def now_plus(self, seconds: str) -> str:
         return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
@@ -62,6 +72,47 @@ class PostgreSQL(Dialect):
         cursor.execute(f"{sql} ON CONFLICT (queue, dedup_key) DO NOTHING RETURNING {pk}", params)
         row = cursor.fetchone()
         return row[0] if row else None
+
+    def listen(self) -> None:
+        session = self.connection.connection
+        self._is_listening = conf["NOTIFY"] and hasattr(session, "add_notify_handler")
+        if not self._is_listening:
+            return
+        # Some come in with the answer of another statement.
+        session.add_notify_handler(self._hear)
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        self._has_news = True
+
+    def _hear(self, _: object) -> None:
+        self._has_news = True
+
+    @property
+    def descriptor(self) -> int | None:
+        session = self.connection.connection
+        return session.fileno() if session is not None and self._is_listening else None
+
+    def has_news(self) -> bool:
+        session = self.connection.connection
+        if session is not None and self._is_listening:
+            with self.connection.wrap_database_errors:
+                session.pgconn.consume_input()
+                while session.pgconn.notifies():
+                    self._has_news = True
+        news, self._has_news = self._has_news, False
+        return news
+
+    def ring(self) -> None:
+        if not conf["NOTIFY"]:
+            return
+        if not self.connection.in_atomic_block:
+            # Who was rung a moment ago will look once more.
+            now = time.monotonic()
+            if now - self._rung_at < AGAIN_AFTER:
+                return
+            self._rung_at = now
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"NOTIFY {CHANNEL}")
 
     def own_session(self) -> str:
         return "SET lock_timeout = '2s'"

@@ -16,6 +16,9 @@ PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 class SQLite(Dialect):
     one_writer = True
     has_typed_columns = False
+    look_every = 0.005
+    # What data_version said last.
+    _version: int | None = None
     setup_hint = (
         'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}'
     )
@@ -42,6 +45,19 @@ class SQLite(Dialect):
     ) -> Any | None:
         cursor.execute(f"{sql} ON CONFLICT (queue, dedup_key) DO NOTHING", params)
         return cursor.lastrowid if cursor.rowcount else None
+
+    def listen(self) -> None:
+        self._version = self._data_version()
+
+    def has_news(self) -> bool:
+        before, self._version = self._version, self._data_version()
+        return before != self._version
+
+    def _data_version(self) -> int:
+        """Changes with every commit of another connection; past Django, for it is asked often."""
+        with self.connection.wrap_database_errors:
+            [version] = self.connection.connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     def own_session(self) -> str:
         # SQLite's own busy handler naps up to 100 ms and starves claimers.

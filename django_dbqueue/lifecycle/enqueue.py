@@ -1,15 +1,22 @@
 """nothing -> ready or delayed: what every insert passes, and the insert that skips a duplicate."""
 
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql import InsertQuery
+from django.db.utils import Error
 
+from ..dialects import dialect_of
 from ..fields import DbNow, check_name
 from ..states import Status
 from .execute import again
 from .policy import MAX_SECONDS
 from .table import Table
+
+logger = logging.getLogger("django_dbqueue")
 
 MAX_PRIORITY = 2**32 - 1
 
@@ -61,7 +68,21 @@ def insert_new(table: Table, job: Any) -> bool:
         return False
     job.pk = meta.pk.to_python(key)
     job._state.adding, job._state.db = False, table.connection.alias
+    ring(table.connection, [job])
     return True
+
+
+def ring(connection: BaseDatabaseWrapper, jobs: Iterable[Any]) -> None:
+    """Tell idle workers that jobs were enqueued, where the project asks for it."""
+    if not any(job.status == Status.READY for job in jobs):
+        return
+    try:
+        dialect_of(connection).ring()
+    except Error as error:
+        if connection.in_atomic_block:
+            raise
+        # The jobs are committed: an error would only make somebody enqueue them once more.
+        logger.warning("nobody was told of new jobs; workers find them by themselves: %s", error)
 
 
 def _stored(table: Table, pk: Any) -> Any | None:

@@ -158,6 +158,7 @@ class Job(JobColumns):
         # With a key of its own, a new instance would else overwrite the row that has it.
         super().save(*args, **kwargs | {"force_insert": True})
         self.forget(unread)
+        enqueue.ring(self._table().connection, [self])
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
         if asked is None:

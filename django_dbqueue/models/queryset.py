@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, models, router, transaction
+from django.db import IntegrityError, connections, models, router, transaction
 
 from ..fields import DbNow, check_name
 from ..lifecycle import claim, enqueue, hand
@@ -115,6 +115,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         created = super().bulk_create(jobs, batch_size, **kwargs)
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
+        enqueue.ring(connections[self.db], jobs)
         return created
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]

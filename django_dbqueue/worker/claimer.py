@@ -10,11 +10,13 @@ from typing import Any
 from django.db.utils import Error
 
 from .. import events
+from ..dialects import Dialect
 from ..lifecycle import finish, reap
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
 from .board import Board
 from .buffer import ALLOWANCE, Buffer, Item
+from .doorbell import Doorbell
 from .lanes import Lanes
 from .options import Options
 from .runner import has_run_batch
@@ -37,7 +39,7 @@ class Claimer:
         owner_prefix: str,
         buffer: Buffer,
         board: Board,
-        session: Session,
+        doorbell: Doorbell,
         share: int | None,
         unwritten: Callable[[], int],
     ) -> None:
@@ -45,7 +47,8 @@ class Claimer:
         self.owner_prefix = owner_prefix
         self.buffer = buffer
         self.board = board
-        self.session = session
+        self.doorbell = doorbell
+        self.session = Session(set(doorbell.aliases), greet=Dialect.listen)
         # How many more jobs this child may claim; None = any number.
         self.left = share
         self.unwritten = unwritten
@@ -64,10 +67,12 @@ class Claimer:
         self._claims = count(1)
         self._filled_at = time.monotonic()
         self._was_full = False
+        self._is_idle = False
         self._quiet_since = float("inf")
 
     def turn(self) -> float:
         """Do one thing that needs doing; seconds until there may be another."""
+        self._is_idle = False
         try:
             self.session.prepare()
             self._settle_claims()
@@ -77,6 +82,18 @@ class Claimer:
         except Error as error:
             self.session.recover(error)
             return self.patience.failed(error)
+
+    def sleep(self, seconds: float) -> None:
+        """Between two turns; where there was nothing to claim, new jobs wake it."""
+        if not self._is_idle:
+            self.doorbell.sleep(seconds)
+            return
+        try:
+            news = self.doorbell.sleep_until_news(seconds)
+        except Error:
+            news = True  # the look will tell which
+        if news:
+            self.lanes.look_again()
 
     def empty_for(self) -> float:
         """Seconds for which there has been nothing to claim; less than 0 = there may be."""
@@ -146,6 +163,7 @@ class Claimer:
         elif self._empty_since == float("inf"):
             self._empty_since = time.monotonic()
         if lane is None:
+            self._is_idle = True
             return self.lanes.wait()
         watch, queue = lane
         self._adapt()

@@ -20,6 +20,7 @@ from ..models import Worker
 from .board import Board, Farewell
 from .buffer import Buffer
 from .claimer import Claimer
+from .doorbell import Doorbell
 from .finisher import Finisher
 from .options import Options
 from .runner import Runner
@@ -40,7 +41,6 @@ class Consumer:
         self.options = options
         self.board = board
         self.stop = threading.Event()
-        self.wake = threading.Event()
         self.wake_finisher = threading.Event()
         aliases = {served.using for served in options.served}
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
@@ -51,7 +51,7 @@ class Consumer:
             owner_prefix,
             self.buffer,
             board,
-            Session(aliases),
+            Doorbell(aliases),
             share,
             unwritten=lambda: self.finisher.pending,
         )
@@ -97,9 +97,8 @@ class Consumer:
         self._woken()
 
     def _woken(self) -> None:
-        # Setting an event takes a lock, and both are mostly set already.
-        if not self.wake.is_set():
-            self.wake.set()
+        self.claimer.doorbell.ring()
+        # Setting an event takes a lock, and it is mostly set already.
         if not self.wake_finisher.is_set():
             self.wake_finisher.set()
 
@@ -107,7 +106,7 @@ class Consumer:
         """The claiming thread, where the finisher has a connection of its own."""
         try:
             while not self._is_over():
-                self._pause(self.wake, safely(self._claim_turn))
+                self.claimer.sleep(safely(self._claim_turn))
             self._stop_runners()
         finally:
             connections.close_all()
@@ -116,7 +115,7 @@ class Consumer:
         """The finisher's thread."""
         try:
             while not self.stop.is_set() or self._runners_at_work():
-                self._pause(self.wake_finisher, safely(self._finish_turn))
+                self._pause(safely(self._finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -125,10 +124,10 @@ class Consumer:
         """Both in one thread, where the database has one writer at a time anyway."""
         try:
             while not self._is_over():
-                self._pause(self.wake, safely(self._both_turns))
+                self.claimer.sleep(safely(self._both_turns))
             self._stop_runners()
             while self._runners_at_work():
-                self._pause(self.wake, safely(self._finish_turn))
+                self.claimer.doorbell.sleep(safely(self._finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -143,10 +142,11 @@ class Consumer:
     def _finish_turn(self) -> float:
         return self.finisher.turn(idle=not self.buffer.under_way)
 
-    def _pause(self, event: threading.Event, seconds: float) -> None:
+    def _pause(self, seconds: float) -> None:
+        """The finisher's, in a thread of its own."""
         if seconds > 0:
-            event.wait(seconds)
-        event.clear()
+            self.wake_finisher.wait(seconds)
+        self.wake_finisher.clear()
 
     def _is_over(self) -> bool:
         if self.stop.is_set():

@@ -103,8 +103,10 @@ class Lanes:
             watch.next_look = 0.0
 
     def look_again(self) -> None:
+        """At once, and soon after: there is news, or there was work."""
         for watch in self.watches:
             watch.next_look = 0.0
+            watch.pause = FIRST_PAUSE
 
     def all_looked_at(self, since: float) -> bool:
         """Whether every table was looked at since then."""

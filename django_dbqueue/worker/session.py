@@ -11,7 +11,7 @@ from django.db.backends.signals import connection_created
 from django.db.utils import Error
 
 from ..conf import conf
-from ..dialects import Trouble, dialect_of
+from ..dialects import Dialect, Trouble, dialect_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -21,8 +21,12 @@ LONGEST = 3.0  # seconds between tries to reach a database
 class Session:
     """The databases that one thread of ours works on, with that thread's connections."""
 
-    def __init__(self, aliases: set[str]) -> None:
+    def __init__(
+        self, aliases: set[str], greet: Callable[[Dialect], None] = lambda _: None
+    ) -> None:
+        """``greet`` is called with each new connection."""
         self.aliases = aliases
+        self.greet = greet
         self._prepared: dict[str, object] = {}
 
     def prepare(self) -> None:
@@ -36,6 +40,7 @@ class Session:
                 connection.ensure_connection()
                 with connection.cursor() as cursor:
                     cursor.execute(dialect_of(connection).own_session())
+                self.greet(dialect_of(connection))
                 self._prepared[alias] = connection.connection
 
     def recover(self, error: Error) -> None:

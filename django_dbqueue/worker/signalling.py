@@ -34,10 +34,21 @@ class Wakeup:
         except BlockingIOError:
             pass  # it is set many times over
 
+    @property
+    def descriptor(self) -> int:
+        """Readable while it is set."""
+        return self._reader
+
     def wait(self, seconds: float) -> None:
         """Sleep until it is set or the time is over; clears it."""
-        if wait_readable([self._reader], seconds):
+        wait_readable([self._reader], seconds)
+        self.clear()
+
+    def clear(self) -> None:
+        try:
             os.read(self._reader, 65536)
+        except BlockingIOError:
+            pass  # it was not set
 
 
 class Signals:

@@ -1,0 +1,58 @@
+"""What a claiming thread sleeps on: threads ring it, and databases that can tell of commits."""
+
+import time
+from collections.abc import Iterable
+
+from django.db import connections
+
+from ..dialects import Dialect, dialect_of
+from .signalling import Wakeup, wait_readable
+
+AWAKE = 1.0  # seconds of sleep after which a database is looked at less and less often
+DROWSY = 10  # times less often at most
+
+
+class Doorbell:
+    """Like ``threading.Event``, for one sleeping thread."""
+
+    def __init__(self, aliases: Iterable[str]) -> None:
+        self.aliases = sorted(aliases)
+        self._wakeup = Wakeup()
+        self._is_rung = False
+        self._quiet_since = time.monotonic()
+
+    def ring(self) -> None:
+        # Most of the time it is rung already, and a pipe is dear.
+        if not self._is_rung:
+            self._is_rung = True
+            self._wakeup.set()
+
+    def sleep(self, seconds: float) -> None:
+        """Until it is rung, or the time is over."""
+        if seconds > 0 and not self._is_rung:
+            self._wakeup.wait(seconds)
+        self._wake()
+
+    def sleep_until_news(self, seconds: float) -> bool:
+        """The same, or until a database has news, which is the answer."""
+        dialects = [dialect_of(connections[alias]) for alias in self.aliases]
+        end = time.monotonic() + seconds
+        news = False
+        while not (self._is_rung or news) and (left := end - time.monotonic()) > 0:
+            self._doze(dialects, left)
+            news = any(dialect.has_news() for dialect in dialects)
+        if self._is_rung or news:
+            self._quiet_since = time.monotonic()
+        self._wake()
+        return news
+
+    def _doze(self, dialects: list[Dialect], left: float) -> None:
+        drowsiness = min(DROWSY, max(1.0, (time.monotonic() - self._quiet_since) / AWAKE))
+        naps = [d.look_every * drowsiness for d in dialects if d.look_every is not None]
+        heard = [d.descriptor for d in dialects if d.descriptor is not None]
+        wait_readable([self._wakeup.descriptor, *heard], min([left, *naps]))
+
+    def _wake(self) -> None:
+        # In this order: who rings in between is seen now, or rings the next time at once.
+        self._is_rung = False
+        self._wakeup.clear()
