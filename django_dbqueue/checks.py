@@ -16,7 +16,7 @@ from .dialects import dialect_of
 from .fields import NameField
 from .lifecycle.policy import OPTIONS, declared_options, policy_of
 from .lifecycle.table import LIFECYCLE_COLUMNS
-from .models import HotIndex, Job, JobManager
+from .models import DedupConstraint, HotIndex, Job, JobManager
 
 Model = type[Job]
 
@@ -92,12 +92,7 @@ def _parts_of_meta(model: Model) -> Iterator[CheckMessage]:
         return  # said by _parents
     kept = [(i.fields, i.where) for i in model._meta.indexes if isinstance(i, HotIndex)]
     wanted = [(i.fields, i.where) for i in Job._meta.indexes if isinstance(i, HotIndex)]
-    unique = any(
-        isinstance(c, models.UniqueConstraint)
-        and c.fields == ("queue", "dedup_key")
-        and c.condition is None
-        for c in model._meta.constraints
-    )
+    unique = any(isinstance(c, DedupConstraint) for c in model._meta.constraints)
     if unique and all(index in kept for index in wanted):
         return
     lost = "constraint" if all(index in kept for index in wanted) else "indexes"

@@ -12,6 +12,8 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
+# As the partial unique index is declared.
+ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
 
 
 class Trouble(Enum):

@@ -8,7 +8,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, OperationalError
 
 from ..conf import conf
-from .base import Claim, Dialect, Row, Trouble
+from .base import ON_TWIN, Claim, Dialect, Row, Trouble
 
 TROUBLES = {
     "40001": Trouble.AGAIN,  # serialization failure
@@ -69,7 +69,7 @@ class PostgreSQL(Dialect):
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
-        cursor.execute(f"{sql} ON CONFLICT (queue, dedup_key) DO NOTHING RETURNING {pk}", params)
+        cursor.execute(f"{sql} {ON_TWIN} DO NOTHING RETURNING {pk}", params)
         row = cursor.fetchone()
         return row[0] if row else None
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
-from .base import Claim, Dialect, Row, Trouble
+from .base import ON_TWIN, Claim, Dialect, Row, Trouble
 
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 
@@ -43,7 +43,7 @@ class SQLite(Dialect):
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
-        cursor.execute(f"{sql} ON CONFLICT (queue, dedup_key) DO NOTHING", params)
+        cursor.execute(f"{sql} {ON_TWIN} DO NOTHING", params)
         return cursor.lastrowid if cursor.rowcount else None
 
     def listen(self) -> None:

@@ -1,4 +1,4 @@
-from .index import HotIndex
+from .index import DedupConstraint, HotIndex
 from .job import ArchivedJob, Job
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
@@ -6,6 +6,7 @@ from .worker import Worker
 
 __all__ = [
     "ArchivedJob",
+    "DedupConstraint",
     "Enqueued",
     "HotIndex",
     "Job",

@@ -1,5 +1,6 @@
-"""The index that stays small where the database lets it."""
+"""Indexes that stay small where the database lets them."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -46,3 +47,27 @@ class HotIndex(models.Index):
             condition=models.Q(**self.where),
         )
         return partial.create_sql(model, schema_editor, using, **kwargs)
+
+
+class DedupConstraint(models.UniqueConstraint):
+    """At most one job of a queue with the same ``dedup_key``. On PostgreSQL and SQLite jobs without
+    a key are not in its index, so most jobs cost nothing there."""
+
+    def __init__(self, *, fields: Sequence[str] = ("queue", "dedup_key"), name: str) -> None:
+        super().__init__(fields=fields, name=name)
+
+    def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
+        return self._of(models.UniqueConstraint.constraint_sql, model, schema_editor)
+
+    def create_sql(self, model: Any, schema_editor: Any) -> Any:
+        return self._of(models.UniqueConstraint.create_sql, model, schema_editor)
+
+    def remove_sql(self, model: Any, schema_editor: Any) -> Any:
+        return self._of(models.UniqueConstraint.remove_sql, model, schema_editor)
+
+    def _of(self, verb: Callable[..., Any], model: Any, schema_editor: Any) -> Any:
+        if not schema_editor.connection.features.supports_partial_indexes:
+            return verb(self, model, schema_editor)
+        has_key = models.Q(dedup_key__isnull=False)
+        partial = models.UniqueConstraint(fields=self.fields, name=self.name, condition=has_key)
+        return verb(partial, model, schema_editor)

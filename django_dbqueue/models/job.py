@@ -13,7 +13,7 @@ from ..lifecycle.finish import Written
 from ..lifecycle.policy import Policy, policy_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
-from .index import HotIndex
+from .index import DedupConstraint, HotIndex
 from .queryset import JobManager
 
 logger = logging.getLogger("django_dbqueue")
@@ -94,9 +94,7 @@ class Job(JobColumns):
             HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
         ]
         constraints = [
-            models.UniqueConstraint(
-                fields=["queue", "dedup_key"], name="%(app_label)s_%(class)s_dedup"
-            )
+            DedupConstraint(name="%(app_label)s_%(class)s_dedup"),
         ]
 
     def __str__(self) -> str:

@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'email',
                 'abstract': False,
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False})],
-                'constraints': [models.UniqueConstraint(fields=('queue', 'dedup_key'), name='dbqueue_mail_email_dedup')],
+                'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('queue', 'dedup_key'), name='dbqueue_mail_email_dedup')],
             },
         ),
     ]
