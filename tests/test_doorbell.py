@@ -7,9 +7,12 @@ import pytest
 from django.db import connection, connections, transaction
 
 from django_dbqueue.dialects import dialect_of
+from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.buffer import Buffer
+from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.doorbell import Doorbell
+from django_dbqueue.worker.options import Options, parse_served
 from tests.conftest import other_connection, wait_until
-from tests.processes import lines, worker
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -32,14 +35,23 @@ def in_a_thread(work):
     return thread
 
 
-def listening():
+@pytest.fixture
+def listener():
     """A dialect on a connection of its own, that listens."""
     own = other_connection()
     own.ensure_connection()
     dialect = dialect_of(own)
     dialect.listen()
     dialect.has_news()
-    return own, dialect
+    yield dialect
+    own.close()
+
+
+def has_news(dialect):
+    """With the answer of any statement comes what was notified before."""
+    with dialect.connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return dialect.has_news()
 
 
 def test_whoever_rings_first_or_in_between_ends_the_sleep():
@@ -56,59 +68,68 @@ def test_whoever_rings_first_or_in_between_ends_the_sleep():
 
 
 @tells
-def test_a_commit_of_another_connection_is_news_once(notify):
-    own, dialect = listening()
-    assert not dialect.has_news()
+def test_a_commit_of_another_connection_is_news_once(notify, listener):
+    assert not has_news(listener)
     Note.objects.create()
-    wait_until(dialect.has_news)
-    assert not dialect.has_news()
-    own.close()
+    wait_until(lambda: has_news(listener))
+    assert not has_news(listener)
 
 
 @tells
-def test_what_is_rolled_back_is_no_news(notify):
-    own, dialect = listening()
+def test_what_is_rolled_back_is_no_news(notify, listener):
     with transaction.atomic():
         Note.objects.create()
-        assert not dialect.has_news()
+        assert not has_news(listener)
         transaction.set_rollback(True)
-    assert not dialect.has_news()
-    own.close()
+    assert not has_news(listener)
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
 @pytest.mark.parametrize(
     ("enqueue", "rings"),
     [
-        (lambda: Note.objects.create(), True),
+        (Note.objects.create, True),
         (lambda: Note.objects.bulk_create([Note(), Note()]), True),
         (lambda: Note.objects.enqueue(dedup_key="a"), True),
         (lambda: Note.objects.enqueue(delay=60), False),
-        (lambda: Note.objects.count(), False),
+        (Note.objects.count, False),
     ],
 )
-def test_ready_jobs_ring_however_they_are_enqueued(notify, enqueue, rings):
+def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, rings):
     dialect_of(connections["default"])._rung_at = 0.0
-    own, dialect = listening()
     enqueue()
-    assert dialect.has_news() is rings
-    own.close()
+    assert has_news(listener) is rings
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
-def test_unless_it_is_asked_for_nobody_is_notified():
-    own, dialect = listening()
+def test_unless_it_is_asked_for_nobody_is_notified(listener):
     Note.objects.create()
-    assert (dialect.descriptor, dialect.has_news()) == (None, False)
-    own.close()
+    assert (listener.descriptor, has_news(listener)) == (None, False)
 
 
 @tells
-def test_a_worker_that_sleeps_for_long_starts_a_new_job_at_once(notify, database_url, log):
-    with worker(database_url, "queueapp.Note", "--sleep", "600") as process:
-        wait_until(lambda: "worker.started" in process.stderr)
-        for count in (1, 2, 3):
-            # Long enough for the pauses to grow.
-            time.sleep(1)
-            Note.objects.create(log=log)
-            wait_until(lambda count=count: len(lines(log)) == count, seconds=5)
+def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit(notify):
+    board, buffer = Board(1), Buffer(1)
+    board.beat(time.monotonic(), 1)
+    options = Options(served=parse_served(["queueapp.Note"]))
+    bell = Doorbell({"default"})
+    claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)
+    idle = threading.Event()
+
+    def work():
+        while not len(buffer):
+            seconds = claimer.turn() and LONG
+            if claimer._is_idle:
+                idle.set()
+            claimer.sleep(seconds)
+        connections.close_all()
+
+    thread = in_a_thread(work)
+    assert idle.wait(LONG)
+    with transaction.atomic():
+        Note.objects.create()
+        thread.join(0.2)
+        assert thread.is_alive()
+    thread.join(LONG / 2)
+    assert not thread.is_alive()
+    bell.ring()
