@@ -5,12 +5,12 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
+from operator import methodcaller
 from typing import Any
 
 from django.db.utils import Error
 
 from .. import events
-from ..dialects import Dialect
 from ..lifecycle import finish, reap
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
@@ -48,7 +48,7 @@ class Claimer:
         self.buffer = buffer
         self.board = board
         self.doorbell = doorbell
-        self.session = Session(set(doorbell.aliases), greet=Dialect.listen)
+        self.session = Session(set(doorbell.aliases), greet=methodcaller("listen"))
         # How many more jobs this child may claim; None = any number.
         self.left = share
         self.unwritten = unwritten
