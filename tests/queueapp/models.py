@@ -300,7 +300,6 @@ class Everything(Job):
     a_uuid = models.UUIDField(default=uuid.uuid4)
     a_json = models.JSONField()
     a_binary = models.BinaryField()
-    a_file = models.FileField()
     an_ip = models.GenericIPAddressField()
     an_owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="+")
     a_file_path = models.FilePathField(path="/", max_length=100)
@@ -314,3 +313,15 @@ class Everything(Job):
     def run(self) -> None:
         self.a_text = f"{self.a_text} ran"
         self.save()
+
+
+class Filed(Job):
+    """Has a column that does more than keep its value."""
+
+    a_file = models.FileField()
+
+    class Meta(Job.Meta):
+        pass
+
+    def run(self) -> None:
+        pass
