@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import TypeVar
 
 from django.db.utils import Error
 
@@ -23,9 +24,11 @@ from .models.worker import KEPT
 logger = logging.getLogger("django_dbqueue")
 
 Tell = Callable[[Table, list[Reaped]], None]
+T = TypeVar("T")
 
 KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
 IDLE = 1.0
+NO_MOVES: tuple[float | None, float | None] = None, None
 LOCKED = 10.0  # seconds for which a locked table is left alone
 
 
@@ -66,8 +69,8 @@ class Reaper:
         answered late.
         """
         done = Done()
-        waits = [self._promote(table, done) for table in self.tables]
-        self._end_claims(done, judge)
+        waits = [self._move(table, judge, done) for table in self.tables]
+        self._reap_silent(judge, done)
         if time.monotonic() >= self._keep_at:
             waits.append(self._keep(done))
         return done, min(waits, default=IDLE)
@@ -75,12 +78,22 @@ class Reaper:
     def has_suspicion(self) -> bool:
         """Whether a worker looks dead, or a claim abandoned."""
         return bool(self._silent_workers()) or any(
-            self._alone(table, lambda table: len(reap.find_overdue(table))) for table in self.tables
+            _is_over(self._alone(table, reap.next_moves, NO_MOVES)[1]) for table in self.tables
         )
 
-    def _end_claims(self, done: Done, judge: Callable[[], bool]) -> None:
-        for table in self.tables:
-            done.reaped += self._alone(table, partial(self._reap_overdue, judge))
+    def _move(self, table: Table, judge: Callable[[], bool], done: Done) -> float:
+        """Promote what is due and end the claims whose time is over, where there are any; seconds
+        until the next one."""
+        due, over = self._alone(table, reap.next_moves, NO_MOVES)
+        count = self._alone(table, reap.promote, 0) if _is_over(due) else 0
+        if _is_over(over):
+            done.reaped += self._alone(table, partial(self._reap_overdue, judge), 0)
+        done.promoted += count
+        if count:
+            return _at_once(count)
+        return min([IDLE, *[left for left in (due, over) if left and left > 0]])
+
+    def _reap_silent(self, judge: Callable[[], bool], done: Done) -> None:
         silent = self._silent_workers()
         if silent and judge():
             for worker in silent:
@@ -104,12 +117,12 @@ class Reaper:
     def _aliases(self) -> list[str]:
         return sorted({table.connection.alias for table in self.tables})
 
-    def _alone(self, table: Table, step: Callable[[Table], int]) -> int:
+    def _alone(self, table: Table, step: Callable[[Table], T], otherwise: T) -> T:
         """One step with one table. Its error (it may not be migrated yet) is no other table's
         business, unless the connection is unfit for all."""
         name = table.connection.alias, table.label
         if time.monotonic() < self._locked.get(name, 0.0):
-            return 0
+            return otherwise
         try:
             return step(table)
         except Error as error:
@@ -122,22 +135,7 @@ class Reaper:
             level = logging.DEBUG if name in self._warned else logging.WARNING
             self._warned.add(name)
             logger.log(level, "the reaper leaves %s out: %s", table.label, str(error).strip())
-            return 0
-
-    def _promote(self, table: Table, done: Done) -> float:
-        wait = IDLE
-
-        def promote(table: Table) -> int:
-            nonlocal wait
-            due = reap.next_due(table)
-            if due is None or due > 0:
-                wait = min(IDLE, due or IDLE)
-                return 0
-            return reap.promote(table)
-
-        count = self._alone(table, promote)
-        done.promoted += count
-        return _at_once(count) if count else wait
+            return otherwise
 
     def _reap_worker(self, worker: Worker, done: Done) -> None:
         """Give its claims back first: once its row says that it is gone only time ends them."""
@@ -157,7 +155,7 @@ class Reaper:
                 logger.info("%s", error)
             return count
 
-        count = sum(self._alone(table, free) for table in here)
+        count = sum(self._alone(table, free, 0) for table in here)
         done.reaped += count
         missing = worker.served_tables() - {table.label for table in here}
         if locked or (missing and self._leave_to_others(worker, missing)):
@@ -185,7 +183,8 @@ class Reaper:
         for alias in self._aliases():
             Worker.objects.using(alias).long_gone().delete()
         for table in self.tables:
-            archived, pruned = self._alone(table, keep.archive), self._alone(table, keep.prune)
+            archived = self._alone(table, keep.archive, 0)
+            pruned = self._alone(table, keep.prune, 0)
             done.archived += archived
             done.pruned += pruned
             most = max(most, archived, pruned)
@@ -197,3 +196,7 @@ class Reaper:
 def _at_once(count: int) -> float:
     """No wait after a chunk that was full, or would have been without a few locked rows."""
     return 0.0 if count > reap.CHUNK // 2 else IDLE
+
+
+def _is_over(seconds: float | None) -> bool:
+    return seconds is not None and seconds <= 0

@@ -64,6 +64,11 @@ def table_locked(model: Any) -> Iterator[None]:
             cursor.execute(end)
 
 
+def forget_tables() -> None:
+    """What was worked out of the models and the settings is worked out anew."""
+    vars(connections["default"]).pop("dbqueue_tables", None)
+
+
 def overwrite(job: Job, **columns: Any) -> None:
     """Write what only the lifecycle may write: time passes, another worker comes."""
     QuerySet(type(job)).filter(pk=job.pk).update(**columns)

@@ -1,12 +1,12 @@
 """A claimed job is an instance like any other, though most are not made by Django's initialiser."""
 
 import pytest
-from django.db import connections, models
+from django.db import models
 from django.db.models.signals import post_init, pre_init
 
 from django_dbqueue.lifecycle.build import is_quiet
 from tests.conftest import fresh
-from tests.helpers import claim_one
+from tests.helpers import claim_one, forget_tables
 from tests.queueapp.models import Everything, Filed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -30,11 +30,9 @@ def a_from_db(cls, db, names, values):
 
 
 @pytest.fixture
-def forget():
-    """Forgets what was worked out of a class when a test changes it and afterwards."""
-    forget = vars(connections["default"]).setdefault("dbqueue_tables", {}).clear
-    yield forget
-    forget()
+def changed_class(monkeypatch):
+    yield monkeypatch.setattr
+    forget_tables()
 
 
 @pytest.mark.parametrize(
@@ -45,13 +43,11 @@ def forget():
         ("from_db", a_from_db, "from_db"),
     ],
 )
-def test_what_a_model_does_of_its_own_when_a_row_is_read_is_done(
-    monkeypatch, forget, name, way, seen
-):
+def test_what_a_model_does_of_its_own_when_a_row_is_read_is_done(changed_class, name, way, seen):
     Note.objects.create(text="mine")
     assert is_quiet(Note, ["text"])
-    monkeypatch.setattr(Note, name, way, raising=False)
-    forget()
+    changed_class(Note, name, way, raising=False)
+    forget_tables()
     job = claim_one(Note)
     assert (job.seen, job.text, job.attempts) == (seen, "mine", 1)
     assert job.claim_owner == job.owner == fresh(job).owner

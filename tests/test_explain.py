@@ -138,7 +138,7 @@ def test_due_jobs_are_found_by_the_index_and_promoted_by_key():
     with captured(BIG) as statements:
         assert reap.promote(table(Big)) == 300
         assert reap.promote(table(Big)) == 0
-        assert reap.next_due(table(Big)) > 0
+        assert reap.next_moves(table(Big))[0] > 0
     QuerySet(Big).filter(pk__in=keys).update(status=Status.DELAYED, retry_at=max(times.values()))
     assert_good_plans(statements, at_least=4)
 
@@ -215,7 +215,7 @@ def test_a_claim_costs_no_more_than_in_an_empty_table():
 
 def test_a_turn_of_the_reaper_costs_next_to_nothing():
     """What every worker asks every second, with nothing to do. (Measured: below 1 ms.)"""
-    for step in [reap.promote, reap.next_due, reap_overdue, keep.archive, keep.prune]:
+    for step in [reap.promote, reap.next_moves, reap_overdue, keep.archive, keep.prune]:
         costs = []
         for _ in range(15):
             began = time.perf_counter()

@@ -87,15 +87,16 @@ def test_two_promoters_promote_every_job_once():
     assert sum(start_all(*[lambda: reap.promote(table())] * 4)) == 400
 
 
-def test_the_next_due_time_is_known():
-    assert reap.next_due(table()) is None
-    claimed()
-    assert reap.next_due(table()) is None
+def test_it_is_known_when_the_next_job_moves():
+    assert reap.next_moves(table()) == (None, None)
+    job = claimed()
+    assert reap.next_moves(table()) == (None, pytest.approx(60, abs=5))
+    overwrite(job, retry_at=ago(7))
     Note.objects.enqueue(delay=60)
     Note.objects.enqueue(delay=3600)
-    assert reap.next_due(table()) == pytest.approx(60, abs=5)
+    assert reap.next_moves(table()) == (pytest.approx(60, abs=5), pytest.approx(-7, abs=5))
     Note.objects.enqueue(retry_at=ago(9))
-    assert reap.next_due(table()) == pytest.approx(-9, abs=5)
+    assert reap.next_moves(table())[0] == pytest.approx(-9, abs=5)
 
 
 def test_an_overdue_job_has_failed():

@@ -84,16 +84,25 @@ def _set_ready(table: Table, keys: list[Any]) -> int:
     )
 
 
-def next_due(table: Table) -> float | None:
-    """Seconds until the next delayed job is due, 0 or less when it is; None without any."""
-    found = rows(
-        table.connection,
-        f"SELECT {table.dialect.seconds_until('retry_at')} FROM {table.name} "
-        f"WHERE status = 3 AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1",
-        [],
+def next_moves(table: Table) -> tuple[float | None, float | None]:
+    """Seconds until the next delayed job is due, and until the next claim's time is over; 0 or
+    less when it is, None without any."""
+    [(due, over)] = rows(
+        table.connection, f"SELECT ({_soonest(table, 3)}), ({_soonest(table, 1)})", []
     )
-    # NULL where somebody wrote by hand what is no instant.
-    return float(found[0][0] or 0) if found else None
+    return _seconds(due), _seconds(over)
+
+
+def _soonest(table: Table, status: int) -> str:
+    # No seconds where somebody wrote by hand what is no instant.
+    return (
+        f"SELECT COALESCE({table.dialect.seconds_until('retry_at')}, 0) FROM {table.name} "
+        f"WHERE status = {status} AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1"
+    )
+
+
+def _seconds(found: Any) -> float | None:
+    return None if found is None else float(found)
 
 
 def find_overdue(table: Table) -> list[Held]:
