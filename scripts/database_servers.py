@@ -42,6 +42,8 @@ class Server:
 
     name = ""
     url_variable = ""
+    # Started where no server is named?
+    is_default = True
     stop_signal = signal.SIGTERM
     account: str | None = None
 
@@ -250,9 +252,6 @@ class PostgreSQL(Server):
         self.call(
             self.binaries["createdb"], f"--host={self.folder}", "--username=postgres", DATABASE
         )
-
-
-SERVERS: tuple[type[Server], ...] = (MariaDB, PostgreSQL)
 
 
 def major_version(folder: str) -> int:

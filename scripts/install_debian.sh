@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install what the tests need from Debian, if it is missing: servers, headers, a compiler.
+# Install what the tests need from Debian, and what else is named, if it is missing: servers,
+# headers, a compiler.
 set -eu
 
 installed() {
@@ -13,7 +14,7 @@ command -v dpkg-query >/dev/null || {
 
 PYTHON=${PYTHON:-python3}
 missing=""
-for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc; do
+for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc "$@"; do
     installed "$package" || missing="$missing $package"
 done
 # Only Debian's own Python splits these off.

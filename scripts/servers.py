@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Private MariaDB and PostgreSQL servers for tests and benchmarks, on unix sockets only.
+"""Private MariaDB, PostgreSQL and Redis servers for tests and benchmarks, on unix sockets only.
 
-    servers.py run [--mariadb] [--postgresql] -- COMMAND ARGS...
-    servers.py start [--mariadb] [--postgresql] DIR
+    servers.py run [--mariadb] [--postgresql] [--redis] -- COMMAND ARGS...
+    servers.py start [--mariadb] [--postgresql] [--redis] DIR
     servers.py stop DIR
 
-`run` starts the servers (both, if none is named), runs COMMAND with DBQUEUE_MARIADB_URL and
-DBQUEUE_POSTGRESQL_URL set, stops the servers, removes their data and exits with COMMAND's code.
+`run` starts the servers (MariaDB and PostgreSQL, if none is named), runs COMMAND with their
+DBQUEUE_..._URL set, stops the servers, removes their data and exits with COMMAND's code.
 `start` leaves them running and prints the URLs as shell exports; `stop` keeps the data in DIR.
 Standard library only: this runs before there is any virtual environment.
 """
@@ -24,8 +24,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from database_servers import SERVERS, Failure, Server, stop, wait_for
+from database_servers import Failure, MariaDB, PostgreSQL, Server, stop, wait_for
+from redis_server import Redis
 
+SERVERS: tuple[type[Server], ...] = (MariaDB, PostgreSQL, Redis)
 COMMAND_GRACE = 10.0
 # Linux allows 107 bytes for a socket's path; the longest name that we add below DIR has 28.
 MAX_FOLDER = 75
@@ -83,7 +85,7 @@ def end_command(process: subprocess.Popen[bytes]) -> None:
 
 def chosen(arguments: argparse.Namespace, folder: Path) -> list[Server]:
     named = [kind for kind in SERVERS if getattr(arguments, kind.name)]
-    return [kind(folder) for kind in named or SERVERS]
+    return [kind(folder) for kind in named or (kind for kind in SERVERS if kind.is_default)]
 
 
 def run(arguments: argparse.Namespace) -> int:
