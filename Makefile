@@ -2,12 +2,13 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
-PEERS = django_tasks_db
+PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
+export BENCH_PEERS ?= .venv-peers
 BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove stress bench-peers clean packages
+.PHONY: help venv demo admin test test-sqlite check prove stress bench bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -40,8 +41,11 @@ prove: packages $(STAMPS)/servers  ## the promises at full length, on every data
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh
 
-bench-peers: packages $(STAMPS)/servers $(PEERS:%=.venv-peers/%/.stamp)  ## drain no-op jobs beside django-tasks-db; BENCH_ARGS
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
+bench: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (half an hour); BENCH_ARGS
+	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
+
+bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)
 
 clean:  ## remove environments, caches and the demo's data
 	rm -rf .venv .venv-newest .venv-peers .demo build dist *.egg-info
@@ -51,6 +55,9 @@ clean:  ## remove environments, caches and the demo's data
 
 packages:
 	PYTHON=$(PYTHON) sh scripts/install_debian.sh
+
+redis: | packages
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh redis-server
 
 $(STAMPS)/venv:
 	$(PYTHON) -m venv .venv
@@ -69,7 +76,7 @@ $(STAMPS)/servers: $(STAMPS)/check | packages
 	$(PIP_INSTALL) -e '.[mysql,postgresql]'
 	@touch $@
 
-.venv-peers/%/.stamp: benchmarks/adapters/%.txt | packages
+$(BENCH_PEERS)/%/.stamp: benchmarks/adapters/%.txt | packages
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@

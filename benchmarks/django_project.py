@@ -11,9 +11,9 @@ import django
 from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command, execute_from_command_line
-from django.db import connection
+from django.db import connection, models
 
-from benchmarks.adapters import URL_VARIABLE
+from benchmarks.adapters import URL_VARIABLE, Result
 
 DRIVERS = {"mysql": ("mysqlclient",), "postgresql": ("psycopg",)}
 # A table that has just been filled has no statistics yet; one in use has.
@@ -22,10 +22,11 @@ ANALYZE = {"mysql": "ANALYZE TABLE", "postgresql": "ANALYZE"}
 
 @dataclass(frozen=True)
 class Mode:
-    """A worker's command, as after ``manage.py``, and settings of its database."""
+    """A worker's command, as after ``manage.py``, settings of its database, and others."""
 
     command: tuple[str, ...]
     database: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class DjangoProject:
@@ -35,7 +36,6 @@ class DjangoProject:
     package: str
     model: str
     modes: Mapping[str, Mode]
-    more_settings: Mapping[str, Any] = {}
 
     def __init__(self, mode: str) -> None:
         self.mode = self.modes[mode]
@@ -45,7 +45,7 @@ class DjangoProject:
             INSTALLED_APPS=list(self.apps),
             SECRET_KEY="benchmarks",
             USE_TZ=True,
-            **self.more_settings,
+            **self.mode.settings,
         )
         django.setup()
 
@@ -66,6 +66,13 @@ class DjangoProject:
 
     def enqueue(self, jobs: int) -> None:
         raise NotImplementedError
+
+    def span(self, rows: models.QuerySet[Any], start: str, end: str) -> Result:
+        """The result by the finished rows' own timestamps."""
+        found = rows.aggregate(first=models.Min(start), last=models.Max(end))
+        if found["first"] is None:
+            return Result(0, None)
+        return Result(rows.count(), (found["last"] - found["first"]).total_seconds())
 
     def work(self) -> None:
         execute_from_command_line(["manage.py", *self.mode.command])

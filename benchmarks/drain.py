@@ -1,9 +1,10 @@
-"""The drain of no-op jobs by one worker process: ours and the peers, in turn, on the same servers.
+"""The drain of no-op jobs: ours, bare SQL and the peers, in turn, on the same servers.
 
-    python scripts/servers.py run -- python -m benchmarks.drain [--only DATABASE]... [--rounds N]
+    python scripts/servers.py run --mariadb --postgresql --redis -- python -m benchmarks.drain \\
+        [--quick] [--only PLACE]... [--contestant NAME]... [--rounds N] [--workers N] [--scale X]
 
-Prints a Markdown table and writes benchmarks/results/drain.json. Exits 1 if any drain had no
-result: a worker that stood still, a job that was lost, or one that ran twice.
+Prints Markdown tables and writes them and the figures to benchmarks/results/. Exits 1 if any drain
+had no result: a worker that stood still, a job that was lost, or one that ran twice.
 """
 
 import argparse
@@ -16,35 +17,44 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants import CONTESTANTS, NoResult
+from benchmarks.contestants import CONTESTANTS, SQL, Contestant, NoResult
 from benchmarks.measure import drain, environment
-from benchmarks.report import Comparison, Outcome, table, versions, write
+from benchmarks.report import Comparison, Outcome, page, write
 
-RESULTS = Path(__file__).resolve().parent / "results" / "drain.json"
-DATABASES = ("mariadb", "postgresql", "sqlite", "mysql")
+RESULTS = Path(__file__).resolve().parent / "results"
+PLACES = ("mariadb", "postgresql", "sqlite", "mysql", "redis")
+OPTIONAL = frozenset({"mysql"})
 
 
-def url(database: str, folder: Path) -> str:
-    if database == "sqlite":
+def url(place: str, folder: Path) -> str:
+    if place == "sqlite":
         return f"sqlite:///{folder / 'bench.sqlite3'}"
-    variable = f"DBQUEUE_{database.upper()}_URL"
+    variable = f"DBQUEUE_{place.upper()}_URL"
     if not os.environ.get(variable):
         sys.exit(f"{variable} is not set: see scripts/servers.py")
     return os.environ[variable]
 
 
-def compare(database: str, options: argparse.Namespace, folder: Path) -> Comparison:
-    address = url(database, folder)
+def compare(place: str, options: argparse.Namespace, folder: Path) -> Comparison:
+    address = url(place, folder)
     outcomes = [
-        Outcome(one, options.jobs if one.is_ours else options.peer_jobs) for one in CONTESTANTS
+        Outcome(one, max(1, round(one.jobs * options.scale)))
+        for one in CONTESTANTS
+        if place in one.on and is_wanted(one, options)
     ]
     env = environment(address, folder / "marks")
     for outcome in outcomes:
-        prepare(outcome, env, database)
+        prepare(outcome, env, place)
     for number in range(options.rounds):
         for outcome in (one for one in outcomes if one.versions):
-            play(outcome, address, folder, f"{database} {number + 1}/{options.rounds}")
-    return Comparison(database, outcomes)
+            play(outcome, address, options, folder, f"{place} {number + 1}/{options.rounds}")
+    return Comparison(place, outcomes)
+
+
+def is_wanted(contestant: Contestant, options: argparse.Namespace) -> bool:
+    if options.contestant:
+        return contestant.adapter in options.contestant
+    return not options.quick or contestant.is_ours or contestant.is_bare
 
 
 def prepare(outcome: Outcome, env: dict[str, str], where: str) -> None:
@@ -60,10 +70,12 @@ def note(outcome: Outcome, where: str, problem: NoResult) -> None:
     say(f"{where}  {outcome.contestant.label}: NO RESULT: {problem}")
 
 
-def play(outcome: Outcome, address: str, folder: Path, where: str) -> None:
+def play(
+    outcome: Outcome, address: str, options: argparse.Namespace, folder: Path, where: str
+) -> None:
     label = outcome.contestant.label
     try:
-        rate = drain(outcome.contestant, address, outcome.jobs, folder)
+        rate = drain(outcome.contestant, address, outcome.jobs, options.workers, folder)
     except NoResult as problem:
         note(outcome, where, problem)
     else:
@@ -83,25 +95,30 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
         "rounds": options.rounds,
+        "workers": options.workers,
     }
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
-    add("--only", action="append", choices=DATABASES, metavar="DATABASE", help="may be repeated")
+    add("--quick", action="store_true", help="ours and bare SQL only")
+    add("--only", action="append", choices=PLACES, metavar="PLACE", help="may be repeated")
+    add("--contestant", action="append", metavar="ADAPTER", help="only this; may be repeated")
     add("--rounds", type=int, default=3)
-    add("--jobs", type=int, default=20_000, help="for each of our drains")
-    add("--peer-jobs", type=int, default=1_500, help="for each of a peer's, which is slower")
+    add("--workers", type=int, default=1, help="worker processes at once")
+    add("--scale", type=float, default=1, help="factor for the numbers of jobs")
     options = parser.parse_args(argv)
     options.command = " ".join(["python -m benchmarks.drain", *argv])
     return options
 
 
-def wanted(only: list[str] | None) -> list[str]:
+def places(options: argparse.Namespace) -> list[str]:
     """MySQL only where it is asked for or a URL names a server."""
-    given = only or [d for d in DATABASES if d != "mysql" or os.environ.get("DBQUEUE_MYSQL_URL")]
-    return [database for database in DATABASES if database in given]
+    if options.only:
+        return [place for place in PLACES if place in options.only]
+    given = [p for p in PLACES if p not in OPTIONAL or os.environ.get(f"DBQUEUE_{p.upper()}_URL")]
+    return [place for place in given if place in SQL or not options.quick]
 
 
 def on_terminate(signum: int, _frame: object) -> None:
@@ -114,14 +131,9 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     facts = about(options)
     with tempfile.TemporaryDirectory(prefix="dbqueue-bench-") as folder:
-        found = [compare(database, options, Path(folder)) for database in wanted(options.only)]
-    write(RESULTS, facts, found)
-    print("Jobs per second, one worker process, median (lowest to highest):\n")
-    print(table(found), end="\n\n")
-    print(
-        f"Python {facts['python']}, {facts['cores']} cores, load {facts['load']:.1f} before, "
-        f"{options.rounds} rounds; `{options.command}`\n{versions(found)}"
-    )
+        found = [compare(place, options, Path(folder)) for place in places(options)]
+    write(RESULTS, "quick" if options.quick else "drain", facts, found)
+    print(page(facts, found))
     return int(any(outcome.problems for one in found for outcome in one.outcomes))
 
 

@@ -1,14 +1,36 @@
 """A contestant, inside its own environment: python -m benchmarks.inside ADAPTER MODE VERB [JOBS].
 
-VERB: prepare, fill, work, result or versions. The last line of the output is the answer in JSON.
+VERB: prepare, fill, work, watch, result or versions. The last line of the output is the answer in
+JSON.
 """
 
 import json
 import sys
+import time
 from dataclasses import asdict
 from importlib import import_module
 
 from benchmarks.adapters import Adapter
+from benchmarks.marks import from_environment
+
+READY = "ready"
+LOOK = 0.02  # seconds between looks at the marks
+ASK = 0.005  # seconds between questions to the queue
+
+
+def watch(adapter: Adapter, jobs: int) -> float:
+    """Wait until every completion is committed; the moment when that was seen.
+
+    The queue is asked only after all jobs have run, so that nobody else is in the worker's way.
+    """
+    adapter.left()  # imports and connects
+    print(READY, flush=True)
+    marks = from_environment()
+    while marks.started < jobs:
+        time.sleep(LOOK)
+    while adapter.left():
+        time.sleep(ASK)
+    return time.monotonic()
 
 
 def call(adapter: Adapter, verb: str, jobs: int) -> object:
@@ -19,8 +41,10 @@ def call(adapter: Adapter, verb: str, jobs: int) -> object:
             adapter.fill(jobs)
         case "work":
             adapter.work()
+        case "watch":
+            return watch(adapter, jobs)
         case "result":
-            return asdict(adapter.result())
+            return asdict(adapter.result(jobs))
         case "versions":
             return adapter.versions()
         case _:

@@ -1,47 +1,63 @@
-"""Counts how often each job ran, in a file that all processes map into memory.
+"""Counts how often each job ran, and when, in a file that all processes map into memory.
 
-A mark costs a job about a tenth of a microsecond, needs no flush, and outlives a killed process.
+A mark costs a job about 0.2 microseconds, needs no flush, and outlives a killed process.
 Standard library only: this runs in every contestant's environment.
 """
 
 import mmap
 import os
+import time
 from functools import cache
 from pathlib import Path
 
 VARIABLE = "BENCH_MARKS"
+TIME = 8  # bytes
 
 
 class Marks:
-    """One byte a job, by the job's number from 0: its runs, up to 255."""
+    """Of each job, by its number from 0: the time of its last run, then its runs, up to 255."""
 
     def __init__(self, path: Path) -> None:
         with path.open("r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
+            memory = memoryview(mmap.mmap(file.fileno(), 0))
+        jobs = len(memory) // (TIME + 1)
+        self._times = memory[: jobs * TIME].cast("d")
+        self._runs = memory[jobs * TIME :]
 
     @classmethod
     def create(cls, path: Path, jobs: int) -> "Marks":
-        path.write_bytes(bytes(jobs))
+        path.write_bytes(bytes(jobs * (TIME + 1)))
         return cls(path)
 
     def add(self, number: int) -> None:
-        self._memory[number] = min(255, self._memory[number] + 1)
+        self._times[number] = time.monotonic()
+        self._runs[number] = min(255, self._runs[number] + 1)
 
     @property
     def started(self) -> int:
         """Jobs that ran at least once."""
-        return len(self._memory) - self.count(0)
+        return len(self._runs) - self.count(0)
 
     def count(self, runs: int) -> int:
         """Jobs that ran so often."""
-        return bytes(self._memory).count(runs)
+        return bytes(self._runs).count(runs)
+
+    @property
+    def first(self) -> float:
+        """When the first job ran, by the clock that all processes of a machine share."""
+        return min(time for time in self._times if time)
 
 
 @cache
-def _marks() -> Marks:
+def from_environment() -> Marks:
     return Marks(Path(os.environ[VARIABLE]))
 
 
 def mark(number: int) -> None:
     """What every no-op job does."""
-    _marks().add(number)
+    from_environment().add(number)
+
+
+async def mark_async(number: int) -> None:
+    """The same for the peers whose jobs are coroutines."""
+    mark(number)

@@ -1,7 +1,7 @@
-"""The results of a run: medians, ratios, a JSON file and a Markdown table."""
+"""The results of a run: medians, ratios, a JSON file and Markdown tables."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -9,10 +9,18 @@ from typing import Any
 
 from benchmarks.contestants import Contestant
 
+TITLES = {
+    "mariadb": "MariaDB",
+    "mysql": "MySQL",
+    "postgresql": "PostgreSQL",
+    "sqlite": "SQLite",
+    "redis": "Redis",
+}
+
 
 @dataclass
 class Outcome:
-    """What one contestant did on one database: jobs per second, round by round."""
+    """What one contestant did in one place: jobs per second, round by round."""
 
     contestant: Contestant
     jobs: int
@@ -25,10 +33,15 @@ class Outcome:
         """None where any round had no result."""
         return None if self.problems or not self.rates else median(self.rates)
 
-    def __str__(self) -> str:
+    def times(self, other: "Outcome") -> float | None:
+        """How many times as fast as another; None where one of the two is unknown."""
+        return self.median / other.median if self.median and other.median else None
+
+    def cells(self) -> list[str]:
         if self.median is None:
-            return "no result"
-        return f"{self.median:,.0f} ({min(self.rates):,.0f} to {max(self.rates):,.0f})"
+            return [f"{self.jobs:,}", "no result", "-"]
+        span = f"{min(self.rates):,.0f} to {max(self.rates):,.0f}"
+        return [f"{self.jobs:,}", f"{self.median:,.0f}", span]
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -44,51 +57,97 @@ class Outcome:
 
 @dataclass
 class Comparison:
-    """All contestants on one database."""
+    """All contestants on one database or broker."""
 
-    database: str
+    place: str
     outcomes: list[Outcome]
 
-    def ratios(self) -> Iterator[tuple[str, str, float | None]]:
-        """Each of ours against each peer: the labels, and how many times as fast."""
-        for ours in (o for o in self.outcomes if o.contestant.is_ours):
-            for peer in (o for o in self.outcomes if not o.contestant.is_ours):
-                known = ours.median and peer.median
-                ratio = ours.median / peer.median if known else None  # type: ignore[operator]
-                yield ours.contestant.label, peer.contestant.label, ratio
+    @property
+    def title(self) -> str:
+        return TITLES[self.place]
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "contestants": {o.contestant.label: o.as_dict() for o in self.outcomes},
-            "ratios": {f"{ours} : {peer}": ratio for ours, peer, ratio in self.ratios()},
-        }
+    @property
+    def ours(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.contestant.is_ours]
+
+    @property
+    def bare(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.contestant.is_bare]
 
 
-def table(comparisons: list[Comparison]) -> str:
-    """Jobs per second as Markdown: median (lowest to highest), then the ratios of the medians."""
-    first = comparisons[0]
-    labels = [outcome.contestant.label for outcome in first.outcomes]
-    heads = ["database", *labels, *(f"{ours} : {peer}" for ours, peer, _ in first.ratios())]
+@dataclass
+class Ratio:
+    """A column of ratios: one contestant against each row's, or each row's against it."""
+
+    head: str
+    one: Outcome
+    is_numerator: bool = True
+
+    def of(self, row: Outcome) -> float | None:
+        return self.one.times(row) if self.is_numerator else row.times(self.one)
+
+
+def ratios(comparison: Comparison, everywhere: Sequence[Comparison]) -> list[Ratio]:
+    """Against bare SQL, and ours against each; where ours is not, that of all the databases."""
+    found = [Ratio(f"{o.contestant.name} = 1", o, False) for o in comparison.bare]
+    if comparison.ours:
+        return found + [Ratio(f"{o.contestant.label} : this", o) for o in comparison.ours]
+    return [
+        Ratio(f"{ours.contestant.label} on {other.title} : this", ours)
+        for other in everywhere
+        for ours in other.ours
+        if ours.contestant.mode == "best"
+    ]
+
+
+def table(comparison: Comparison, everywhere: Sequence[Comparison]) -> str:
+    columns = ratios(comparison, everywhere)
+    heads = ["", "jobs", "jobs/s", "lowest to highest", *(column.head for column in columns)]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
-    for one in comparisons:
-        ratios = ["-" if ratio is None else f"{ratio:.1f}" for _, _, ratio in one.ratios()]
-        lines.append([one.database, *map(str, one.outcomes), *ratios])
+    for row in comparison.outcomes:
+        numbers = [column.of(row) for column in columns]
+        known = ["-" if number is None else f"{number:,.2f}" for number in numbers]
+        lines.append([row.contestant.label, *row.cells(), *known])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def versions(comparisons: list[Comparison]) -> str:
+def page(about: dict[str, Any], comparisons: Sequence[Comparison]) -> str:
+    """A table for each database, then the conditions and the versions."""
+    tables = [f"## {one.title}\n\n{table(one, comparisons)}\n" for one in comparisons]
+    conditions = (
+        f"Medians of {about['rounds']} rounds, {about['workers']} worker process(es), "
+        f"Python {about['python']}, {about['cores']} cores, load {about['load']:.1f} before; "
+        f"`{about['command']}`, {about['date']}."
+    )
+    return "\n".join([*tables, conditions, "", *versions(comparisons)])
+
+
+def versions(comparisons: Iterable[Comparison]) -> list[str]:
     """Who ran with what, once each."""
     lines = (
-        f"{outcome.contestant.adapter} on {one.database}: "
+        f"- {outcome.contestant.name} on {one.title}: "
         + ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
         for one in comparisons
         for outcome in one.outcomes
         if outcome.versions
     )
-    return "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+    return list(dict.fromkeys(lines))
 
 
-def write(path: Path, about: dict[str, Any], comparisons: list[Comparison]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    found = {one.database: one.as_dict() for one in comparisons}
-    path.write_text(json.dumps(about | {"databases": found}, indent=1) + "\n")
+def as_dict(comparison: Comparison, everywhere: Sequence[Comparison]) -> dict[str, Any]:
+    return {
+        "contestants": {o.contestant.label: o.as_dict() for o in comparison.outcomes},
+        "ratios": {
+            column.head: {o.contestant.label: column.of(o) for o in comparison.outcomes}
+            for column in ratios(comparison, everywhere)
+        },
+    }
+
+
+def write(
+    folder: Path, name: str, about: dict[str, Any], comparisons: Sequence[Comparison]
+) -> None:
+    folder.mkdir(exist_ok=True)
+    found = {one.place: as_dict(one, comparisons) for one in comparisons}
+    (folder / f"{name}.json").write_text(json.dumps(about | {"places": found}, indent=1) + "\n")
+    (folder / f"{name}.md").write_text(page(about, comparisons) + "\n")

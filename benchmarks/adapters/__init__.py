@@ -4,25 +4,27 @@ from dataclasses import dataclass
 from typing import Protocol
 
 URL_VARIABLE = "BENCH_DATABASE_URL"
+BULK = 1000  # jobs that are enqueued together, where the queue can
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the queue itself says: finished jobs, first start and last completion in seconds."""
+    """What the queue itself says once its worker has stopped: completions that are committed, and
+    the seconds from the first start to the last of them; None where it keeps no such times."""
 
     done: int
-    first_start: float
-    last_end: float
+    seconds: float | None
 
 
 class Adapter(Protocol):
     """What each file offers as ``Adapter``; made and used in the contestant's own environment.
 
-    The constructor takes the mode, ``default`` or ``best``; ``URL_VARIABLE`` names the database.
+    The constructor takes the mode, such as ``default`` or ``best``; ``URL_VARIABLE`` names the
+    database or broker.
     """
 
     def prepare(self) -> None:
-        """Make the tables; called once per database."""
+        """Make the tables; called once per database and mode."""
 
     def fill(self, jobs: int) -> None:
         """Empty the queue and enqueue the no-op job with the numbers from 0 to ``jobs`` - 1."""
@@ -30,8 +32,21 @@ class Adapter(Protocol):
     def work(self) -> None:
         """Be the worker, until SIGTERM."""
 
-    def result(self) -> Result:
-        """What is committed."""
+    def left(self) -> int:
+        """Jobs whose completion is not committed yet."""
+
+    def result(self, jobs: int) -> Result:
+        """What is committed of so many jobs."""
 
     def versions(self) -> dict[str, str]:
         """Of the packages that matter, and of the server."""
+
+
+class Timeless:
+    """The result of a queue that does not keep its finished jobs with their times."""
+
+    def left(self) -> int:
+        raise NotImplementedError
+
+    def result(self, jobs: int) -> Result:
+        return Result(jobs - self.left(), None)

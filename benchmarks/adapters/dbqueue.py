@@ -1,11 +1,8 @@
 """django-dbqueue, this library."""
 
-from django.db.models import Max, Min
-
-from benchmarks.adapters import Result
+from benchmarks.adapters import BULK, Result
 from benchmarks.django_project import DjangoProject, Mode
-
-BULK = 1000
+from django_dbqueue.states import Status
 
 
 class Adapter(DjangoProject):
@@ -23,10 +20,9 @@ class Adapter(DjangoProject):
             numbers = range(start, min(start + BULK, jobs))
             self.table.objects.bulk_create([self.table(number=number) for number in numbers])
 
-    def result(self) -> Result:
+    def left(self) -> int:
+        return int(self.table.objects.exclude(status=Status.DONE).count())
+
+    def result(self, jobs: int) -> Result:
         """By the database's clock: when a claim was stamped, and its completions."""
-        done = self.table.objects.done()
-        found = done.aggregate(first=Min("dequeued_time"), last=Max("finished_at"))
-        if found["first"] is None:
-            return Result(0, 0, 0)
-        return Result(done.count(), found["first"].timestamp(), found["last"].timestamp())
+        return self.span(self.table.objects.done(), "dequeued_time", "finished_at")

@@ -1,11 +1,12 @@
 """django-tasks-db, the usual database backend of Django Tasks."""
 
 from django.db import transaction
-from django.db.models import Max, Min
 from django.utils.module_loading import import_string
 
 from benchmarks.adapters import Result
 from benchmarks.django_project import DjangoProject, Mode
+
+TASKS = {"TASKS": {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}}
 
 
 class Adapter(DjangoProject):
@@ -13,11 +14,10 @@ class Adapter(DjangoProject):
     package = "django-tasks-db"
     model = "django_tasks_database.DBTaskResult"
     modes = {
-        "default": Mode(("db_worker",)),
+        "default": Mode(("db_worker",), {}, TASKS),
         # It closes old connections twice per job: without CONN_MAX_AGE it reconnects each time.
-        "best": Mode(("db_worker", "-v", "0", "--interval", "0.1"), {"CONN_MAX_AGE": None}),
+        "best": Mode(("db_worker", "-v", "0", "--interval", "0.1"), {"CONN_MAX_AGE": None}, TASKS),
     }
-    more_settings = {"TASKS": {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}}
 
     def enqueue(self, jobs: int) -> None:
         noop = import_string("benchmarks.noop.tasks.noop")
@@ -25,10 +25,10 @@ class Adapter(DjangoProject):
             for number in range(jobs):
                 noop.enqueue(number)
 
-    def result(self) -> Result:
+    def left(self) -> int:
+        return int(self.table.objects.exclude(status="SUCCESSFUL").count())
+
+    def result(self, jobs: int) -> Result:
         """By the worker's clock: when a claim was made, and its completion."""
         done = self.table.objects.filter(status="SUCCESSFUL")
-        found = done.aggregate(first=Min("started_at"), last=Max("finished_at"))
-        if found["first"] is None:
-            return Result(0, 0, 0)
-        return Result(done.count(), found["first"].timestamp(), found["last"].timestamp())
+        return self.span(done, "started_at", "finished_at")
