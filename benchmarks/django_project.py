@@ -57,12 +57,15 @@ class DjangoProject:
         call_command("migrate", run_syncdb=True, verbosity=0)
 
     def fill(self, jobs: int) -> None:
-        call_command("flush", interactive=False, verbosity=0)
+        self.empty()
         self.enqueue(jobs)
         if connection.vendor in ANALYZE:
             name = connection.ops.quote_name(self.table._meta.db_table)
             with connection.cursor() as cursor:
                 cursor.execute(f"{ANALYZE[connection.vendor]} {name}")
+
+    def empty(self) -> None:
+        call_command("flush", interactive=False, verbosity=0)
 
     def enqueue(self, jobs: int) -> None:
         raise NotImplementedError
@@ -74,8 +77,11 @@ class DjangoProject:
             return Result(0, None)
         return Result(rows.count(), (found["last"] - found["first"]).total_seconds())
 
+    def command(self) -> tuple[str, ...]:
+        return self.mode.command
+
     def work(self) -> None:
-        execute_from_command_line(["manage.py", *self.mode.command])
+        execute_from_command_line(["manage.py", *self.command()])
 
     def versions(self) -> dict[str, str]:
         packages = (self.package, "Django", *DRIVERS.get(connection.vendor, ()))

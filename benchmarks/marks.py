@@ -42,6 +42,9 @@ class Marks:
         """Jobs that ran so often."""
         return bytes(self._runs).count(runs)
 
+    def time(self, number: int) -> float:
+        return self._times[number]
+
     @property
     def first(self) -> float:
         """When the first job ran, by the clock that all processes of a machine share."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.adapters import URL_VARIABLE, Result
+from benchmarks.adapters import URL_VARIABLE, WORKER_VARIABLE, Result
 from benchmarks.contestants import Contestant, NoResult, end
 from benchmarks.inside import LOOK, READY
 from benchmarks.marks import VARIABLE, Marks
@@ -39,8 +39,9 @@ def drain(contestant: Contestant, url: str, jobs: int, workers: int, folder: Pat
     with ExitStack() as started:
         watcher = start_watcher(contestant, env, jobs, folder / "watcher.log", started)
         processes: Processes = []
-        for log in logs:
-            processes.append(contestant.start(env, log, "work"))
+        for number, log in enumerate(logs):
+            numbered = env | {WORKER_VARIABLE: str(number)}
+            processes.append(contestant.start(numbered, log, "work"))
             started.callback(end, processes[-1], END)
         try:
             wait_for(processes, lambda: marks.started, jobs)

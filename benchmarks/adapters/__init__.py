@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 URL_VARIABLE = "BENCH_DATABASE_URL"
+WORKER_VARIABLE = "BENCH_WORKER"  # the number of a worker, from 0, where there are several
 BULK = 1000  # jobs that are enqueued together, where the queue can
 
 

@@ -1,8 +1,32 @@
 """django-dbqueue, this library."""
 
-from benchmarks.adapters import BULK, Result
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import connection
+from django.db.backends.signals import connection_created
+
+from benchmarks.adapters import BULK, WORKER_VARIABLE, Result
 from benchmarks.django_project import DjangoProject, Mode
+from benchmarks.noop.ballast import add_ballast
 from django_dbqueue.states import Status
+
+# Larger batches gain little more, and repeat more jobs after a kill.
+BEST = ("--batch-size", "500", "-v", "0")
+QUEUES = ("first", "second")
+# Their table holds other rows, too.
+FULL = {"best, full table", "default, full table", "NOTIFY, full table"}
+ONE_QUEUE = ("runworker", "noop.Noop:default")
+NOTIFY = {"DBQUEUE": {"NOTIFY": True}}
+
+TRACE_VARIABLE = "BENCH_TRACE"
+
+
+def trace(connection: Any, **_: object) -> None:
+    """Write a line for each statement that SQLite runs, whatever thread and process asks for it."""
+    file = os.open(os.environ[TRACE_VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    connection.connection.set_trace_callback(lambda sql: os.write(file, sql[:40].encode() + b"\n"))
 
 
 class Adapter(DjangoProject):
@@ -11,18 +35,53 @@ class Adapter(DjangoProject):
     model = "noop.Noop"
     modes = {
         "default": Mode(("runworker",)),
-        # Larger batches gain little more, and repeat more jobs after a kill.
-        "best": Mode(("runworker", "noop.Noop", "--batch-size", "500", "-v", "0")),
+        "best": Mode(("runworker", "noop.Noop", *BEST)),
+        "default, two processes": Mode(("runworker", "--processes", "2")),
+        "best, two processes": Mode(("runworker", "noop.Noop", *BEST, "--processes", "2")),
+        "best, two queues": Mode(("runworker", "noop.Noop:{queue}", *BEST)),
+        "NOTIFY": Mode(("runworker",), {}, NOTIFY),
+        "best, full table": Mode((*ONE_QUEUE, *BEST)),
+        "default, full table": Mode(ONE_QUEUE),
+        "NOTIFY, full table": Mode(ONE_QUEUE, {}, NOTIFY),
     }
 
+    def __init__(self, mode: str) -> None:
+        super().__init__(mode)
+        self.queues = QUEUES if mode.endswith("two queues") else ("default",)
+        self.is_full = mode in FULL
+
+    def empty(self) -> None:
+        if not self.is_full:
+            super().empty()
+            return
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM noop_noop WHERE number >= 0")
+        add_ballast()
+
     def enqueue(self, jobs: int) -> None:
+        for chunk in self._chunks(jobs):
+            self.table.objects.bulk_create(
+                [self.table(number=n, queue=self.queues[n % len(self.queues)]) for n in chunk]
+            )
+
+    def _chunks(self, jobs: int) -> Iterator[range]:
         for start in range(0, jobs, BULK):
-            numbers = range(start, min(start + BULK, jobs))
-            self.table.objects.bulk_create([self.table(number=number) for number in numbers])
+            yield range(start, min(start + BULK, jobs))
+
+    def command(self) -> tuple[str, ...]:
+        queue = self.queues[int(os.environ.get(WORKER_VARIABLE, "0")) % len(self.queues)]
+        return tuple(word.format(queue=queue) for word in super().command())
+
+    def work(self) -> None:
+        if TRACE_VARIABLE in os.environ:
+            connection_created.connect(trace)
+        super().work()
 
     def left(self) -> int:
-        return int(self.table.objects.exclude(status=Status.DONE).count())
+        waiting = self.table.objects.filter(status__in=[Status.READY, Status.CLAIMED])
+        return int(waiting.filter(queue__in=self.queues).count())
 
     def result(self, jobs: int) -> Result:
         """By the database's clock: when a claim was stamped, and its completions."""
-        return self.span(self.table.objects.done(), "dequeued_time", "finished_at")
+        done = self.table.objects.done().filter(number__gte=0)
+        return self.span(done, "dequeued_time", "finished_at")

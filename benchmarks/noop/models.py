@@ -14,3 +14,12 @@ class Noop(Job):
 
     def run(self) -> None:
         mark(self.number)
+
+
+class Plain(models.Model):
+    """A model that is no queue."""
+
+    number = models.IntegerField()
+
+    def __str__(self) -> str:
+        return str(self.number)

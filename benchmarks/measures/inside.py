@@ -1,0 +1,98 @@
+"""In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
+
+VERB: fill, pace, enqueue, statements. The last line of the output is the answer in JSON.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+
+from benchmarks.adapters.dbqueue import Adapter
+from benchmarks.marks import Marks
+
+SENT_VARIABLE = "BENCH_SENT"
+BULK = 1000
+
+
+def fill(adapter: Adapter, jobs: str) -> None:
+    adapter.fill(int(jobs))
+
+
+def pace(adapter: Adapter, rate: str, jobs: str) -> None:
+    """Enqueue one by one, at random moments as independent users would; note when each began."""
+    sent = Marks(Path(os.environ[SENT_VARIABLE]))
+    moments, due = random.Random(20), time.monotonic()
+    for number in range(int(jobs)):
+        due += moments.expovariate(float(rate))
+        time.sleep(max(0.0, due - time.monotonic()))
+        sent.add(number)
+        adapter.table.objects.create(number=number)
+
+
+def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
+    """Microseconds per row, round by round, of four ways to insert so many rows."""
+    ways = {"plain": one_by_one, "ours": one_by_one, "bare": bare, "bulk": bulk}
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    plain = adapter.table._meta.apps.get_model("noop.Plain")
+    for _ in range(int(rounds)):
+        adapter.empty()
+        for way, insert in ways.items():
+            model = plain if way == "plain" else adapter.table
+            began = time.perf_counter()
+            insert(model, int(jobs))
+            found[way].append((time.perf_counter() - began) / int(jobs) * 1e6)
+    return found
+
+
+def one_by_one(model: Any, jobs: int) -> None:
+    for number in range(jobs):
+        model.objects.create(number=number)
+
+
+def bulk(model: Any, jobs: int) -> None:
+    for start in range(0, jobs, BULK):
+        model.objects.bulk_create([model(number=number) for number in range(start, start + BULK)])
+
+
+def bare(model: Any, jobs: int) -> None:
+    """Rows as ours are, with what has no default in the database, by the driver alone."""
+    connection.ensure_connection()
+    cursor = connection.connection.cursor()
+    sign = "?" if connection.vendor == "sqlite" else "%s"
+    row = f"('default', 1024, 0, 0, 0, '[]', {sign})"
+    names = "queue, priority, status, attempts, crashes, errors, number"
+    for start in range(0, jobs, BULK):
+        sql = f"INSERT INTO {model._meta.db_table} ({names}) VALUES {', '.join([row] * BULK)}"
+        cursor.execute(sql, list(range(start, start + BULK)))
+
+
+def statements(_: Adapter) -> int:
+    """How many the server has executed so far."""
+    sql = {
+        "mysql": "SELECT variable_value FROM information_schema.global_status "
+        "WHERE variable_name = 'QUESTIONS'",
+        # Each of ours is a transaction of its own.
+        "postgresql": "SELECT xact_commit + xact_rollback FROM pg_stat_database "
+        "WHERE datname = current_database()",
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql[connection.vendor])
+        return int(cursor.fetchone()[0])
+
+
+VERBS = {verb.__name__: verb for verb in (fill, pace, enqueue, statements)}
+
+
+def main(mode: str, verb: str, *arguments: str) -> None:
+    adapter = Adapter(mode)
+    print(json.dumps(VERBS[verb](adapter, *arguments)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
