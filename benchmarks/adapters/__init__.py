@@ -5,6 +5,7 @@ from typing import Protocol
 
 URL_VARIABLE = "BENCH_DATABASE_URL"
 WORKER_VARIABLE = "BENCH_WORKER"  # the number of a worker, from 0, where there are several
+TRACE_VARIABLE = "BENCH_TRACE"  # the file for the statements of a worker on SQLite
 BULK = 1000  # jobs that are enqueued together, where the queue can
 
 

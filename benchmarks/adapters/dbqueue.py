@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 from django.db.backends.signals import connection_created
 
-from benchmarks.adapters import BULK, WORKER_VARIABLE, Result
+from benchmarks.adapters import BULK, TRACE_VARIABLE, WORKER_VARIABLE, Result
 from benchmarks.django_project import DjangoProject, Mode
 from benchmarks.noop.ballast import add_ballast
 from django_dbqueue.states import Status
@@ -19,8 +19,6 @@ QUEUES = ("first", "second")
 FULL = {"best, full table", "default, full table", "NOTIFY, full table"}
 ONE_QUEUE = ("runworker", "noop.Noop:default")
 NOTIFY = {"DBQUEUE": {"NOTIFY": True}}
-
-TRACE_VARIABLE = "BENCH_TRACE"
 
 
 def trace(connection: Any, **_: object) -> None:
@@ -55,8 +53,8 @@ class Adapter(DjangoProject):
             super().empty()
             return
         with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM noop_noop WHERE number >= 0")
-        add_ballast()
+            cursor.execute(f"DELETE FROM {self.table._meta.db_table} WHERE number >= 0")
+        add_ballast(self.table)
 
     def enqueue(self, jobs: int) -> None:
         for chunk in self._chunks(jobs):

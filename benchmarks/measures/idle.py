@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.adapters.dbqueue import TRACE_VARIABLE
+from benchmarks.adapters import TRACE_VARIABLE
 from benchmarks.measures import Figure, Place
 from benchmarks.processes import cpu_seconds, resident
 
