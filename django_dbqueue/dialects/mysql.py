@@ -67,6 +67,12 @@ class MySQL(Dialect):
         # Else the optimizer may go through (status, ..) and wait for locks on foreign rows.
         return f"{table} FORCE INDEX (PRIMARY)"
 
+    def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        if {*map(type, keys)} == {int}:
+            # Hundreds of parameters take longer to fill in than the rest of the statement.
+            return f"{column} IN ({', '.join(map(str, keys))})", ()
+        return super().among(column, keys)
+
     def delete_by_key(self, table: str) -> str:
         return f"DELETE {table} FROM {table} FORCE INDEX (PRIMARY)"
 
@@ -78,11 +84,10 @@ class MySQL(Dialect):
             keys = self._candidates(cursor, claim)
             if not keys:
                 return []
-            places = ", ".join(["%s"] * len(keys))
-            by_key = f"{claim.pk} IN ({places})"
+            among, these = self.among(claim.pk, keys)
             cursor.execute(
-                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} WHERE status = 0 AND {by_key}",
-                [*claim.params, *keys],
+                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} WHERE status = 0 AND {among}",
+                [*claim.params, *these],
             )
             self._remember(claim, conflict=cursor.rowcount < len(keys))
             if cursor.rowcount:
@@ -92,15 +97,20 @@ class MySQL(Dialect):
 
     def _read(self, cursor: CursorWrapper, claim: Claim, keys: list[Any]) -> list[Row]:
         """The rows that a claim has stamped."""
-        places = ", ".join(["%s"] * len(keys))
+        among, these = self._around(claim.pk, keys)
         cursor.execute(
-            f"SELECT {claim.columns} FROM {self.by_key(claim.table)} "
-            f"WHERE {claim.pk} IN ({places}) AND owner = %s",
-            [*keys, claim.owner],
+            f"SELECT {claim.columns} FROM {self.by_key(claim.table)} WHERE {among} AND owner = %s",
+            [*these, claim.owner],
         )
         found = list(cursor.fetchall())
         self.unread = None
         return found
+
+    def _around(self, pk: str, keys: list[Any]) -> tuple[str, Sequence[Any]]:
+        """All of these ascending keys, and perhaps some in between, which others own."""
+        if type(keys[0]) is int and keys[-1] - keys[0] < 2 * len(keys):
+            return f"{pk} BETWEEN %s AND %s", [keys[0], keys[-1]]  # half the time of a list
+        return self.among(pk, keys)
 
     def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:
         """Keys to try, ascending; where others claim too, a random part of a wider window."""

@@ -39,6 +39,8 @@ class Table:
     connection: BaseDatabaseWrapper
     dialect: Dialect
     policy: Policy
+    label: str
+    takes_batches: bool  # the model runs all jobs of a claim at once
     name: str
     pk: str
     columns: str
@@ -49,11 +51,6 @@ class Table:
     @property
     def by_key(self) -> str:
         return self.dialect.by_key(self.name)
-
-    @property
-    def label(self) -> str:
-        label: str = self.model._meta.label_lower
-        return label
 
     def on_this_thread(self) -> Table:
         """The same table, with the same policy, on the calling thread's connection."""
@@ -92,6 +89,8 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         connection=connection,
         dialect=dialect,
         policy=policy_of(model),  # type: ignore[arg-type]
+        label=meta.label_lower,
+        takes_batches=hasattr(model, "run_batch"),
         name=quote(meta.db_table),
         pk=quote(meta.pk.column),
         columns=", ".join(columns),

@@ -19,7 +19,6 @@ from .buffer import ALLOWANCE, Buffer, Item
 from .doorbell import Doorbell
 from .lanes import Lanes
 from .options import Options
-from .runner import has_run_batch
 from .session import Patience, Session
 
 logger = logging.getLogger("django_dbqueue")
@@ -199,13 +198,14 @@ class Claimer:
             self.batch = min(max(most, self.options.batch_size), self.batch * 2)
         elif self._was_full and elapsed > 4 * AHEAD:
             self.batch = max(1, self.batch // 2)
-        self.buffer.low_water = self.batch // 2
+        # The next batch is fetched while there is still most of one to run.
+        self.buffer.low_water = self.batch - 1
 
     def _items(
         self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
     ) -> Iterator[Item]:
         sound = [job for job in jobs if not job.crashes]
-        if has_run_batch(table.model) and sound:
+        if table.takes_batches and sound:
             yield Item(table, owner, sound, claimed_at, epoch)
         else:
             for job in sound:

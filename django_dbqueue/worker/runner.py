@@ -107,7 +107,8 @@ class Runner(threading.Thread):
 
     def life(self, item: Item) -> None:
         """Run the job and hand its outcome on."""
-        if any(job.has_expired for job in item.jobs) and not self._leave_out_expired(item):
+        expired = [job for job in item.jobs if job.has_expired]
+        if expired and not self._leave_out(item, expired):
             return
         started = self._start_clock(item)
         for job in item.jobs:
@@ -118,11 +119,10 @@ class Runner(threading.Thread):
         reset_connections(failed=error is not None)
         self._hand_on(item, error and explained(item.jobs, error), seconds)
 
-    def _leave_out_expired(self, item: Item) -> bool:
+    def _leave_out(self, item: Item, expired: list[Any]) -> bool:
         """Whether any is left to run."""
-        for job in item.jobs:
-            if job.has_expired:
-                self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
+        for job in expired:
+            self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
         item.jobs = [job for job in item.jobs if not job.has_expired]
         return bool(item.jobs)
 
@@ -160,7 +160,7 @@ class Runner(threading.Thread):
 
 
 def _run(item: Item) -> None:
-    if has_run_batch(item.table.model):
+    if item.table.takes_batches:
         answer = item.table.model.run_batch(list(item.jobs))
     else:
         answer = item.jobs[0].run()
@@ -174,7 +174,3 @@ def _run(item: Item) -> None:
 
 async def _wait_for(answer: Awaitable[object]) -> None:
     await answer
-
-
-def has_run_batch(model: type[Any]) -> bool:
-    return hasattr(model, "run_batch")
