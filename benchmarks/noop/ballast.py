@@ -35,7 +35,7 @@ def make(table: Any, status: Status) -> None:
     table.objects.bulk_create([table(**row) for _ in range(FIRST)])
     if status == Status.DONE:
         # Past the manager, which would not let anybody write these columns.
-        rows = QuerySet(table).filter(number=number_of(status))
+        rows: QuerySet[Any] = QuerySet(table).filter(number=number_of(status))
         rows.update(status=Status.DONE, finished_at=timezone.now())
 
 

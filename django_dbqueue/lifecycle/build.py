@@ -40,50 +40,54 @@ class Builder:
         self.time_to_run = self.names.index("time_to_run")
         self.is_quiet = is_quiet(model, self.names)
 
-    def build(self, table: Table, rows: Iterable[Row], queue: str, owner: str) -> list[Any]:
+    def build(self, table: Table, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of ``rows``: ``columns``, then whether they have expired."""
+        if not table.dialect.has_typed_columns:
+            self._check_numbers(rows)
         known = {"queue": queue, "status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
         make = self._by_hand if self.is_quiet and not is_heard(self.model) else self._by_django
+        alias = table.connection.alias
         jobs = []
         for row in rows:
-            values = self._values(table, row)
-            job = make(values, table.connection.alias)
-            inside = job.__dict__
-            inside.update(known)
-            inside["claim_key"] = row[table.pk_position]
+            job = make(self._read(table, row), known, alias)
+            job.__dict__["claim_key"] = row[table.pk_position]
             if row[-1]:
-                inside["has_expired"] = True
+                job.__dict__["has_expired"] = True
             jobs.append(job)
         return jobs
 
-    def _values(self, table: Table, row: Row) -> list[Any]:
-        values = list(row)
-        del values[-1]
-        if not table.dialect.has_typed_columns:
-            self._check_numbers(row)
+    def _check_numbers(self, rows: Sequence[Row]) -> None:
+        for position in self.numbers:
+            odd = {type(row[position]) for row in rows} - NUMBER
+            if odd:
+                raise TypeError(f"{self.names[position]} is not a number, but {odd}")
+
+    def _read(self, table: Table, row: Row) -> Sequence[Any]:
         seconds = row[self.time_to_run]
-        if seconds is not None and not 1 <= seconds <= MAX_SECONDS:
+        is_usable = seconds is None or 1 <= seconds <= MAX_SECONDS
+        if is_usable and not table.converters:
+            return row
+        values = list(row)
+        if not is_usable:
             values[self.time_to_run] = None  # as in claim_end
         for position, converters, expression in table.converters:
             for convert in converters:
                 values[position] = convert(values[position], expression, table.connection)
         return values
 
-    def _check_numbers(self, row: Row) -> None:
-        for position in self.numbers:
-            if type(row[position]) not in NUMBER:
-                raise TypeError(f"{self.names[position]} is not a number: {row[position]!r}")
-
-    def _by_hand(self, values: list[Any], alias: str) -> Any:
-        job = object.__new__(self.model)
+    def _by_hand(self, values: Sequence[Any], known: dict[str, Any], alias: str) -> Any:
         state = ModelState()
         state.adding = False
         state.db = alias
-        job.__dict__.update(zip(self.names, values, strict=True), _state=state)
+        job = object.__new__(self.model)
+        # The last value has no name.
+        job.__dict__ = dict(zip(self.names, values, strict=False), _state=state, **known)
         return job
 
-    def _by_django(self, values: list[Any], alias: str) -> Any:
-        return self.model.from_db(alias, self.names, values)
+    def _by_django(self, values: Sequence[Any], known: dict[str, Any], alias: str) -> Any:
+        job = self.model.from_db(alias, self.names, values[:-1])
+        job.__dict__.update(known)
+        return job
 
 
 def is_quiet(model: type[Any], names: Iterable[str]) -> bool:

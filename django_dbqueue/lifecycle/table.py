@@ -62,7 +62,7 @@ class Table:
     def db_key(self, pk: Any) -> Any:
         return self.model._meta.pk.get_db_prep_value(pk, self.connection)
 
-    def build(self, rows: Iterable[Row], queue: str, owner: str) -> list[Any]:
+    def build(self, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
         return self.builder.build(self, rows, queue, owner)
 
