@@ -193,13 +193,14 @@ class Claimer:
     def _adapt(self) -> None:
         """Let the batch follow the rate at which the runners empty it."""
         elapsed = time.monotonic() - self._filled_at
-        if self._was_full and elapsed < AHEAD:
+        is_fast = self._was_full and elapsed < AHEAD
+        if is_fast:
             most = MOST if self.options.batch_grows else self.options.batch_size
             self.batch = min(max(most, self.options.batch_size), self.batch * 2)
         elif self._was_full and elapsed > 4 * AHEAD:
             self.batch = max(1, self.batch // 2)
-        # The next batch is fetched while there is still most of one to run.
-        self.buffer.low_water = self.batch - 1
+        # Runners that are quick shall never wait for a claim; behind slow ones little shall wait.
+        self.buffer.low_water = self.batch * 3 // 2 - 1 if is_fast else self.batch // 2
 
     def _items(
         self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int

@@ -1,6 +1,7 @@
 """A child process: one claiming thread, runners, a finisher."""
 
 import faulthandler
+import gc
 import logging
 import os
 import random
@@ -30,6 +31,7 @@ from .signalling import forget_signals
 logger = logging.getLogger("django_dbqueue")
 
 OUTCOMES = 50  # written together, unless the claims are larger
+GARBAGE = 10_000  # new objects until the collector looks for cycles among them
 
 
 class Consumer:
@@ -190,11 +192,20 @@ class Consumer:
                 self.wake_finisher.wait(time_to_wait)
 
 
+def _calm_collector() -> None:
+    """It would walk over all that Django has loaded, and over the claimed jobs again and again."""
+    gc.freeze()
+    first, *others = gc.get_threshold()
+    if 0 < first < GARBAGE:
+        gc.set_threshold(GARBAGE, *others)
+
+
 def run_child(
     options: Options, owner_prefix: str, board: Board, share: int | None, control: int
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
+    _calm_collector()
     consumer = Consumer(options, owner_prefix, board, share)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
