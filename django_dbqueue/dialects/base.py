@@ -55,6 +55,8 @@ class Dialect:
     has_typed_columns: ClassVar[bool] = True
     # Seconds between looks for news, where nobody tells of them.
     look_every: ClassVar[float | None] = None
+    # Seconds after news in which there may be more that nobody tells of.
+    silent_after_news: ClassVar[float] = 0.0
     # What to do about a setup_problem.
     setup_hint: ClassVar[str] = ""
     # The moment of execution in UTC, as SQL.
@@ -96,6 +98,11 @@ class Dialect:
     def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
         """SQL, with its parameters, for: the column is one of these raw keys; of one type all."""
         return f"{column} IN ({', '.join(['%s'] * len(keys))})", keys
+
+    def insert(self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str) -> Any:
+        """Run an INSERT of one row; the key that the database has numbered it with."""
+        cursor.execute(sql, params)
+        return cursor.lastrowid
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str

@@ -28,11 +28,12 @@ TROUBLES = {
 
 
 CHANNEL = "dbqueue"
-AGAIN_AFTER = 0.005  # seconds; who was woken looks again after so long
+SILENCE = 0.005  # seconds after a notification in which nobody is notified; then they look again
 
 
 class PostgreSQL(Dialect):
     now = "CLOCK_TIMESTAMP()"
+    silent_after_news = SILENCE
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False
@@ -65,6 +66,11 @@ class PostgreSQL(Dialect):
         if {*map(type, keys)} == {int}:
             return f"{column} = ANY('{{{','.join(map(str, keys))}}}'::bigint[])", ()
         return super().among(column, keys)
+
+    def insert(self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str) -> Any:
+        cursor.execute(f"{sql} RETURNING {pk}", params)
+        [key] = cursor.fetchone()
+        return key
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
@@ -108,7 +114,7 @@ class PostgreSQL(Dialect):
         if not self.connection.in_atomic_block:
             # Who was rung a moment ago will look once more.
             now = time.monotonic()
-            if now - self._rung_at < AGAIN_AFTER:
+            if now - self._rung_at < SILENCE:
                 return
             self._rung_at = now
         with self.connection.cursor() as cursor:

@@ -1,11 +1,13 @@
 """nothing -> ready or delayed: what every insert passes, and the insert that skips a duplicate."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.expressions import DatabaseDefault
 from django.db.models.sql import InsertQuery
 from django.db.utils import Error
 
@@ -23,12 +25,8 @@ MAX_PRIORITY = 2**32 - 1
 
 def prepare(job: Any) -> None:
     """Validate a new job and derive its status; on ``ValidationError`` nothing is written."""
-    check_name(job.queue, "queue")
-    if job.dedup_key is not None:
-        check_name(job.dedup_key, "dedup_key")
-    _check_range(job.priority, "priority", 0, MAX_PRIORITY)
-    if job.time_to_run is not None:
-        _check_range(job.time_to_run, "time_to_run", 1, MAX_SECONDS)
+    for name, check in CHECKS.items():
+        check(getattr(job, name))
     job._meta.get_field("retry_at").get_prep_value(job.retry_at)
     job._meta.get_field("expires_at").get_prep_value(job.expires_at)
     job.status = Status.READY if job.retry_at is None else Status.DELAYED
@@ -44,6 +42,25 @@ def due_in(delay: float) -> DbNow | None:
             {"delay": f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}"}
         )
     return DbNow(plus=delay) if delay else None
+
+
+def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
+    """Insert a prepared job by a statement that is worked out once; its key.
+
+    None, and nothing is written, where a value is an expression that only Django's compiler reads.
+    """
+    values: dict[str, Any] = {}
+    for field in fields:
+        value = field.pre_save(job, add=True)
+        if isinstance(value, DatabaseDefault):
+            continue
+        if hasattr(value, "resolve_expression"):
+            return None
+        values[field.column] = field.get_db_prep_save(value, table.connection)
+    with table.connection.cursor() as cursor:
+        sql = table.insert_of(tuple(values))
+        key = table.dialect.insert(cursor, sql, list(values.values()), table.pk)
+    return table.model._meta.pk.to_python(key) if job.pk is None else job.pk
 
 
 def insert_new(table: Table, job: Any) -> bool:
@@ -68,13 +85,13 @@ def insert_new(table: Table, job: Any) -> bool:
         return False
     job.pk = meta.pk.to_python(key)
     job._state.adding, job._state.db = False, table.connection.alias
-    ring(table.connection, [job])
+    ring(table.connection, [job.status])
     return True
 
 
-def ring(connection: BaseDatabaseWrapper, jobs: Iterable[Any]) -> None:
+def ring(connection: BaseDatabaseWrapper, statuses: Iterable[int]) -> None:
     """Tell idle workers that jobs were enqueued, where the project asks for it."""
-    if not any(job.status == Status.READY for job in jobs):
+    if Status.READY not in statuses:
         return
     try:
         dialect_of(connection).ring()
@@ -93,8 +110,22 @@ def _stored(table: Table, pk: Any) -> Any | None:
         return pk if cursor.fetchone() else None
 
 
-def _check_range(value: Any, field: str, low: int, high: int) -> None:
+def _check_range(field: str, low: int, high: int, value: Any) -> None:
     if not isinstance(value, int) or not low <= value <= high:
         raise ValidationError(
             {field: f"{field} must be a whole number between {low} and {high}, not {value!r}"}
         )
+
+
+def _if_given(check: Callable[[Any], None], value: Any) -> None:
+    if value is not None:
+        check(value)
+
+
+# By column, what raises ``ValidationError`` for a value out of its limits.
+CHECKS: dict[str, Callable[[Any], None]] = {
+    "queue": partial(check_name, field="queue"),
+    "dedup_key": partial(_if_given, partial(check_name, field="dedup_key")),
+    "priority": partial(_check_range, "priority", 0, MAX_PRIORITY),
+    "time_to_run": partial(_if_given, partial(_check_range, "time_to_run", 1, MAX_SECONDS)),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import connections, models
@@ -47,6 +47,9 @@ class Table:
     pk_position: int
     converters: tuple[Conversion, ...]
     builder: Builder
+    # Whether all of its columns are written as they are, and in this table alone.
+    is_plain: bool
+    _inserts: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
     def by_key(self) -> str:
@@ -61,6 +64,14 @@ class Table:
 
     def db_key(self, pk: Any) -> Any:
         return self.model._meta.pk.get_db_prep_value(pk, self.connection)
+
+    def insert_of(self, columns: tuple[str, ...]) -> str:
+        """An INSERT of one row."""
+        if columns not in self._inserts:
+            names = ", ".join(map(self.connection.ops.quote_name, columns))
+            places = ", ".join(["%s"] * len(columns))
+            self._inserts[columns] = f"INSERT INTO {self.name} ({names}) VALUES ({places})"
+        return self._inserts[columns]
 
     def build(self, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
@@ -97,14 +108,20 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         pk_position=fetched.index(meta.pk),
         converters=tuple(conversions(fetched, connection)),
         builder=Builder(model, fetched),
+        is_plain=not meta.parents and all(map(_is_plain, meta.concrete_fields)),
     )
+
+
+def _is_plain(column: models.Field[Any, Any]) -> bool:
+    ways = ("get_placeholder", "get_placeholder_sql")
+    return not column.generated and not any(hasattr(column, way) for way in ways)
 
 
 def _selected(
     fetched: Sequence[models.Field[Any, Any]], model: type[Any], connection: BaseDatabaseWrapper
 ) -> Iterable[str]:
     compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
-    for field in fetched:
-        column = connection.ops.quote_name(str(field.column))
-        sql, _ = field.select_format(compiler, column, ())
+    for one in fetched:
+        column = connection.ops.quote_name(str(one.column))
+        sql, _ = one.select_format(compiler, column, ())
         yield sql

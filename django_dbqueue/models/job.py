@@ -156,7 +156,18 @@ class Job(JobColumns):
         # With a key of its own, a new instance would else overwrite the row that has it.
         super().save(*args, **kwargs | {"force_insert": True})
         self.forget(unread)
-        enqueue.ring(self._table().connection, [self])
+        enqueue.ring(self._table().connection, [self.status])
+
+    def _do_insert(
+        self, manager: Any, using: str, fields: Any, returning_fields: Any, raw: bool
+    ) -> Any:
+        table = table_of(type(self), using)
+        if table.is_plain and not raw:
+            key = enqueue.insert(table, self, fields)
+            if key is not None:
+                # What else the database would return, _insert() forgets.
+                return [[key if field.primary_key else None for field in returning_fields]]
+        return super()._do_insert(manager, using, fields, returning_fields, raw)  # type: ignore[misc]
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
         if asked is None:

@@ -38,6 +38,8 @@ class Beats:
         self._sessions = {alias: Session({alias}) for alias in self.aliases}
         self.patience = Patience("beating")
         self.epoch = 1
+        # Whether a person asked this worker to stop.
+        self.stop_requested = False
         self.next_at = 0.0
         self._registered: set[str] = set()
         self.last_good = time.monotonic()
@@ -72,24 +74,12 @@ class Beats:
         self._count()
         return True
 
-    def stop_requested(self) -> bool:
-        """Whether a person asked this worker to stop, as far as the databases tell."""
-        try:
-            return any(self._stop_requested(alias) for alias in self.aliases)
-        except Error as error:
-            self.session.recover(error)
-            return False
-
     def sign_off(self, reason: str) -> None:
         """Say why it has stopped; what is still claimed was given back before."""
         self.session.prepare()
         for alias in self.aliases:
             rows = Worker.objects.using(alias).filter(pk=self.uuid)
             again(connections[alias], partial(rows.sign_off, reason))
-
-    def _stop_requested(self, alias: str) -> bool:
-        rows = Worker.objects.using(alias).filter(pk=self.uuid)
-        return rows.filter(stop_requested_at__isnull=False).exists()
 
     def _count(self) -> None:
         now = time.monotonic()
@@ -112,7 +102,11 @@ class Beats:
 
     def _beat(self, alias: str, state: Mapping[str, Any]) -> None:
         rows = Worker.objects.using(alias).filter(pk=self.uuid)
-        if rows.filter(stopped_at=None).update(beat_at=DbNow(), **state):
+        living, now = rows.filter(stopped_at=None), DbNow()
+        is_there = living.filter(stop_requested_at=None).update(beat_at=now, **state)
+        if not is_there and living.update(beat_at=now, **state):
+            is_there = self.stop_requested = True
+        if is_there:
             # Also where the answer to its INSERT was lost.
             self._registered.add(alias)
             return

@@ -92,7 +92,7 @@ class Claimer:
         except Error:
             news = True  # the look will tell which
         if news:
-            self.lanes.look_again()
+            self.lanes.look_now()
 
     def empty_for(self) -> float:
         """Seconds for which there has been nothing to claim; less than 0 = there may be."""

@@ -8,8 +8,8 @@ from django.db import connections
 from ..dialects import Dialect, dialect_of
 from .signalling import Wakeup, wait_readable
 
-AWAKE = 1.0  # seconds of sleep after which a database is looked at less and less often
-DROWSY = 10  # times less often at most
+AWAKE = 1.0  # seconds without work after which a database is looked at less and less often
+DROWSY = 40  # times less often at most
 
 
 class Doorbell:
@@ -19,12 +19,15 @@ class Doorbell:
         self.aliases = sorted(aliases)
         self._wakeup = Wakeup()
         self._is_rung = False
-        self._quiet_since = time.monotonic()
+        self._rung_at = time.monotonic()
+        # When to look once more: who tells of news may be silent right after.
+        self._echo_at = float("inf")
 
     def ring(self) -> None:
         # Most of the time it is rung already, and a pipe is dear.
         if not self._is_rung:
             self._is_rung = True
+            self._rung_at = time.monotonic()
             self._wakeup.set()
 
     def sleep(self, seconds: float) -> None:
@@ -40,17 +43,28 @@ class Doorbell:
         news = False
         while not (self._is_rung or news) and (left := end - time.monotonic()) > 0:
             self._doze(dialects, left)
-            news = any(dialect.has_news() for dialect in dialects)
-        if self._is_rung or news:
-            self._quiet_since = time.monotonic()
+            news = self._has_news(dialects)
         self._wake()
         return news
 
+    def _has_news(self, dialects: list[Dialect]) -> bool:
+        now = time.monotonic()
+        echoes = [d.silent_after_news for d in dialects if d.has_news()]
+        if echoes:
+            self._echo_at = now + max(echoes) if any(echoes) else float("inf")
+            return True
+        if now < self._echo_at:
+            return False
+        self._echo_at = float("inf")
+        return True
+
     def _doze(self, dialects: list[Dialect], left: float) -> None:
-        drowsiness = min(DROWSY, max(1.0, (time.monotonic() - self._quiet_since) / AWAKE))
+        now = time.monotonic()
+        drowsiness = min(DROWSY, max(1.0, (now - self._rung_at) / AWAKE))
         naps = [d.look_every * drowsiness for d in dialects if d.look_every is not None]
         heard = [d.descriptor for d in dialects if d.descriptor is not None]
-        wait_readable([self._wakeup.descriptor, *heard], min([left, *naps]))
+        echo = max(0.0, self._echo_at - now)
+        wait_readable([self._wakeup.descriptor, *heard], min([left, echo, *naps]))
 
     def _wake(self) -> None:
         # In this order: who rings in between is seen now, or rings the next time at once.

@@ -102,10 +102,15 @@ class Lanes:
             watch.pause = FIRST_PAUSE
             watch.next_look = 0.0
 
-    def look_again(self) -> None:
-        """At once, and soon after: there is news, or there was work."""
+    def look_now(self) -> None:
+        """There is news, of whatever kind."""
         for watch in self.watches:
             watch.next_look = 0.0
+
+    def look_again(self) -> None:
+        """Now, and soon after: there was work."""
+        self.look_now()
+        for watch in self.watches:
             watch.pause = FIRST_PAUSE
 
     def all_looked_at(self, since: float) -> bool:

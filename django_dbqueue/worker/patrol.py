@@ -75,7 +75,7 @@ class Patrol:
         return min(waits)
 
     def _beat(self) -> float:
-        if not self.beats.wait() and self.beats.beat({}) and self.beats.stop_requested():
+        if not self.beats.wait() and self.beats.beat({}) and self.beats.stop_requested:
             self.ending = REQUESTED
             return 0.0
         return self.beats.wait()

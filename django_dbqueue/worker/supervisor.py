@@ -165,7 +165,7 @@ class Supervisor:
         if self.beats.beat(self._state()):
             for child in self.children.living.values():
                 self._greet(child.board)
-            if self.ending is None and self.beats.stop_requested():
+            if self.beats.stop_requested:
                 self.stop(REQUESTED)
 
     def _greet(self, board: Board) -> None:

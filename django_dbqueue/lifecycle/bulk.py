@@ -1,0 +1,166 @@
+"""nothing -> ready or delayed, many at once: rows that nobody needs as instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models, transaction
+from django.db.models.fields import NOT_PROVIDED
+
+from ..states import Status
+from .enqueue import CHECKS, ring
+from .table import LIFECYCLE_COLUMNS, Table
+
+MOST = 1000  # rows of one statement
+# What the lifecycle writes into a new row; its other columns stay empty.
+FIXED: dict[str, Any] = {"attempts": 0, "crashes": 0, "errors": []}
+OPEN = {"retry_at", "dedup_key"}
+QUIET = {
+    field.pre_save
+    for field in (models.Field, models.DateField, models.DateTimeField, models.TimeField)
+}
+
+Reader = Callable[[Mapping[str, Any]], Any]
+
+
+class Inserter:
+    """The multi-row INSERT of rows that give the same columns."""
+
+    def __init__(self, table: Table, names: Sequence[str], delay: float) -> None:
+        self.table = table
+        self.names = set(names)
+        # Their SQL, which is the same in every row, and what has to be filled in.
+        self.columns: list[str] = []
+        self.texts: list[str] = []
+        self.readers: list[Reader] = []
+        given = {self._field(name): name for name in names}
+        for field in self._fields():
+            if field in given:
+                self._read(field, partial(_given, given[field], self._prepared(field)))
+        if delay:
+            self._write("retry_at", table.dialect.now_plus(repr(float(delay))))
+        self._status(delay)
+        for field in self._fields():
+            if field not in given and field.column not in self.columns:
+                self._default(field)
+
+    def run(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """All of them or none."""
+        read = self.readers
+        with transaction.atomic(using=self.table.connection.alias, savepoint=False):
+            for chunk in self._chunks(rows):
+                params = [reader(row) for row in chunk for reader in read]
+                with self.table.connection.cursor() as cursor:
+                    cursor.execute(self._sql(len(chunk)), params)
+
+    def check_names(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        for number, row in enumerate(rows):
+            if row.keys() != self.names:
+                odd = ", ".join(sorted(row.keys() ^ self.names))
+                raise ValueError(f"row {number} and row 0 name different columns: {odd}")
+
+    def _chunks(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+        room: int = self.table.connection.ops.bulk_batch_size(self.readers, rows)
+        size = max(1, min(MOST, room))
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
+
+    def _sql(self, rows: int) -> str:
+        names = ", ".join(map(self.table.connection.ops.quote_name, self.columns))
+        row = f"({', '.join(self.texts)})"
+        return f"INSERT INTO {self.table.name} ({names}) VALUES {', '.join([row] * rows)}"
+
+    def _fields(self) -> Iterator[Any]:
+        meta = self.table.model._meta
+        return (field for field in meta.concrete_fields if field is not meta.auto_field)
+
+    def _field(self, name: str) -> Any:
+        try:
+            return self.table.model._meta.get_field(name)
+        except FieldDoesNotExist:
+            pass
+        for field in self.table.model._meta.concrete_fields:
+            if field.attname == name:
+                return field
+        raise ValueError(f"{self.table.label} has no column {name!r}")
+
+    def _read(self, field: Any, reader: Reader) -> None:
+        self._write(field.column, "%s")
+        self.readers.append(reader)
+
+    def _write(self, column: str, text: str) -> None:
+        self.columns.append(column)
+        self.texts.append(text)
+
+    def _status(self, delay: float) -> None:
+        if "retry_at" in self.names:
+            self._write("status", "%s")
+            self.readers.append(_status_of)
+        else:
+            self._write("status", str(int(Status.DELAYED if delay else Status.READY)))
+
+    def _default(self, field: Any) -> None:
+        """A number stands in the text: it needs not be filled in for every row."""
+        if field.name in LIFECYCLE_COLUMNS and field.name not in FIXED:
+            return
+        if field.name not in FIXED and field.db_default is not NOT_PROVIDED:
+            return
+        prepare = self._prepared(field)
+        if field.name not in FIXED and callable(field.default):
+            self._read(field, lambda _: prepare(field.get_default()))
+            return
+        value = prepare(FIXED.get(field.name, field.get_default()))
+        if type(value) is int:
+            self._write(field.column, str(value))
+        elif value is not None:
+            self._read(field, lambda _: value)
+
+    def _prepared(self, field: Any) -> Callable[[Any], Any]:
+        check, connection = CHECKS.get(field.name), self.table.connection
+
+        def prepared(value: Any) -> Any:
+            if check is not None:
+                check(value)
+            if isinstance(value, models.Model):
+                value = getattr(value, field.target_field.attname)
+            if hasattr(value, "resolve_expression"):
+                raise TypeError(f"{field.name}: enqueue_many() takes values, not expressions")
+            return field.get_db_prep_save(value, connection)
+
+        return prepared
+
+
+def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -> None:
+    """Insert rows that all give the same columns; on an error nothing is written.
+
+    ``delay`` in seconds: 0 = as their ``retry_at`` says.
+    """
+    names = list(rows[0])
+    if refused := LIFECYCLE_COLUMNS.difference(OPEN) & set(names):
+        raise ValueError(f"{', '.join(sorted(refused))}: only the lifecycle writes these columns")
+    inserter = Inserter(table, names, delay)
+    inserter.check_names(rows)
+    inserter.run(rows)
+    is_delayed = delay or all(row.get("retry_at") for row in rows)
+    ring(table.connection, [Status.DELAYED if is_delayed else Status.READY])
+
+
+def is_simple(model: type[models.Model]) -> bool:
+    """Whether its fields write what they are given, and nothing of the instance besides."""
+    return all(
+        type(field).pre_save in QUIET
+        and not getattr(field, "auto_now", False)
+        and not getattr(field, "auto_now_add", False)
+        for field in model._meta.concrete_fields
+    )
+
+
+def _given(name: str, prepare: Callable[[Any], Any], row: Mapping[str, Any]) -> Any:
+    return prepare(row[name])
+
+
+def _status_of(row: Mapping[str, Any]) -> int:
+    return int(Status.READY if row["retry_at"] is None else Status.DELAYED)
