@@ -51,20 +51,27 @@ def test_a_beat_waits_for_another_writer():
     assert beats.patience.failures == 0
 
 
-def test_a_request_to_stop_counts_wherever_it_stands_and_waits_for_a_lost_database(monkeypatch):
+def test_a_request_to_stop_comes_with_the_next_beat_that_is_written():
     beats = Beats("a" * 32, {"default": []}, 2, 10)
-    beats.beat({})
+    assert beats.beat({})
+    Worker.objects.update(stop_requested_at=DbNow())
 
     def away(execute, sql, params, many, context):
         raise OperationalError("server closed the connection unexpectedly")
 
     with connection.execute_wrapper(away):
-        assert beats.stop_requested() is False
-    Worker.objects.update(stop_requested_at=DbNow())
-    assert beats.stop_requested() is True
-    beats.aliases = ["first", "second"]
-    monkeypatch.setattr(beats, "_stop_requested", lambda alias: alias == "second")
-    assert beats.stop_requested() is True
+        assert not beats.beat({})
+    assert not beats.stop_requested
+    assert beats.beat({"paused": True})
+    assert beats.stop_requested
+    assert Worker.objects.get().paused
+
+
+def test_a_beat_is_one_statement(django_assert_num_queries):
+    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    beats.beat({})
+    with django_assert_num_queries(1):
+        beats.beat({})
 
 
 def test_a_first_beat_whose_answer_was_lost_has_begun():

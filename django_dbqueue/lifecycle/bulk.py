@@ -109,7 +109,7 @@ class Inserter:
         if field.name not in FIXED and field.db_default is not NOT_PROVIDED:
             return
         prepare = self._prepared(field)
-        if field.name not in FIXED and callable(field.default):
+        if field.name not in FIXED and field.has_default() and callable(field.default):
             self._read(field, lambda _: prepare(field.get_default()))
             return
         value = prepare(FIXED.get(field.name, field.get_default()))
