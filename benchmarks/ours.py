@@ -17,13 +17,14 @@ from pathlib import Path
 
 from benchmarks.contestants import NoResult
 from benchmarks.drain import RESULTS, about, on_terminate, say, url
-from benchmarks.measures import Figure, Place, cost, drains, enqueue, idle, latency, ours
+from benchmarks.measures import Figure, Place, cost, drains, enqueue, idle, latency, ours, stages
 
 PLACES = ("mariadb", "postgresql", "sqlite")
 MEASURES: dict[str, Callable[[Place], Iterator[Figure]]] = {
     "enqueue": enqueue.measure,
     "latency": latency.measure,
     "idle": idle.measure,
+    "stages": stages.measure,
     "cost": cost.measure,
     "drains": drains.measure,
     "full": partial(latency.measure, full_table=True, idle=False),

@@ -1,6 +1,6 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, enqueue, statements. The last line of the output is the answer in JSON.
+VERB: fill, pace, enqueue, statements, stages. The last line of the output is the answer in JSON.
 """
 
 import json
@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import time
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,14 @@ def statements(_: Adapter) -> int:
         return int(cursor.fetchone()[0])
 
 
-VERBS = {verb.__name__: verb for verb in (fill, pace, enqueue, statements)}
+def stages(adapter: Adapter, jobs: str, rounds: str) -> dict[str, float]:
+    # Its imports need a Django that is set up.
+    one_thread = import_module("benchmarks.one_thread")
+    found: dict[str, float] = one_thread.stages(adapter.table, adapter.fill, int(jobs), int(rounds))
+    return found
+
+
+VERBS = {verb.__name__: verb for verb in (fill, pace, enqueue, statements, stages)}
 
 
 def main(mode: str, verb: str, *arguments: str) -> None:

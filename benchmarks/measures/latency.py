@@ -9,7 +9,7 @@ from benchmarks.measures import Figure, Place, wait_for
 from benchmarks.measures.inside import SENT_VARIABLE
 
 JOBS = {10: 300, 200: 2000}  # by the rate per second
-IDLE, AFTER_IDLE = 60.0, 5  # seconds; how many times, one after the other
+IDLE, AFTER_IDLE = 60.0, 3  # seconds; how many times, one after the other
 SETTLE = 3.0  # seconds
 # Of p50 and p99 at 10 jobs/s, in milliseconds.
 TARGETS = {"polling": (40, 200), "NOTIFY": (4, 10), "data_version": (6, 15)}
