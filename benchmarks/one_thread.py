@@ -22,7 +22,10 @@ def stages(model: type[Any], fill: Callable[[int], object], jobs: int, rounds: i
     least: dict[str, float] = {}
     for _ in range(rounds):
         fill(jobs)
-        for stage, seconds in thread.drain(jobs).items():
+        spent = thread.drain(jobs)
+        if (done := model.objects.done().count()) != jobs:
+            raise RuntimeError(f"{done} of {jobs} jobs are done")
+        for stage, seconds in spent.items():
             least[stage] = min(least.get(stage, seconds), seconds)
     return {stage: seconds / jobs * 1e6 for stage, seconds in least.items()}
 

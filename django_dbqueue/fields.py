@@ -3,6 +3,7 @@
 import datetime
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -125,6 +126,11 @@ def check_name(value: str, field: str) -> None:
     """Refuse a queue's name or a key that another database would store or compare differently."""
     if not isinstance(value, str) or not value:
         raise ValidationError({field: f"{field} must be a non-empty string, not {value!r}"})
+    _check_text(value, field)
+
+
+@lru_cache(maxsize=1000)  # mostly it is one of a few queues
+def _check_text(value: str, field: str) -> None:
     if value != value.strip():
         raise ValidationError({field: f"{field} must not begin or end with a space: {value!r}"})
     if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):

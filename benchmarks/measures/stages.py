@@ -12,6 +12,7 @@ TARGETS = {"mariadb": 12, "postgresql": 12, "sqlite": 25}
 
 
 def measure(place: Place) -> Iterator[Figure]:
+    place.new_marks(JOBS)
     found = place.ask("best", "stages", JOBS, ROUNDS)
     for stage, cost in found.items():
         yield Figure(place.name, f"CPU per job in one thread, {stage}", cost, "µs")

@@ -22,6 +22,7 @@ QUIET = {
     field.pre_save
     for field in (models.Field, models.DateField, models.DateTimeField, models.TimeField)
 }
+PLAIN = {int, str, float, bool, type(None)}
 
 Reader = Callable[[Mapping[str, Any]], Any]
 
@@ -124,10 +125,8 @@ class Inserter:
         def prepared(value: Any) -> Any:
             if check is not None:
                 check(value)
-            if isinstance(value, models.Model):
-                value = getattr(value, field.target_field.attname)
-            if hasattr(value, "resolve_expression"):
-                raise TypeError(f"{field.name}: enqueue_many() takes values, not expressions")
+            if type(value) not in PLAIN:
+                value = _plain(field, value)
             return field.get_db_prep_save(value, connection)
 
         return prepared
@@ -156,6 +155,14 @@ def is_simple(model: type[models.Model]) -> bool:
         and not getattr(field, "auto_now_add", False)
         for field in model._meta.concrete_fields
     )
+
+
+def _plain(field: Any, value: Any) -> Any:
+    if isinstance(value, models.Model):
+        return getattr(value, field.target_field.attname)
+    if hasattr(value, "resolve_expression"):
+        raise TypeError(f"{field.name}: enqueue_many() takes values, not expressions")
+    return value
 
 
 def _given(name: str, prepare: Callable[[Any], Any], row: Mapping[str, Any]) -> Any:

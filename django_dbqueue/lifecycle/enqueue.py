@@ -21,6 +21,18 @@ from .table import Table
 logger = logging.getLogger("django_dbqueue")
 
 MAX_PRIORITY = 2**32 - 1
+# Columns of ours that are mostly NULL, which is what the database writes by itself.
+EMPTY = frozenset(
+    {
+        "owner",
+        "dequeued_time",
+        "retry_at",
+        "time_to_run",
+        "finished_at",
+        "expires_at",
+        "dedup_key",
+    }
+)
 
 
 def prepare(job: Any) -> None:
@@ -52,7 +64,7 @@ def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
     values: dict[str, Any] = {}
     for field in fields:
         value = field.pre_save(job, add=True)
-        if isinstance(value, DatabaseDefault):
+        if isinstance(value, DatabaseDefault) or (value is None and field.name in EMPTY):
             continue
         if hasattr(value, "resolve_expression"):
             return None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost
 from ..fields import DbNow, InstantField, NameField
@@ -192,8 +193,8 @@ class Job(JobColumns):
 
     def expressions(self) -> list[str]:
         """The columns whose values the database is to work out."""
-        names = [field.attname for field in self._meta.concrete_fields]
-        return [n for n in names if hasattr(self.__dict__.get(n), "resolve_expression")]
+        found = [n for n, value in self.__dict__.items() if hasattr(value, "resolve_expression")]
+        return [n for n in found if isinstance(getattr(type(self), n, None), DeferredAttribute)]
 
     def forget(self, names: Iterable[str]) -> None:
         """Let columns be read from the database when they are asked for."""

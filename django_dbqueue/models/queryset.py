@@ -225,7 +225,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         are no keys to be had, no ``save()`` and no signals. A ``dedup_key`` that is taken is an
         ``IntegrityError``. ``delay`` and ``ValidationError`` are those of ``enqueue``.
         """
-        whole = [{**columns, **row} for row in rows]
+        whole = [{**columns, **row} for row in rows] if columns else list(rows)
         if not whole:
             return 0
         if delay and "retry_at" in whole[0]:
