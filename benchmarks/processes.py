@@ -10,9 +10,9 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 SESSION, USER, KERNEL = 3, 11, 12
 
 
-def cpu_seconds(session: int) -> float:
-    """Of all living processes of a session together."""
-    return sum(int(f[USER]) + int(f[KERNEL]) for _, f in _living(session)) / TICKS
+def cpu_seconds(session: int) -> dict[int, float]:
+    """By pid, of all living processes."""
+    return {pid: (int(f[USER]) + int(f[KERNEL])) / TICKS for pid, f in _living(session)}
 
 
 def resident(session: int) -> dict[int, float]:

@@ -111,6 +111,7 @@ class Reaper:
         return [
             worker
             for alias in self._aliases()
+            if Worker.objects.using(alias).any_silent(self.worker_timeout)
             for worker in Worker.objects.using(alias).silent(self.worker_timeout)
         ]
 

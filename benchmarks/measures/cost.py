@@ -34,4 +34,4 @@ def measure(place: Place) -> Iterator[Figure]:
 
 
 def state(pid: int, marks: Marks) -> tuple[float, float, int]:
-    return cpu_seconds(pid), max(resident(pid).values()), marks.started
+    return sum(cpu_seconds(pid).values()), max(resident(pid).values()), marks.started

@@ -26,12 +26,13 @@ def cost(place: Place, mode: str) -> Iterator[Figure]:
         time.sleep(SETTLE)
         before, cpu, began = statements(place, trace), cpu_seconds(pid), time.monotonic()
         time.sleep(LOOK)
-        count, used = statements(place, trace) - before, cpu_seconds(pid) - cpu
-        seconds = time.monotonic() - began
+        count, seconds = statements(place, trace) - before, time.monotonic() - began
+        used = [100 * (later - cpu[one]) / seconds for one, later in cpu_seconds(pid).items()]
         memory = resident(pid)
     name = f"idle, {mode}"
     yield Figure(place.name, f"{name}: statements", count / seconds, "per s", at_most=6)
-    yield Figure(place.name, f"{name}: CPU", 100 * used / seconds, "% of a core", at_most=0.3)
+    yield Figure(place.name, f"{name}: CPU, each process", max(used), "% of a core", at_most=0.3)
+    yield Figure(place.name, f"{name}: CPU, supervisor and child", sum(used), "% of a core")
     yield Figure(
         place.name, f"{name}: its largest process", max(memory.values()), "MiB", at_most=60
     )

@@ -1,5 +1,6 @@
-from django.db import models
+from django.db import connections, models
 
+from ..dialects import dialect_of
 from ..fields import DbNow, InstantField
 
 KEPT = 3600  # seconds that a stopped worker is shown
@@ -14,6 +15,18 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     def silent(self, worker_timeout: float) -> "WorkerQuerySet":
         """Neither beating nor signed off: taken for dead."""
         return self.filter(stopped_at=None, beat_at__lt=DbNow(plus=-worker_timeout))
+
+    def any_silent(self, worker_timeout: float) -> bool:
+        """Whether there are some; past the ORM, since this is asked every second."""
+        connection = connections[self.db]
+        table = connection.ops.quote_name(self.model._meta.db_table)
+        is_late = dialect_of(connection).is_past("beat_at", "%s")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT 1 FROM {table} WHERE stopped_at IS NULL AND {is_late} LIMIT 1",
+                [worker_timeout],
+            )
+            return cursor.fetchone() is not None
 
     def long_gone(self) -> "WorkerQuerySet":
         return self.filter(stopped_at__lt=DbNow(plus=-KEPT))

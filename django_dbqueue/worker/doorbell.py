@@ -8,7 +8,7 @@ from django.db import connections
 from ..dialects import Dialect, dialect_of
 from .signalling import Wakeup, wait_readable
 
-AWAKE = 1.0  # seconds without work after which a database is looked at less and less often
+AWAKE = 0.5  # seconds without work after which a database is looked at less and less often
 DROWSY = 40  # times less often at most
 
 
