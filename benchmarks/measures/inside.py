@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection
+from django.db.models.signals import post_save
 
 from benchmarks.adapters.dbqueue import Adapter
 from benchmarks.marks import Marks
@@ -27,13 +28,17 @@ def fill(adapter: Adapter, jobs: str) -> None:
 
 
 def pace(adapter: Adapter, rate: str, jobs: str) -> None:
-    """Enqueue one by one, at random moments as independent users would; note when each began."""
+    """Enqueue one by one, at random moments as independent users would; note each commit."""
     sent = Marks(Path(os.environ[SENT_VARIABLE]))
+
+    def note(instance: Any, **_: object) -> None:
+        sent.add(instance.number)
+
+    post_save.connect(note)
     moments, due = random.Random(20), time.monotonic()
     for number in range(int(jobs)):
         due += moments.expovariate(float(rate))
         time.sleep(max(0.0, due - time.monotonic()))
-        sent.add(number)
         adapter.table.objects.create(number=number)
 
 

@@ -1,4 +1,4 @@
-"""From the call of create() to the start of run(): the insert and its commit are in it."""
+"""From the commit of a job that is enqueued to the start of its run()."""
 
 import time
 from collections.abc import Iterator

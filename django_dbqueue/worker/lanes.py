@@ -43,7 +43,7 @@ class Watch:
             paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
             found = [name for name in found if name not in paused]
         self.queues = deque(found)
-        self.pause = FIRST_PAUSE if found else min(self.pause * 1.5, options.sleep)
+        self.pause = FIRST_PAUSE if found else min(self.pause * 1.25, options.sleep)
         wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
         wait = LOCKED if self._is_locked else wait
         self.next_look = time.monotonic() + wait
