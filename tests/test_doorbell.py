@@ -133,3 +133,43 @@ def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit(notify):
     thread.join(LONG / 2)
     assert not thread.is_alive()
     bell.ring()
+
+
+@tells
+def test_after_news_it_looks_once_more_where_notifications_are_spared(notify):
+    quiet, answers = threading.Event(), []
+
+    def sleep():
+        dialect_of(connections["default"]).listen()
+        bell = Doorbell({"default"})
+        while bell.sleep_until_news(0.2):
+            pass
+        quiet.set()
+        answers.extend(bell.sleep_until_news(seconds) for seconds in (LONG, 0.3, 0.3))
+        connections.close_all()
+
+    thread = in_a_thread(sleep)
+    assert quiet.wait(LONG)
+    Note.objects.create()
+    thread.join(LONG / 2)
+    assert answers == [True, connection.vendor == "postgresql", False]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite is looked at")
+def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
+    looks = []
+    dialect = dialect_of(connection)
+    monkeypatch.setattr(dialect, "has_news", lambda: looks.append(0) or len(looks) % 2 == 0)
+    bell = Doorbell({"default"})
+
+    def looks_in(seconds):
+        looks.clear()
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            bell.sleep_until_news(left)
+        return len(looks)
+
+    bell._rung_at -= 3600
+    drowsy = looks_in(0.5)
+    bell.ring()
+    assert drowsy < 5 < looks_in(0.5)
