@@ -172,3 +172,12 @@ def test_an_expired_job_says_so_when_it_is_claimed():
     Note.objects.create(expires_at=future)
     Note.objects.create()
     assert [job.has_expired for job in Note.objects.claim(limit=3)] == [True, False, False]
+
+
+def test_an_owner_that_is_used_again_gets_what_it_has_claimed_now_and_no_more():
+    first, urgent, last = (Strict.objects.create(priority=n) for n in (5, 1, 5))
+    [job] = Strict.objects.claim(limit=1, owner="me")
+    assert job.pk == urgent.pk
+    job.complete()
+    again = Strict.objects.claim(limit=2, owner="me")
+    assert [job.pk for job in again] == [first.pk, last.pk]

@@ -140,6 +140,7 @@ def test_after_news_it_looks_once_more_where_notifications_are_spared(notify):
     quiet, answers = threading.Event(), []
 
     def sleep():
+        connections["default"].ensure_connection()
         dialect_of(connections["default"]).listen()
         bell = Doorbell({"default"})
         while bell.sleep_until_news(0.2):
@@ -158,9 +159,10 @@ def test_after_news_it_looks_once_more_where_notifications_are_spared(notify):
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite is looked at")
 def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
     looks = []
-    dialect = dialect_of(connection)
+    dialect = dialect_of(connections["default"])
     monkeypatch.setattr(dialect, "has_news", lambda: looks.append(0) or len(looks) % 2 == 0)
     bell = Doorbell({"default"})
+    bell._has_news([dialect])
 
     def looks_in(seconds):
         looks.clear()
@@ -172,4 +174,61 @@ def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
     bell._rung_at -= 3600
     drowsy = looks_in(0.5)
     bell.ring()
-    assert drowsy < 5 < looks_in(0.5)
+    assert drowsy < 12 < looks_in(0.5)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
+def test_what_came_in_with_another_answer_is_heard_before_the_sleep(notify):
+    quiet, answers = threading.Event(), []
+
+    def sleep():
+        own = connections["default"]
+        own.ensure_connection()
+        dialect = dialect_of(own)
+        dialect.listen()
+        dialect.has_news()
+        quiet.set()
+        wait_until(lambda: has_come_in(dialect))
+        answers.append(Doorbell({"default"}).sleep_until_news(LONG))
+        own.close()
+
+    thread = in_a_thread(sleep)
+    assert quiet.wait(LONG)
+    Note.objects.create()
+    thread.join(LONG / 2)
+    assert answers == [True]
+
+
+def has_come_in(dialect):
+    with dialect.connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return dialect._has_news
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
+def test_a_sleeper_survives_the_end_of_its_connection(notify):
+    board, buffer = Board(1), Buffer(1)
+    board.beat(time.monotonic(), 1)
+    options = Options(served=parse_served(["queueapp.Note"]))
+    bell = Doorbell({"default"})
+    claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)
+    idle = threading.Event()
+
+    def work():
+        while not len(buffer):
+            seconds = claimer.turn()
+            if claimer._is_idle:
+                idle.set()
+            claimer.sleep(seconds)
+        connections.close_all()
+
+    thread = in_a_thread(work)
+    assert idle.wait(LONG)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid != pg_backend_pid()"
+        )
+    Note.objects.create()
+    thread.join(LONG)
+    assert not thread.is_alive()

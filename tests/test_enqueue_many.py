@@ -65,6 +65,7 @@ def test_nothing_at_all_is_enqueued_without_a_statement(django_assert_num_querie
         ([{"text": Now()}], TypeError, "text: .* not expressions"),
         ([{"dedup_key": "a"}, {"dedup_key": "a"}], IntegrityError, "(?i)unique|duplicate"),
         ([{"seconds": 1.5}, {"seconds": "soon"}], ValueError, "seconds"),
+        ([{"pk": 1}], ValueError, "no column 'pk'"),
     ],
 )
 def test_an_error_names_what_is_wrong_and_leaves_nothing_behind(rows, error, said):
@@ -109,6 +110,33 @@ def test_relations_are_given_as_objects_or_keys():
     Portrait.objects.enqueue_many([{"sitter": person, "by_code": person}])
     Portrait.objects.enqueue_many([{"sitter_id": person.pk, "by_code_id": "ann"}])
     assert Portrait.objects.filter(sitter=person, by_code=person).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"sitter": Person(code="unsaved")}, "sitter: .* no saved queueapp.Person"),
+        ({"sitter": Note(pk=1)}, "sitter: .* no saved queueapp.Person"),
+        ({"wants": Person(pk=1)}, "wants: .* no relation"),
+    ],
+)
+def test_objects_that_name_no_row_are_refused(columns, said):
+    with pytest.raises(ValueError, match=said):
+        Portrait.objects.enqueue_many([columns])
+    assert not Portrait.objects.exists()
+
+
+def test_a_value_that_is_refused_leaves_the_callers_transaction_usable():
+    with transaction.atomic():
+        with pytest.raises(ValidationError):
+            Note.objects.enqueue_many([{"priority": 1}, {"priority": -1}])
+        Note.objects.create()
+    assert Note.objects.count() == 1
+
+
+def test_keys_may_be_given():
+    Note.objects.enqueue_many([{"id": 77777}])
+    assert Note.objects.get().pk == 77777
 
 
 def test_keys_that_are_made_in_python_are_made_for_every_row():

@@ -4,6 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, transaction
 from django.db.models import F
+from django.db.models.signals import post_save
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
@@ -165,3 +166,24 @@ def test_a_bad_name_is_refused_later_too(column, value):
     with pytest.raises(ValidationError, match=column):
         Note.objects.update(**{column: value})
     assert fresh(job).queue == "default"
+
+
+def test_what_was_given_for_a_column_with_a_default_of_the_database_stays():
+    made = timezone.now() - timezone.timedelta(days=1)
+    job = Note(created_at=made)
+    job.save()
+    assert (job.created_at, fresh(job).created_at) == (made, made)
+
+
+def test_whoever_is_told_of_a_new_job_can_read_all_of_it():
+    seen = []
+
+    def receiver(instance, created, **_):
+        seen.append((created, instance.pk, instance.created_at, instance.text))
+
+    post_save.connect(receiver, sender=Note)
+    try:
+        job = Note.objects.create(text="new")
+    finally:
+        post_save.disconnect(receiver, sender=Note)
+    assert seen == [(True, job.pk, fresh(job).created_at, "new")]

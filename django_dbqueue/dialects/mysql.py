@@ -107,9 +107,9 @@ class MySQL(Dialect):
         return found
 
     def _around(self, pk: str, keys: list[Any]) -> tuple[str, Sequence[Any]]:
-        """All of these ascending keys, and perhaps some in between, which others own."""
-        if type(keys[0]) is int and keys[-1] - keys[0] < 2 * len(keys):
-            return f"{pk} BETWEEN %s AND %s", [keys[0], keys[-1]]  # half the time of a list
+        """These ascending keys; where none is left out a range, which takes half the time."""
+        if type(keys[0]) is int and keys[-1] - keys[0] == len(keys) - 1:
+            return f"{pk} BETWEEN %s AND %s", [keys[0], keys[-1]]
         return self.among(pk, keys)
 
     def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:

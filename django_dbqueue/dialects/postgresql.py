@@ -96,7 +96,10 @@ class PostgreSQL(Dialect):
     @property
     def descriptor(self) -> int | None:
         session = self.connection.connection
-        return session.fileno() if session is not None and self._is_listening else None
+        if session is None or not self._is_listening:
+            return None
+        with self.connection.wrap_database_errors:
+            return int(session.fileno())
 
     def has_news(self) -> bool:
         session = self.connection.connection
@@ -111,14 +114,14 @@ class PostgreSQL(Dialect):
     def ring(self) -> None:
         if not conf["NOTIFY"]:
             return
-        if not self.connection.in_atomic_block:
-            # Who was rung a moment ago will look once more.
-            now = time.monotonic()
-            if now - self._rung_at < SILENCE:
-                return
-            self._rung_at = now
+        # Who was notified a moment ago looks once more; later commits need a word of their own.
+        is_committed = not self.connection.in_atomic_block and self.connection.get_autocommit()
+        if is_committed and time.monotonic() - self._rung_at < SILENCE:
+            return
         with self.connection.cursor() as cursor:
             cursor.execute(f"NOTIFY {CHANNEL}")
+        if is_committed:
+            self._rung_at = time.monotonic()
 
     def own_session(self) -> str:
         return "SET lock_timeout = '2s'"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from django.core.exceptions import FieldDoesNotExist
 from django.db import models, transaction
 from django.db.models.fields import NOT_PROVIDED
 
@@ -38,24 +37,28 @@ class Inserter:
         self.texts: list[str] = []
         self.readers: list[Reader] = []
         given = {self._field(name): name for name in names}
-        for field in self._fields():
-            if field in given:
-                self._read(field, partial(_given, given[field], self._prepared(field)))
+        for field, name in given.items():
+            self._read(field, partial(_given, name, self._prepared(field)))
         if delay:
             self._write("retry_at", table.dialect.now_plus(repr(float(delay))))
         self._status(delay)
-        for field in self._fields():
-            if field not in given and field.column not in self.columns:
+        meta = table.model._meta
+        for field in meta.concrete_fields:
+            if field.column not in self.columns and field is not meta.auto_field:
                 self._default(field)
 
     def run(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """All of them or none."""
         read = self.readers
+        # Before the transaction, which a value that is refused shall not break.
+        filled = [
+            (self._sql(len(chunk)), [reader(row) for row in chunk for reader in read])
+            for chunk in self._chunks(rows)
+        ]
         with transaction.atomic(using=self.table.connection.alias, savepoint=False):
-            for chunk in self._chunks(rows):
-                params = [reader(row) for row in chunk for reader in read]
+            for sql, params in filled:
                 with self.table.connection.cursor() as cursor:
-                    cursor.execute(self._sql(len(chunk)), params)
+                    cursor.execute(sql, params)
 
     def check_names(self, rows: Sequence[Mapping[str, Any]]) -> None:
         for number, row in enumerate(rows):
@@ -74,17 +77,9 @@ class Inserter:
         row = f"({', '.join(self.texts)})"
         return f"INSERT INTO {self.table.name} ({names}) VALUES {', '.join([row] * rows)}"
 
-    def _fields(self) -> Iterator[Any]:
-        meta = self.table.model._meta
-        return (field for field in meta.concrete_fields if field is not meta.auto_field)
-
     def _field(self, name: str) -> Any:
-        try:
-            return self.table.model._meta.get_field(name)
-        except FieldDoesNotExist:
-            pass
         for field in self.table.model._meta.concrete_fields:
-            if field.attname == name:
+            if name in {field.name, field.attname}:
                 return field
         raise ValueError(f"{self.table.label} has no column {name!r}")
 
@@ -159,10 +154,19 @@ def is_simple(model: type[models.Model]) -> bool:
 
 def _plain(field: Any, value: Any) -> Any:
     if isinstance(value, models.Model):
-        return getattr(value, field.target_field.attname)
+        return _key_of(field, value)
     if hasattr(value, "resolve_expression"):
         raise TypeError(f"{field.name}: enqueue_many() takes values, not expressions")
     return value
+
+
+def _key_of(field: Any, value: models.Model) -> Any:
+    wanted = field.remote_field.model._meta if field.is_relation else None
+    key = wanted and getattr(value, field.target_field.attname, None)
+    if wanted is None or key is None or not isinstance(value, wanted.concrete_model):
+        kind = f"saved {wanted.label}" if wanted else "relation"
+        raise ValueError(f"{field.name}: {value!r} is no {kind}")
+    return key
 
 
 def _given(name: str, prepare: Callable[[Any], Any], row: Mapping[str, Any]) -> Any:

@@ -166,8 +166,9 @@ class Job(JobColumns):
         if table.is_plain and not raw:
             key = enqueue.insert(table, self, fields)
             if key is not None:
-                # What else the database would return, _insert() forgets.
-                return [[key if field.primary_key else None for field in returning_fields]]
+                setattr(self, self._meta.pk.attname, key)
+                self.forget(self.expressions())
+                return []  # nothing is left for Django to assign
         return super()._do_insert(manager, using, fields, returning_fields, raw)  # type: ignore[misc]
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:

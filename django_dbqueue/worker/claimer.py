@@ -165,9 +165,9 @@ class Claimer:
             self._is_idle = True
             return self.lanes.wait()
         watch, queue = lane
-        self._adapt()
-        limit = self.batch if self.left is None else min(self.batch, self.left)
         table = self.options.table(watch.served.model, watch.served.using)
+        self._adapt(table)
+        limit = self.batch if self.left is None else min(self.batch, self.left)
         owner = f"{self.owner_prefix}{next(self._claims)}"
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.board.epoch
@@ -190,17 +190,22 @@ class Claimer:
             self._quiet_since = time.monotonic()
             self.lanes.look_again()
 
-    def _adapt(self) -> None:
+    def _adapt(self, table: Table) -> None:
         """Let the batch follow the rate at which the runners empty it."""
         elapsed = time.monotonic() - self._filled_at
         is_fast = self._was_full and elapsed < AHEAD
+        most = max(MOST if self.options.batch_grows else 1, self.options.batch_size)
         if is_fast:
-            most = MOST if self.options.batch_grows else self.options.batch_size
-            self.batch = min(max(most, self.options.batch_size), self.batch * 2)
+            self.batch = min(most, self.batch * 2)
         elif self._was_full and elapsed > 4 * AHEAD:
             self.batch = max(1, self.batch // 2)
-        # Runners that are quick shall never wait for a claim; behind slow ones little shall wait.
-        self.buffer.low_water = self.batch * 3 // 2 - 1 if is_fast else self.batch // 2
+        if table.takes_batches:
+            self.buffer.low_water = 1  # one item holds all of a claim
+        elif is_fast and self.batch == most:
+            # Runners that are so quick shall never wait for a claim.
+            self.buffer.low_water = self.batch * 3 // 2 - 1
+        else:
+            self.buffer.low_water = self.batch // 2
 
     def _items(
         self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int

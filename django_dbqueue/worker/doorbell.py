@@ -26,9 +26,10 @@ class Doorbell:
     def ring(self) -> None:
         # Most of the time it is rung already, and a pipe is dear.
         if not self._is_rung:
-            self._is_rung = True
+            # In this order: what wakes the sleeper has to be there to be cleared by it.
             self._rung_at = time.monotonic()
             self._wakeup.set()
+            self._is_rung = True
 
     def sleep(self, seconds: float) -> None:
         """Until it is rung, or the time is over."""
@@ -40,7 +41,8 @@ class Doorbell:
         """The same, or until a database has news, which is the answer."""
         dialects = [dialect_of(connections[alias]) for alias in self.aliases]
         end = time.monotonic() + seconds
-        news = False
+        # Some came in with the answer of another statement.
+        news = self._has_news(dialects)
         while not (self._is_rung or news) and (left := end - time.monotonic()) > 0:
             self._doze(dialects, left)
             news = self._has_news(dialects)
@@ -50,8 +52,9 @@ class Doorbell:
     def _has_news(self, dialects: list[Dialect]) -> bool:
         now = time.monotonic()
         echoes = [d.silent_after_news for d in dialects if d.has_news()]
+        if any(echoes):
+            self._echo_at = now + max(echoes)
         if echoes:
-            self._echo_at = now + max(echoes) if any(echoes) else float("inf")
             return True
         if now < self._echo_at:
             return False

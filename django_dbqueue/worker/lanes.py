@@ -105,7 +105,8 @@ class Lanes:
     def look_now(self) -> None:
         """There is news, of whatever kind."""
         for watch in self.watches:
-            watch.next_look = 0.0
+            if not watch._is_locked:
+                watch.next_look = 0.0
 
     def look_again(self) -> None:
         """Now, and soon after: there was work."""

@@ -72,7 +72,8 @@ class Runner(threading.Thread):
         now = time.monotonic()
         if now - self._looked_at > LOOK_AGAIN:
             drop_dead_connections()
-            self._looked_at = now
+            # That may have taken long, and others may have taken the job for abandoned.
+            now = self._looked_at = time.monotonic()
         if self._may_start(item, now):
             self.life(item)
         elif item.jobs:

@@ -1,0 +1,86 @@
+"""How far ahead of its runners a child claims, and when a runner may start what was claimed."""
+
+import threading
+import time
+
+import pytest
+from django.db import connections
+
+from django_dbqueue.worker import runner as runner_module
+from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.buffer import Buffer, Item
+from django_dbqueue.worker.claimer import MOST, Claimer
+from django_dbqueue.worker.doorbell import Doorbell
+from django_dbqueue.worker.finisher import Finisher
+from django_dbqueue.worker.lanes import Lanes
+from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.runner import Runner
+from django_dbqueue.worker.session import Session
+from tests.helpers import claimed, in_thread, table
+from tests.queueapp.models import Batch, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def claimer(**options):
+    served = parse_served(["queueapp.Note"])
+    return Claimer(
+        Options(served=served, **options),
+        "w.1-",
+        Buffer(1),
+        Board(1),
+        Doorbell([]),
+        share=None,
+        unwritten=lambda: 0,
+    )
+
+
+def adapted(one, queue_table):
+    one._was_full, one._filled_at = True, time.monotonic()
+    one._adapt(queue_table)
+    return one.batch, one.buffer.low_water
+
+
+def test_batches_grow_before_more_than_one_is_fetched_ahead():
+    one = claimer()
+    steps = [adapted(one, table()) for _ in range(6)]
+    assert [batch for batch, _ in steps] == [20, 40, 80, MOST, MOST, MOST]
+    assert [low_water for _, low_water in steps] == [10, 20, 40, 149, 149, 149]
+    one._filled_at -= 3600
+    one._adapt(table())
+    assert (one.batch, one.buffer.low_water) == (50, 25)
+
+
+def test_a_batch_size_that_was_asked_for_is_kept():
+    one = claimer(batch_size=500, batch_grows=False)
+    assert adapted(one, table()) == (500, 749)
+
+
+def test_jobs_that_run_together_are_one_item_and_counted_as_one():
+    assert adapted(claimer(batch_size=500), table(Batch)) == (500, 1)
+
+
+def test_news_do_not_end_the_rest_of_a_locked_table():
+    lanes = Lanes(Options(served=parse_served(["queueapp.Note", "queueapp.Batch"])))
+    for watch, is_locked in zip(lanes.watches, (True, False), strict=True):
+        watch.next_look, watch._is_locked = 5.0, is_locked
+    lanes.look_now()
+    assert [watch.next_look for watch in lanes.watches] == [5.0, 0.0]
+
+
+def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(monkeypatch):
+    monkeypatch.setattr(runner_module, "drop_dead_connections", lambda: time.sleep(0.4))
+    job = claimed(Note)
+    board, buffer, stop = Board(1), Buffer(1), threading.Event()
+    finisher = Finisher(Session({"default"}), 10, lambda: None)
+    one = Runner(0, buffer, finisher, board, 0.2, stop, lambda: None)
+    one._looked_at -= 3600
+    stop.set()
+    board.beat(time.monotonic(), 1)
+
+    def take():
+        one._take(Item(table(), job.claim_owner, [job], time.monotonic(), 1))
+        connections.close_all()
+
+    in_thread(take)
+    assert (finisher.pending, buffer.unstarted.qsize()) == (0, 1)
