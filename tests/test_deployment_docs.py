@@ -20,7 +20,16 @@ COMPOSE = (DOCS / "examples/compose.yaml").read_text()
 KUBERNETES = (DOCS / "examples/kubernetes.yaml").read_text()
 OPERATIONS = (DOCS / "operations.md").read_text()
 # Options of other programs that the pages name.
-FOREIGN = {"--now", "--kill-whom", "--scale", "--bind", "--fake-initial", "--noinput"}
+FOREIGN = {
+    "--measure",
+    "--gil",
+    "--now",
+    "--kill-whom",
+    "--scale",
+    "--bind",
+    "--fake-initial",
+    "--noinput",
+}
 ARGPARSE_ERROR = 2
 
 

@@ -232,3 +232,34 @@ def test_a_sleeper_survives_the_end_of_its_connection(notify):
     Note.objects.create()
     thread.join(LONG)
     assert not thread.is_alive()
+
+
+def test_no_ring_is_lost_where_the_sleeper_is_quicker_than_the_ringer(monkeypatch):
+    bell, woken = Doorbell([]), []
+    set_pipe = bell._wakeup.set
+
+    def set_slowly():
+        set_pipe()
+        time.sleep(0.3)  # the sleeper wakes, does its work and sleeps again
+
+    def sleep():
+        for _ in range(2):
+            bell.sleep_until_news(LONG)
+            woken.append(time.monotonic())
+
+    thread = in_a_thread(sleep)
+    monkeypatch.setattr(bell._wakeup, "set", set_slowly)
+    bell.ring()
+    assert len(woken) == 1
+    bell.ring()
+    thread.join(LONG / 2)
+    assert len(woken) == 2
+
+
+def test_a_ring_whose_flag_was_seen_early_does_not_keep_it_awake(monkeypatch):
+    bell, looks = Doorbell([]), []
+    bell._wakeup.set()
+    has_news = bell._has_news
+    monkeypatch.setattr(bell, "_has_news", lambda dialects: looks.append(0) or has_news(dialects))
+    bell.sleep_until_news(0.2)
+    assert len(looks) < 10

@@ -26,10 +26,10 @@ class Doorbell:
     def ring(self) -> None:
         # Most of the time it is rung already, and a pipe is dear.
         if not self._is_rung:
-            # In this order: what wakes the sleeper has to be there to be cleared by it.
+            # In this order: else the flag may be set while the sleeper waits, and nobody wakes it.
+            self._is_rung = True
             self._rung_at = time.monotonic()
             self._wakeup.set()
-            self._is_rung = True
 
     def sleep(self, seconds: float) -> None:
         """Until it is rung, or the time is over."""
@@ -68,6 +68,8 @@ class Doorbell:
         heard = [d.descriptor for d in dialects if d.descriptor is not None]
         echo = max(0.0, self._echo_at - now)
         wait_readable([self._wakeup.descriptor, *heard], min([left, echo, *naps]))
+        # Else what came too late for its flag would keep waking us.
+        self._wakeup.clear()
 
     def _wake(self) -> None:
         # In this order: who rings in between is seen now, or rings the next time at once.
