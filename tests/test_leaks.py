@@ -22,8 +22,11 @@ SERVED = ("queueapp.Deed", "queueapp.Once", "queueapp.Awaited")
 def open_connections(process=None):
     """To the test database, but for the test's own: at the server, or open files of SQLite."""
     if connection.vendor == "sqlite":
+        # Each has its log open, and it alone: the database's own file stays open after a reconnect
+        # for as long as another connection of the process holds a lock on it.
         pids = [process.pid, *process.children()] if process else []
-        return sum(name.startswith(database_file()) for pid in pids for name in descriptors(pid))
+        log = f"{database_file()}-wal"
+        return sum(name.startswith(log) for pid in pids for name in descriptors(pid))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(

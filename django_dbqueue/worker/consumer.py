@@ -194,6 +194,8 @@ class Consumer:
 
 def _calm_collector() -> None:
     """It would walk over all that Django has loaded, and over the claimed jobs again and again."""
+    # Garbage is never collected once it is frozen, and may hold a connection of the supervisor's.
+    gc.collect()
     gc.freeze()
     first, *others = gc.get_threshold()
     if 0 < first < GARBAGE:
@@ -205,7 +207,6 @@ def run_child(
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
-    _calm_collector()
     consumer = Consumer(options, owner_prefix, board, share)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -215,6 +216,7 @@ def run_child(
     signal.signal(signal.SIGTERM, stop)
     caught(lambda: signals.worker_started.send_robust(sender=Worker))
     connections.close_all()
+    _calm_collector()
     consumer.run(control)
     caught(lambda: signals.worker_stopped.send_robust(sender=Worker))
     board.farewell = board.farewell or Farewell.ASKED
