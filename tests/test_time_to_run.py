@@ -31,7 +31,8 @@ def test_it_is_stopped_recorded_with_its_stack_and_retried(database_url, log, wa
         wait_until(lambda: Note.objects.done().count() == 5)
         # Fetched ahead, and not charged for it.
         assert {(fresh(job).attempts, fresh(job).crashes) for job in neighbours} == {(1, 0)}
-        wait_until(lambda: len(fresh(late).errors) == 1 and fresh(late).attempts == 2)
+        # By then it may have been stopped again: a slow child meets a retry that is due.
+        wait_until(lambda: fresh(late).errors and fresh(late).attempts > 1)
     assert "is over its time to run" in process.stderr
     [error, *_] = fresh(late).errors
     assert error["exception"] == "TimeToRunExceeded"
