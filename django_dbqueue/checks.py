@@ -11,8 +11,8 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .conf import nearest, unknown_names
-from .dialects import dialect_of
+from .conf import conf, nearest, unknown_names
+from .dialects import anyone_notifies, dialect_of
 from .fields import NameField
 from .lifecycle.policy import OPTIONS, declared_options, policy_of
 from .lifecycle.table import LIFECYCLE_COLUMNS
@@ -45,8 +45,8 @@ def check_tables(app_configs: Sequence[Any] | None = None, **_: Any) -> list[Che
 
 @register()
 def check_settings(**_: Any) -> list[CheckMessage]:
-    """Judge the names in ``settings.DBQUEUE``."""
-    return [
+    """Judge what ``settings.DBQUEUE`` says."""
+    found: list[CheckMessage] = [
         Error(
             f"DBQUEUE[{name!r}] is not a setting.",
             hint=f"Did you mean {known!r}?" if known else "Remove it.",
@@ -54,6 +54,15 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         )
         for name, known in unknown_names().items()
     ]
+    if conf["NOTIFY"] and not anyone_notifies():
+        found.append(
+            Caution(
+                "DBQUEUE['NOTIFY'] has no effect: none of the databases notifies.",
+                hint="Use PostgreSQL with psycopg 3, or remove the setting.",
+                id="dbqueue.W003",
+            )
+        )
+    return found
 
 
 @register(Tags.database)

@@ -2,11 +2,12 @@
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from django.db import models
+from django.db import connection, models
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
 from django_dbqueue import checks
+from django_dbqueue.dialects.postgresql import PostgreSQL
 from django_dbqueue.fields import NameField
 from django_dbqueue.models import ArchivedJob, Job, JobManager, JobQuerySet
 from tests.queueapp.models import Kept, Note, Uuid
@@ -226,6 +227,14 @@ def test_an_unknown_setting_is_found_and_the_nearest_named():
     assert message.id == "dbqueue.E008"
     assert "WORKER_TIMOUT" in message.msg
     assert "'WORKER_TIMEOUT'" in message.hint
+
+
+@override_settings(DBQUEUE={"NOTIFY": True})
+def test_a_wish_for_notifications_that_no_database_grants_is_found(monkeypatch):
+    found = [message.id for message in checks.check_settings()]
+    assert found == ([] if connection.vendor == "postgresql" else ["dbqueue.W003"])
+    monkeypatch.setattr(PostgreSQL, "can_notify", lambda: False)  # as with psycopg2
+    assert [message.id for message in checks.check_settings()] == ["dbqueue.W003"]
 
 
 def test_a_missing_or_unlike_archive_is_found():

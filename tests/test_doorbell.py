@@ -47,6 +47,27 @@ def listener():
     own.close()
 
 
+def in_idle_claimer(sleep=None):
+    """The thread of a claimer that has found nothing, and ends once it has claimed a job."""
+    board, buffer, idle = Board(1), Buffer(1), threading.Event()
+    board.beat(time.monotonic(), 1)
+    options = Options(served=parse_served(["queueapp.Note"]))
+    bell = Doorbell({"default"})
+    claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)
+
+    def work():
+        while not len(buffer):
+            seconds = claimer.turn()
+            if claimer._is_idle:
+                idle.set()
+            claimer.sleep(seconds and (sleep or seconds))
+        connections.close_all()
+
+    thread = in_a_thread(work)
+    assert idle.wait(LONG)
+    return thread
+
+
 def has_news(dialect):
     """With the answer of any statement comes what was notified before."""
     with dialect.connection.cursor() as cursor:
@@ -109,30 +130,13 @@ def test_unless_it_is_asked_for_nobody_is_notified(listener):
 
 @tells
 def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit(notify):
-    board, buffer = Board(1), Buffer(1)
-    board.beat(time.monotonic(), 1)
-    options = Options(served=parse_served(["queueapp.Note"]))
-    bell = Doorbell({"default"})
-    claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)
-    idle = threading.Event()
-
-    def work():
-        while not len(buffer):
-            seconds = claimer.turn() and LONG
-            if claimer._is_idle:
-                idle.set()
-            claimer.sleep(seconds)
-        connections.close_all()
-
-    thread = in_a_thread(work)
-    assert idle.wait(LONG)
+    thread = in_idle_claimer(sleep=LONG)
     with transaction.atomic():
         Note.objects.create()
         thread.join(0.2)
         assert thread.is_alive()
     thread.join(LONG / 2)
     assert not thread.is_alive()
-    bell.ring()
 
 
 @tells
@@ -207,23 +211,7 @@ def has_come_in(dialect):
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
 def test_a_sleeper_survives_the_end_of_its_connection(notify):
-    board, buffer = Board(1), Buffer(1)
-    board.beat(time.monotonic(), 1)
-    options = Options(served=parse_served(["queueapp.Note"]))
-    bell = Doorbell({"default"})
-    claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)
-    idle = threading.Event()
-
-    def work():
-        while not len(buffer):
-            seconds = claimer.turn()
-            if claimer._is_idle:
-                idle.set()
-            claimer.sleep(seconds)
-        connections.close_all()
-
-    thread = in_a_thread(work)
-    assert idle.wait(LONG)
+    thread = in_idle_claimer()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

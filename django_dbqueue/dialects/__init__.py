@@ -3,6 +3,7 @@
 from weakref import WeakKeyDictionary
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import NameField
@@ -11,7 +12,7 @@ from .mysql import MySQL
 from .postgresql import PostgreSQL
 from .sqlite import SQLite
 
-__all__ = ["Claim", "Dialect", "Trouble", "dialect_of"]
+__all__ = ["Claim", "Dialect", "Trouble", "anyone_notifies", "dialect_of"]
 
 DIALECTS: dict[str, type[Dialect]] = {"mysql": MySQL, "postgresql": PostgreSQL, "sqlite": SQLite}
 
@@ -24,6 +25,12 @@ def dialect_of(connection: BaseDatabaseWrapper) -> Dialect:
     if dialect is None:
         dialect = _dialects[connection] = _dialect_class(connection)(connection)
     return dialect
+
+
+def anyone_notifies() -> bool:
+    """Whether the setting NOTIFY has an effect on any database of the project."""
+    vendors = {connection.vendor for connection in connections.all()}
+    return any(DIALECTS[vendor].can_notify() for vendor in vendors & set(DIALECTS))
 
 
 def _dialect_class(connection: BaseDatabaseWrapper) -> type[Dialect]:

@@ -97,7 +97,13 @@ class Dialect:
 
     def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
         """SQL, with its parameters, for: the column is one of these raw keys; of one type all."""
+        if {*map(type, keys)} == {int}:
+            return self.among_numbers(column, keys)
         return f"{column} IN ({', '.join(['%s'] * len(keys))})", keys
+
+    def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
+        """The same for numbers, of which hundreds are dear to fill in one by one."""
+        raise NotImplementedError
 
     def insert(self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str) -> Any:
         """Run an INSERT of one row; the key that the database has numbered it with."""
@@ -117,6 +123,11 @@ class Dialect:
     def own_session(self) -> str:
         """The statement that makes a connection of our own give up a lock within 2 s."""
         raise NotImplementedError
+
+    @staticmethod
+    def can_notify() -> bool:
+        """Whether it does what the setting NOTIFY asks for."""
+        return False
 
     def listen(self) -> None:
         """From here on, hear of others' commits on this connection, as far as that is possible."""

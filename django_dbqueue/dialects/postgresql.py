@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
@@ -61,11 +62,9 @@ class PostgreSQL(Dialect):
         )
         return list(cursor.fetchall())
 
-    def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-        # One value is quicker to write, to parse and to plan than hundreds of parameters.
-        if {*map(type, keys)} == {int}:
-            return f"{column} = ANY('{{{','.join(map(str, keys))}}}'::bigint[])", ()
-        return super().among(column, keys)
+    def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
+        # One value is quicker to parse and to plan than a list of them.
+        return f"{column} = ANY('{{{','.join(map(str, keys))}}}'::bigint[])", ()
 
     def insert(self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str) -> Any:
         cursor.execute(f"{sql} RETURNING {pk}", params)
@@ -79,11 +78,15 @@ class PostgreSQL(Dialect):
         row = cursor.fetchone()
         return row[0] if row else None
 
+    @staticmethod
+    def can_notify() -> bool:
+        return find_spec("psycopg") is not None  # Django prefers it to psycopg2
+
     def listen(self) -> None:
-        session = self.connection.connection
-        self._is_listening = conf["NOTIFY"] and hasattr(session, "add_notify_handler")
+        self._is_listening = conf["NOTIFY"] and self.can_notify()
         if not self._is_listening:
             return
+        session = self.connection.connection
         # Some come in with the answer of another statement.
         session.add_notify_handler(self._hear)
         with self.connection.cursor() as cursor:

@@ -40,11 +40,9 @@ class SQLite(Dialect):
         )
         return list(cursor.fetchall())
 
-    def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-        if {*map(type, keys)} == {int}:
-            # Always the same statement, hence prepared already, and one parameter to fill in.
-            return f"{column} IN (SELECT value FROM json_each(%s))", [str(keys)]
-        return super().among(column, keys)
+    def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
+        # Always the same statement, hence prepared already.
+        return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str

@@ -52,13 +52,13 @@ class Inserter:
         read = self.readers
         # Before the transaction, which a value that is refused shall not break.
         filled = [
-            (self._sql(len(chunk)), [reader(row) for row in chunk for reader in read])
+            (len(chunk), [reader(row) for row in chunk for reader in read])
             for chunk in self._chunks(rows)
         ]
         with transaction.atomic(using=self.table.connection.alias, savepoint=False):
-            for sql, params in filled:
+            for length, params in filled:
                 with self.table.connection.cursor() as cursor:
-                    cursor.execute(sql, params)
+                    cursor.execute(self._sql(length), params)
 
     def check_names(self, rows: Sequence[Mapping[str, Any]]) -> None:
         for number, row in enumerate(rows):
