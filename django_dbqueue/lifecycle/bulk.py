@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +22,8 @@ QUIET = {
     field.pre_save
     for field in (models.Field, models.DateField, models.DateTimeField, models.TimeField)
 }
+# No quote, backslash or percent sign: the same in the text of every database.
+WORD = re.compile(r"[A-Za-z0-9_\[\]]*")
 PLAIN = {int, str, float, bool, type(None)}
 
 Reader = Callable[[Mapping[str, Any]], Any]
@@ -99,7 +102,7 @@ class Inserter:
             self._write("status", str(int(Status.DELAYED if delay else Status.READY)))
 
     def _default(self, field: Any) -> None:
-        """A number stands in the text: it needs not be filled in for every row."""
+        """A number or a word stands in the text: it needs not be filled in for every row."""
         if field.name in LIFECYCLE_COLUMNS and field.name not in FIXED:
             return
         if field.name not in FIXED and field.db_default is not NOT_PROVIDED:
@@ -111,6 +114,8 @@ class Inserter:
         value = prepare(FIXED.get(field.name, field.get_default()))
         if type(value) is int:
             self._write(field.column, str(value))
+        elif isinstance(value, str) and WORD.fullmatch(value):
+            self._write(field.column, f"'{value}'")
         elif value is not None:
             self._read(field, lambda _: value)
 
