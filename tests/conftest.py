@@ -79,7 +79,7 @@ def database_url() -> str:
     return f"{base}/{settings['NAME']}" + (f"?{options}" if options else "")
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20, every: float = 0.02) -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 60, every: float = 0.02) -> Any:
     """Poll a condition until it holds; fail loudly at the deadline."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):

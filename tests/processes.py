@@ -124,5 +124,5 @@ def lines(log: str) -> list[str]:
     return Path(log).read_text().splitlines() if Path(log).exists() else []
 
 
-def wait_for_lines(log: str, count: int, seconds: float = 20) -> list[str]:
+def wait_for_lines(log: str, count: int, seconds: float = 60) -> list[str]:
     return wait_until(lambda: len(lines(log)) >= count and lines(log), seconds)
