@@ -57,7 +57,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     if conf["NOTIFY"] and not anyone_notifies():
         found.append(
             Caution(
-                "DBQUEUE['NOTIFY'] has no effect: none of the databases notifies.",
+                "The setting NOTIFY has no effect: none of the databases notifies.",
                 hint="Use PostgreSQL with psycopg 3, or remove the setting.",
                 id="dbqueue.W003",
             )

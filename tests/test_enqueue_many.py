@@ -1,6 +1,7 @@
 """Many rows without instances: they are what create() would have written."""
 
 import datetime
+import enum
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -74,6 +75,33 @@ def test_an_error_names_what_is_wrong_and_leaves_nothing_behind(rows, error, sai
     assert not Note.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"a_file": "a"}, {}], "row 1 .*: a_file"),
+        ([{"owner": "me"}], "owner: only the lifecycle"),
+        ([{"status": 2}], "status: only the lifecycle"),
+        ([{"pk": 1}], "no column 'pk'"),
+        ([{"colour": "red"}], "no column 'colour'"),
+    ],
+)
+def test_rows_that_need_instances_are_judged_alike(rows, said):
+    with pytest.raises(ValueError, match=said):
+        Filed.objects.enqueue_many(rows)
+    assert not Filed.objects.exists()
+
+
+def test_a_default_that_is_more_than_a_text_is_written_as_create_writes_it(monkeypatch):
+    class Colour(str, enum.Enum):  # noqa: UP042  # of which str() is another text than its own
+        RED = "red"
+
+    monkeypatch.setattr(Note._meta.get_field("text"), "_get_default", lambda: Colour.RED)
+    Note.objects.enqueue_many([{}])
+    Note.objects.create(text=Colour.RED)
+    many, one = Note.objects.order_by("pk").values_list("text", flat=True)
+    assert many == one  # mysqlclient writes "Colour.RED"
+
+
 def test_an_error_in_a_later_statement_takes_the_earlier_ones_back():
     rows = [{"dedup_key": str(n)} for n in range(1500)]
     with pytest.raises(IntegrityError):
@@ -118,6 +146,7 @@ def test_relations_are_given_as_objects_or_keys():
         ({"sitter": Person(code="unsaved")}, "sitter: .* no saved queueapp.Person"),
         ({"sitter": Note(pk=1)}, "sitter: .* no saved queueapp.Person"),
         ({"wants": Person(pk=1)}, "wants: .* no relation"),
+        ({"sitter": None, "sitter_id": None}, "named twice: sitter, sitter_id"),
     ],
 )
 def test_objects_that_name_no_row_are_refused(columns, said):

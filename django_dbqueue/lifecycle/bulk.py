@@ -34,13 +34,13 @@ class Inserter:
 
     def __init__(self, table: Table, names: Sequence[str], delay: float) -> None:
         self.table = table
-        self.names = set(names)
+        self.names = names
         # Their SQL, which is the same in every row, and what has to be filled in.
         self.columns: list[str] = []
         self.texts: list[str] = []
         self.readers: list[Reader] = []
-        given = {self._field(name): name for name in names}
-        for field, name in given.items():
+        for name in names:
+            field = _field_of(table.model, name)
             self._read(field, partial(_given, name, self._prepared(field)))
         if delay:
             self._write("retry_at", table.dialect.now_plus(repr(float(delay))))
@@ -63,12 +63,6 @@ class Inserter:
                 with self.table.connection.cursor() as cursor:
                     cursor.execute(self._sql(length), params)
 
-    def check_names(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        for number, row in enumerate(rows):
-            if row.keys() != self.names:
-                odd = ", ".join(sorted(row.keys() ^ self.names))
-                raise ValueError(f"row {number} and row 0 name different columns: {odd}")
-
     def _chunks(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
         room: int = self.table.connection.ops.bulk_batch_size(self.readers, rows)
         size = max(1, min(MOST, room))
@@ -79,12 +73,6 @@ class Inserter:
         names = ", ".join(map(self.table.connection.ops.quote_name, self.columns))
         row = f"({', '.join(self.texts)})"
         return f"INSERT INTO {self.table.name} ({names}) VALUES {', '.join([row] * rows)}"
-
-    def _field(self, name: str) -> Any:
-        for field in self.table.model._meta.concrete_fields:
-            if name in {field.name, field.attname}:
-                return field
-        raise ValueError(f"{self.table.label} has no column {name!r}")
 
     def _read(self, field: Any, reader: Reader) -> None:
         self._write(field.column, "%s")
@@ -114,7 +102,7 @@ class Inserter:
         value = prepare(FIXED.get(field.name, field.get_default()))
         if type(value) is int:
             self._write(field.column, str(value))
-        elif isinstance(value, str) and WORD.fullmatch(value):
+        elif type(value) is str and WORD.fullmatch(value):
             self._write(field.column, f"'{value}'")
         elif value is not None:
             self._read(field, lambda _: value)
@@ -132,17 +120,25 @@ class Inserter:
         return prepared
 
 
+def check_columns(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:
+    """All rows give the same columns, none that only the lifecycle writes; else ``ValueError``."""
+    names = rows[0].keys()
+    if refused := LIFECYCLE_COLUMNS.difference(OPEN) & names:
+        raise ValueError(f"{', '.join(sorted(refused))}: only the lifecycle writes these columns")
+    if len({_field_of(model, name) for name in names}) < len(names):
+        raise ValueError(f"a column is named twice: {', '.join(sorted(names))}")
+    for number, row in enumerate(rows):
+        if row.keys() != names:
+            odd = ", ".join(sorted(row.keys() ^ names))
+            raise ValueError(f"row {number} and row 0 name different columns: {odd}")
+
+
 def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -> None:
-    """Insert rows that all give the same columns; on an error nothing is written.
+    """Insert rows whose columns were checked; on an error nothing is written.
 
     ``delay`` in seconds: 0 = as their ``retry_at`` says.
     """
-    names = list(rows[0])
-    if refused := LIFECYCLE_COLUMNS.difference(OPEN) & set(names):
-        raise ValueError(f"{', '.join(sorted(refused))}: only the lifecycle writes these columns")
-    inserter = Inserter(table, names, delay)
-    inserter.check_names(rows)
-    inserter.run(rows)
+    Inserter(table, list(rows[0]), delay).run(rows)
     is_delayed = delay or all(row.get("retry_at") for row in rows)
     ring(table.connection, [Status.DELAYED if is_delayed else Status.READY])
 
@@ -155,6 +151,13 @@ def is_simple(model: type[models.Model]) -> bool:
         and not getattr(field, "auto_now_add", False)
         for field in model._meta.concrete_fields
     )
+
+
+def _field_of(model: type[models.Model], name: str) -> Any:
+    for field in model._meta.concrete_fields:
+        if name in {field.name, field.attname}:
+            return field
+    raise ValueError(f"{model._meta.label_lower} has no column {name!r}")
 
 
 def _plain(field: Any, value: Any) -> Any:

@@ -230,6 +230,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             return 0
         if delay and "retry_at" in whole[0]:
             raise ValidationError({"delay": "give delay or retry_at, not both"})
+        bulk.check_columns(self.model, whole)
         due = enqueue.due_in(delay)
         table = table_of(self.model, self._for_writing())
         if table.is_plain and bulk.is_simple(self.model):
