@@ -89,3 +89,14 @@ def test_a_first_beat_whose_answer_was_lost_has_begun():
     assert not beats.has_begun
     assert beats.beat({})
     assert beats.has_begun
+
+
+def test_that_any_are_silent_is_told_where_some_are_found():
+    Beats("a" * 32, {"default": []}, 2, 10).beat({})
+    rows = Worker.objects.using("default")
+    assert not rows.any_silent(10)
+    rows.update(beat_at=DbNow(plus=-60))
+    assert rows.any_silent(10)
+    assert rows.silent(10).exists()
+    rows.update(stopped_at=DbNow())
+    assert not rows.any_silent(10)

@@ -1,12 +1,15 @@
 """Idle workers hear of new jobs: of commits on SQLite, of notifications on PostgreSQL."""
 
+import datetime
 import threading
 import time
 
 import pytest
 from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from django_dbqueue.dialects import dialect_of
+from django_dbqueue.dialects import dialect_of, postgresql
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
@@ -17,7 +20,9 @@ from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
+LATER = timezone.now() + datetime.timedelta(hours=1)
 LONG = 30.0  # seconds; what ends such a sleep is no time-out
+notifies = pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
 tells = pytest.mark.skipif(
     not hasattr(connection.features, "has_select_for_update") or connection.vendor == "mysql",
     reason="this database tells nobody of commits",
@@ -105,7 +110,7 @@ def test_what_is_rolled_back_is_no_news(notify, listener):
     assert not has_news(listener)
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
+@notifies
 @pytest.mark.parametrize(
     ("enqueue", "rings"),
     [
@@ -113,6 +118,10 @@ def test_what_is_rolled_back_is_no_news(notify, listener):
         (lambda: Note.objects.bulk_create([Note(), Note()]), True),
         (lambda: Note.objects.enqueue(dedup_key="a"), True),
         (lambda: Note.objects.enqueue(delay=60), False),
+        (lambda: Note.objects.enqueue_many([{}, {}]), True),
+        (lambda: Note.objects.enqueue_many([{}], delay=60), False),
+        (lambda: Note.objects.enqueue_many([{"retry_at": LATER}]), False),
+        (lambda: Note.objects.enqueue_many([{"retry_at": None}, {"retry_at": LATER}]), True),
         (Note.objects.count, False),
     ],
 )
@@ -122,10 +131,80 @@ def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, ri
     assert has_news(listener) is rings
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
+@notifies
 def test_unless_it_is_asked_for_nobody_is_notified(listener):
     Note.objects.create()
     assert (listener.descriptor, has_news(listener)) == (None, False)
+
+
+@notifies
+def test_every_transaction_has_a_notification_of_its_own(notify, listener):
+    for _ in range(2):
+        with transaction.atomic():
+            Note.objects.create()
+        wait_until(lambda: has_news(listener))
+
+
+@notifies
+def test_without_autocommit_too_every_transaction_notifies(notify, listener):
+    transaction.set_autocommit(False)
+    try:
+        for _ in range(2):
+            Note.objects.create()
+            connection.commit()
+            wait_until(lambda: has_news(listener))
+    finally:
+        connection.rollback()
+        transaction.set_autocommit(True)
+
+
+@pytest.fixture
+def long_silence(monkeypatch):
+    monkeypatch.setattr(postgresql, "SILENCE", LONG)
+    dialect_of(connections["default"])._rung_at = float("-inf")
+    yield
+    dialect_of(connections["default"])._rung_at = float("-inf")
+
+
+@notifies
+def test_what_is_rolled_back_silences_nobody(notify, listener, long_silence):
+    with transaction.atomic():
+        Note.objects.create()
+        transaction.set_rollback(True)
+    Note.objects.create()
+    wait_until(lambda: has_news(listener))
+
+
+@notifies
+def test_of_commits_in_a_row_the_first_alone_notifies(notify, long_silence):
+    with CaptureQueriesContext(connection) as statements:
+        for _ in range(3):
+            Note.objects.create()
+    assert sum("NOTIFY" in one["sql"] for one in statements) == 1
+
+
+@notifies
+def test_who_stalls_after_a_notification_is_not_silent_for_longer(notify, listener):
+    def stall(execute, sql, *rest):
+        result = execute(sql, *rest)
+        if sql.startswith("NOTIFY"):
+            time.sleep(0.1)  # who was woken has looked once more by now
+        return result
+
+    dialect_of(connections["default"])._rung_at = float("-inf")
+    with connection.execute_wrapper(stall):
+        Note.objects.create()
+        assert has_news(listener)
+        Note.objects.create()
+        assert has_news(listener)
+
+
+def test_the_second_look_comes_as_soon_as_the_silence_is_over():
+    bell = Doorbell([])
+    bell._echo_at = time.monotonic() + 0.005
+    thread = in_a_thread(lambda: bell.sleep_until_news(LONG))
+    thread.join(LONG / 2)
+    assert not thread.is_alive()
 
 
 @tells
@@ -181,7 +260,7 @@ def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
     assert drowsy < 12 < looks_in(0.5)
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
+@notifies
 def test_what_came_in_with_another_answer_is_heard_before_the_sleep(notify):
     quiet, answers = threading.Event(), []
 
@@ -209,7 +288,7 @@ def has_come_in(dialect):
     return dialect._has_news
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL notifies")
+@notifies
 def test_a_sleeper_survives_the_end_of_its_connection(notify):
     thread = in_idle_claimer()
     with connection.cursor() as cursor:

@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.functions import Now
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, isolate_apps
 from django.utils import timezone
 
 from django_dbqueue.lifecycle.bulk import is_simple
@@ -96,10 +96,17 @@ def test_a_default_that_is_more_than_a_text_is_written_as_create_writes_it(monke
         RED = "red"
 
     monkeypatch.setattr(Note._meta.get_field("text"), "_get_default", lambda: Colour.RED)
+    assert Note().text is Colour.RED
     Note.objects.enqueue_many([{}])
     Note.objects.create(text=Colour.RED)
     many, one = Note.objects.order_by("pk").values_list("text", flat=True)
     assert many == one  # mysqlclient writes "Colour.RED"
+
+
+def test_a_default_with_signs_of_sql_is_written_as_it_is(monkeypatch):
+    monkeypatch.setattr(Note._meta.get_field("text"), "_get_default", lambda: "it's 5 %s\\")
+    Note.objects.enqueue_many([{}])
+    assert Note.objects.get().text == "it's 5 %s\\"
 
 
 def test_an_error_in_a_later_statement_takes_the_earlier_ones_back():
@@ -181,11 +188,14 @@ def test_a_field_that_does_more_than_keep_its_value_is_written_through_instances
     assert (job.a_file.name, job.status) == ("files/a.txt", Status.DELAYED)
 
 
-def test_a_moment_that_the_instance_would_note_needs_one():
-    class Dated(Job):
-        noted = models.DateTimeField(auto_now_add=True)
+@pytest.mark.parametrize("way", ["auto_now", "auto_now_add"])
+def test_a_moment_that_the_instance_would_note_needs_one(way):
+    with isolate_apps("tests.queueapp"):
 
-        class Meta(Job.Meta):
-            app_label = "unregistered"
+        class Dated(Job):
+            noted = models.DateTimeField(**{way: True})
+
+            class Meta(Job.Meta):
+                app_label = "queueapp"
 
     assert not is_simple(Dated)

@@ -2,17 +2,19 @@
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, models, transaction
 from django.db.models import F
 from django.db.models.signals import post_save
+from django.test.utils import isolate_apps
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS
+from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, table_of
+from django_dbqueue.models import Job
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import claim_one, claimed, done, lifecycle_of, overwrite, steal
-from tests.queueapp.models import Kept, Note
+from tests.queueapp.models import Kept, Note, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -187,3 +189,29 @@ def test_whoever_is_told_of_a_new_job_can_read_all_of_it():
     finally:
         post_save.disconnect(receiver, sender=Note)
     assert seen == [(True, job.pk, fresh(job).created_at, "new")]
+
+
+def test_a_key_that_was_given_is_kept():
+    job = Uuid.objects.create(text="a")
+    assert Uuid.objects.get().pk == job.pk
+
+
+@isolate_apps("tests.queueapp")
+def test_a_key_that_the_database_makes_is_known_afterwards():
+    class Keyed(Job):
+        id = models.CharField(primary_key=True, max_length=40, db_default=models.Value("abc"))
+
+        class Meta(Job.Meta):
+            app_label = "queueapp"
+
+    assert not table_of(Keyed, "default").is_plain
+    with connection.schema_editor() as editor:
+        editor.create_model(Keyed)
+    try:
+        job = Keyed.objects.create()
+        assert Keyed.objects.filter(pk="abc").exists()
+        if connection.features.can_return_columns_from_insert:
+            assert job.pk == "abc"
+    finally:
+        with connection.schema_editor() as editor:
+            editor.delete_model(Keyed)

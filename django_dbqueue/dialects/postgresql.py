@@ -119,12 +119,14 @@ class PostgreSQL(Dialect):
             return
         # Who was notified a moment ago looks once more; later commits need a word of their own.
         is_committed = not self.connection.in_atomic_block and self.connection.get_autocommit()
-        if is_committed and time.monotonic() - self._rung_at < SILENCE:
+        # Before the notification: it may be heard long before its answer is here.
+        now = time.monotonic()
+        if is_committed and now - self._rung_at < SILENCE:
             return
         with self.connection.cursor() as cursor:
             cursor.execute(f"NOTIFY {CHANNEL}")
         if is_committed:
-            self._rung_at = time.monotonic()
+            self._rung_at = now
 
     def own_session(self) -> str:
         return "SET lock_timeout = '2s'"

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.fields import NOT_PROVIDED
 
 from ..dialects import Dialect, dialect_of
 from ..dialects.base import Row
@@ -108,11 +109,18 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         pk_position=fetched.index(meta.pk),
         converters=tuple(conversions(fetched, connection)),
         builder=Builder(model, fetched),
-        is_plain=not meta.parents and all(map(_is_plain, meta.concrete_fields)),
+        is_plain=_is_plain(meta),
     )
 
 
-def _is_plain(column: models.Field[Any, Any]) -> bool:
+def _is_plain(meta: Any) -> bool:
+    # A key that a default of the database makes has to be asked for.
+    if meta.parents or meta.pk.db_default is not NOT_PROVIDED:
+        return False
+    return all(map(_is_written_as_it_is, meta.concrete_fields))
+
+
+def _is_written_as_it_is(column: models.Field[Any, Any]) -> bool:
     ways = ("get_placeholder", "get_placeholder_sql")
     return not column.generated and not any(hasattr(column, way) for way in ways)
 

@@ -193,9 +193,10 @@ class Job(JobColumns):
         return result
 
     def expressions(self) -> list[str]:
-        """The columns whose values the database is to work out."""
+        """The columns, but for the key, whose values the database is to work out."""
         found = [n for n, value in self.__dict__.items() if hasattr(value, "resolve_expression")]
-        return [n for n in found if isinstance(getattr(type(self), n, None), DeferredAttribute)]
+        columns = [n for n in found if isinstance(getattr(type(self), n, None), DeferredAttribute)]
+        return [n for n in columns if n != self._meta.pk.attname]
 
     def forget(self, names: Iterable[str]) -> None:
         """Let columns be read from the database when they are asked for."""
