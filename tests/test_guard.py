@@ -17,6 +17,7 @@ from django_dbqueue.worker.children import leave
 from django_dbqueue.worker.consumer import Consumer, run_child
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.runner import Runner
+from django_dbqueue.worker.stacks import Stacks
 from tests.conftest import wait_until
 from tests.queueapp.models import Note, Unspeakable
 
@@ -77,7 +78,7 @@ def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, 
     pid = os.fork()
     if not pid:
         options = Options(served=all_served())
-        leave(partial(run_child, options, "f" * 32 + ".1-", board, None, reader))
+        leave(partial(run_child, options, Stacks(), "f" * 32 + ".1-", board, None, reader))
     if name == "_flush_last":
         os.write(writer, b"!")
     try:

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 WAYS = {
     "python": ({"action": "spin"}, "do_spin"),
+    # A handler that reads the stacks of threads that move on may crash: it is not the first resort.
+    "deaf": ({"action": "spin_deaf"}, "do_spin"),
     "sleep": ({"seconds": 60}, "in run"),
     "gil": ({"action": "hold_gil", "text": "60"}, "hold_gil"),
     "socket": ({"action": "listen"}, "do_listen"),

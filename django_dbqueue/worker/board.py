@@ -13,6 +13,8 @@ HEAD_WORDS = 4
 # The deadline (0 = idle), the start, the thread, the jobs so far, the label's length; the label.
 DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
 SLOT_WORDS = LABEL + TEXT // WORD
+# What a supervisor may say to a child, by the pipe between them.
+STOP, WRITE_STACKS = b"!", b"?"
 
 
 class Farewell(IntEnum):

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from django.db import connections
 
-from .board import Board, Farewell, Running
+from .board import STOP, WRITE_STACKS, Board, Farewell, Running
 from .stacks import Stacks
 
 logger = logging.getLogger("django_dbqueue")
@@ -23,6 +23,7 @@ SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and lat
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 NO_FORK = 5.0  # seconds until another try
 STACK_WITHIN = 5.0  # seconds to write a stack, on a busy host; then the child is killed without
+INSIST_AFTER = 2.0  # of these, if a job keeps Python's lock
 
 Share = int | None  # the jobs that a child may run; None = any number
 
@@ -42,6 +43,7 @@ class Child:
     leaving: bool = False
     kill_at: float | None = None
     overdue: list[Running] = field(default_factory=list)
+    insist_at: float | None = None
 
     @property
     def is_condemned(self) -> bool:
@@ -55,8 +57,11 @@ class Child:
         return self.stacks.has_answered(job.thread for job in self.overdue)
 
     def ask_to_stop(self) -> None:
+        self._say(STOP)
+
+    def _say(self, word: bytes) -> None:
         try:
-            os.write(self.control, b"!")
+            os.write(self.control, word)
         except BrokenPipeError:
             pass  # it is gone already
 
@@ -65,8 +70,15 @@ class Child:
         self.overdue = list(overdue)
         self.kill_at = time.monotonic()
         if overdue:
-            self.stacks.ask(self.pid)
+            self._say(WRITE_STACKS)
+            self.insist_at = self.kill_at + INSIST_AFTER
             self.kill_at += STACK_WITHIN
+
+    def insist(self) -> None:
+        """If it is time to: once."""
+        if self.insist_at is not None and time.monotonic() >= self.insist_at:
+            self.insist_at = None
+            self.stacks.insist(self.pid)
 
     def rest(self) -> Share:
         """What is left of its share."""
@@ -149,7 +161,8 @@ class Children:
         self.spawned += 1
         if not pid:
             os.close(writer)
-            leave(partial(self._live, stacks, partial(self.body, prefix, board, share, reader)))
+            body = partial(self.body, stacks, prefix, board, share, reader)
+            leave(partial(self._live, stacks, body))
         os.close(reader)
         self.living[pid] = Child(pid, prefix, board, stacks, writer, share)
 
@@ -189,6 +202,8 @@ class Children:
         for child in waiting:
             if child.is_due:
                 os.kill(child.pid, signal.SIGKILL)
+            else:
+                child.insist()
         return bool(waiting)
 
     def deaths(self) -> list[Death]:

@@ -18,7 +18,7 @@ from .. import signals
 from ..dialects import dialect_of
 from ..guard import caught, safely, whole
 from ..models import Worker
-from .board import Board, Farewell
+from .board import WRITE_STACKS, Board, Farewell
 from .buffer import Buffer
 from .claimer import Claimer
 from .doorbell import Doorbell
@@ -27,6 +27,7 @@ from .options import Options
 from .runner import Runner
 from .session import Session
 from .signalling import forget_signals
+from .stacks import Stacks
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -38,9 +39,15 @@ class Consumer:
     """Claims, runs and finishes until it is told to stop, or until nothing is ready."""
 
     def __init__(
-        self, options: Options, owner_prefix: str, board: Board, share: int | None = None
+        self,
+        options: Options,
+        stacks: Stacks,
+        owner_prefix: str,
+        board: Board,
+        share: int | None = None,
     ) -> None:
         self.options = options
+        self.stacks = stacks
         self.board = board
         self.stop = threading.Event()
         self.wake_finisher = threading.Event()
@@ -81,8 +88,11 @@ class Consumer:
 
     def _heed(self, control: int) -> None:
         """Stop when our supervisor says so, and go on watching: it may be gone even after that."""
-        while os.read(control, 1):
-            os.write(self._end, b"!")
+        while word := os.read(control, 1):
+            if word == WRITE_STACKS:
+                self.stacks.write()
+            else:
+                os.write(self._end, b"!")
         self._leave_in_time()
         os.write(self._end, b"!")
 
@@ -203,11 +213,16 @@ def _calm_collector() -> None:
 
 
 def run_child(
-    options: Options, owner_prefix: str, board: Board, share: int | None, control: int
+    options: Options,
+    stacks: Stacks,
+    owner_prefix: str,
+    board: Board,
+    share: int | None,
+    control: int,
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
-    consumer = Consumer(options, owner_prefix, board, share)
+    consumer = Consumer(options, stacks, owner_prefix, board, share)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         os.write(consumer._end, b"!")

@@ -1,6 +1,8 @@
 """Where a child was when it crashed or had to be stopped, written by its own fault handler.
 
-That works while a job keeps Python's lock, and in a process that is dying.
+A thread of the child's writes it while it holds Python's lock, so that no other thread moves on
+meanwhile. If a job keeps that lock, the handler of a signal writes it without: where threads do
+move on, that may read what is gone already, and crash.
 """
 
 import faulthandler
@@ -26,11 +28,16 @@ class Stacks:
         self._quiet_since = 0.0
 
     def record(self) -> None:
-        """In the child: write all threads' stacks on a crash, and whenever it is asked."""
+        """In the child: write all threads' stacks on a crash, and on a signal."""
         faulthandler.enable(self._file)
         faulthandler.register(ASK, self._file)
 
-    def ask(self, pid: int) -> None:
+    def write(self) -> None:
+        """In the child: write all threads' stacks now."""
+        faulthandler.dump_traceback(self._file)
+
+    def insist(self, pid: int) -> None:
+        """Have them written by a child that does not come round to it."""
         os.kill(pid, ASK)
 
     def has_answered(self, threads: Iterable[int]) -> bool:

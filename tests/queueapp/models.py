@@ -1,6 +1,7 @@
 """Queue tables that the tests work with; tables are made without migrations."""
 
 import ctypes
+import faulthandler
 import os
 import signal
 import socket
@@ -92,6 +93,10 @@ class Note(Job):
     def do_spin(self) -> None:
         while True:
             pass
+
+    def do_spin_deaf(self) -> None:
+        faulthandler.unregister(signal.SIGUSR1)
+        self.do_spin()
 
     def do_listen(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
