@@ -7,8 +7,9 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import dj_database_url
 import pytest
@@ -28,6 +29,7 @@ class PrivateDatabase:
     # What the test itself connects with, and what workers do.
     admin_url = ""
     database_url = ""
+    kept: Any = None
 
     def start(self) -> None:
         """Start it, again if need be; returns once it answers."""
@@ -56,9 +58,21 @@ class PrivateDatabase:
 
     def sql(self, statement: str, *params: object) -> list[tuple]:
         """Run a statement on a connection that is closed afterwards; the rows, if any."""
-        with closing(connections[ALIAS].copy()) as own, own.cursor() as cursor:
+        own = nullcontext(self.kept) if self.kept else closing(connections[ALIAS].copy())
+        with own as connected, connected.cursor() as cursor:
             cursor.execute(statement, params or None)
             return list(cursor.fetchall()) if cursor.description else []
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """While this lasts, ``sql`` keeps its connection: a full server may not take it back, nor
+        forget the last one at once."""
+        with closing(connections[ALIAS].copy()) as kept:
+            self.kept = kept
+            try:
+                yield
+            finally:
+                self.kept = None
 
 
 class PrivateFile(PrivateDatabase):

@@ -130,6 +130,7 @@ def test_a_worker_waits_while_the_server_has_no_connection_left_for_it(private, 
     with worker(private.database_url) as process:
         wait_until(lambda: len(lines(log)) > 5)
         with (
+            private.connected(),
             set_to(private, CONNECTIONS, FEW_CONNECTIONS, USUAL_CONNECTIONS),
             ExitStack() as taken,
         ):
