@@ -5,10 +5,13 @@ import time
 
 import pytest
 from django.db import connection
+from django.db.utils import OperationalError
 
+from django_dbqueue.conf import conf
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.session import LONGEST, Patience
 from tests.conftest import fresh, wait_until
 from tests.processes import wait_for_lines, worker
 from tests.queueapp.models import Batch, BrokenBackoff, Note
@@ -128,3 +131,14 @@ def test_a_board_is_read_whole_while_another_process_writes_it():
 
 def test_a_pause_that_makes_no_sense_becomes_a_minute():
     assert policy_of(BrokenBackoff).pause(1) == 60
+
+
+def test_no_pause_before_another_try_is_longer_than_three_seconds():
+    """Work goes on within 5 s of a database's return, and outcomes are written before a reaper may
+    judge."""
+    patience = Patience("trying")
+    pauses = [patience.failed(OperationalError("away")) for _ in range(20)]
+    assert max(pauses) <= min(LONGEST, conf["WORKER_TIMEOUT"] / 4) <= 3
+    assert pauses[0] <= 0.1 < pauses[-1]
+    patience.worked()
+    assert patience.failed(OperationalError("away")) <= 0.1
