@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connection
 from django.db.backends.signals import connection_created
 
+from benchmarks import stopwatch
 from benchmarks.adapters import BULK, TRACE_VARIABLE, WORKER_VARIABLE, Result
 from benchmarks.django_project import DjangoProject, Mode
 from benchmarks.noop.ballast import add_ballast
@@ -73,6 +74,8 @@ class Adapter(DjangoProject):
     def work(self) -> None:
         if TRACE_VARIABLE in os.environ:
             connection_created.connect(trace)
+        if stopwatch.VARIABLE in os.environ:
+            stopwatch.start()
         super().work()
 
     def left(self) -> int:

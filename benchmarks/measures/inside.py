@@ -1,11 +1,13 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, enqueue, statements, stages. The last line of the output is the answer in JSON.
+VERB: fill, pace, hold, enqueue, statements, stages. The last line of the output is the answer in
+JSON.
 """
 
 import json
 import os
 import random
+import signal
 import sys
 import time
 from importlib import import_module
@@ -40,6 +42,25 @@ def pace(adapter: Adapter, rate: str, jobs: str) -> None:
         due += moments.expovariate(float(rate))
         time.sleep(max(0.0, due - time.monotonic()))
         adapter.table.objects.create(number=number)
+
+
+SNAPSHOT = {
+    "sqlite": ["BEGIN"],
+    "postgresql": ["BEGIN ISOLATION LEVEL REPEATABLE READ"],
+    "mysql": [
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    ],
+}
+
+
+def hold(adapter: Adapter) -> None:
+    """Keep a snapshot of now open, until SIGTERM."""
+    with connection.cursor() as cursor:
+        for statement in SNAPSHOT[connection.vendor]:
+            cursor.execute(statement)
+    adapter.table.objects.count()
+    signal.pause()
 
 
 def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
@@ -107,7 +128,7 @@ def stages(adapter: Adapter, jobs: str, rounds: str) -> dict[str, float]:
     return found
 
 
-VERBS = {verb.__name__: verb for verb in (fill, pace, enqueue, statements, stages)}
+VERBS = {verb.__name__: verb for verb in (fill, pace, hold, enqueue, statements, stages)}
 
 
 def main(mode: str, verb: str, *arguments: str) -> None:

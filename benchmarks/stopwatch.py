@@ -1,0 +1,51 @@
+"""How long a worker's statements take, noted within its own processes."""
+
+import os
+import time
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from django.db import connections
+
+VARIABLE = "BENCH_STOPWATCH"  # the file
+
+
+def start() -> None:
+    """Note every claim, and what is asked beside it, of this process and of those it will fork."""
+    file = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    # Imports that need a Django that is set up.
+    dialects = import_module("django_dbqueue.dialects")
+    reap = import_module("django_dbqueue.lifecycle.reap")
+    timed(file, type(dialects.dialect_of(connections["default"])), "claim")
+    timed(file, import_module("django_dbqueue.worker.lanes"), "ready_queues", "look")
+    timed(file, reap, "next_moves")
+    timed(file, reap, "promote")
+
+
+def timed(file: int, owner: Any, name: str, label: str = "") -> None:
+    """Put a function in the place of another: the same, but each call writes a line."""
+    work: Callable[..., Any] = getattr(owner, name)
+
+    @wraps(work)
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            ended = time.monotonic()
+            os.write(file, f"{label or name} {began} {ended - began}\n".encode())
+
+    setattr(owner, name, measured)
+
+
+def times(path: Path, name: str, since: float, until: float) -> list[float]:
+    """Milliseconds of the calls that began within a span of the clock that all processes share."""
+    found = (line.split() for line in path.read_text().splitlines())
+    return [
+        float(seconds) * 1000
+        for called, began, seconds in found
+        if called == name and since <= float(began) < until
+    ]
