@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
+Floor = tuple[int, int]  # priority, key: nothing below it is looked at
 # As the partial unique index is declared.
 ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
 
@@ -42,6 +43,8 @@ class Claim:
     sets: str
     params: Sequence[Any]
     strict_order: bool
+    # By priority the key to begin at; other priorities are left out. Empty = the whole queue.
+    floors: Sequence[Floor] = ()
 
 
 class Dialect:
@@ -51,6 +54,8 @@ class Dialect:
     name_collation: ClassVar[str | None] = None
     # Is there only one writer at a time, so that claiming and finishing share a connection?
     one_writer: ClassVar[bool] = False
+    # Does a look pass over the rows that others could still see, one by one?
+    passes_dead_rows: ClassVar[bool] = False
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
     # Seconds between looks for news, where nobody tells of them.

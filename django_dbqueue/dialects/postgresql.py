@@ -35,6 +35,7 @@ SILENCE = 0.005  # seconds after a notification in which nobody is notified; the
 class PostgreSQL(Dialect):
     now = "CLOCK_TIMESTAMP()"
     silent_after_news = SILENCE
+    passes_dead_rows = True
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False
@@ -52,13 +53,12 @@ class PostgreSQL(Dialect):
         return f"(EXTRACT(EPOCH FROM {instant}) - EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()))"
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
+        ready, params = _ready_above(claim) if claim.floors else _ready(claim)
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.
         cursor.execute(
-            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} = ANY(ARRAY("
-            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s "
-            f"ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED)) "
+            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} = ANY(ARRAY({ready})) "
             f"RETURNING {claim.columns}",
-            [*claim.params, claim.queue, claim.limit],
+            [*claim.params, *params],
         )
         return list(cursor.fetchall())
 
@@ -144,3 +144,23 @@ class PostgreSQL(Dialect):
             return Trouble.LOST if state.startswith("08") else TROUBLES.get(state)
         # No server answered that could name a state.
         return Trouble.LOST if isinstance(error, OperationalError) else None
+
+
+def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:
+    sql = (
+        f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s{condition} "
+        f"ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
+    )
+    return sql, [claim.queue, *bounds, claim.limit]
+
+
+def _ready_above(claim: Claim) -> tuple[str, list[Any]]:
+    """Priority by priority, each from its floor on; what comes after the limit is not run."""
+    # An equality with the priority would have the index searched from its beginning.
+    condition = f" AND (priority, {claim.pk}) >= (%s, %s) AND priority <= %s"
+    parts, params = [], []
+    for number, (priority, key) in enumerate(claim.floors):
+        part, values = _ready(claim, condition, [priority, key, priority])
+        parts.append(f"SELECT {claim.pk} FROM ({part}) AS part{number}")
+        params += values
+    return f"{' UNION ALL '.join(parts)} LIMIT %s", [*params, claim.limit]

@@ -1,7 +1,8 @@
 """ready -> claimed."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -10,7 +11,7 @@ from django.db import transaction
 from django.db.utils import Error, IntegrityError
 
 from ..dialects import Claim
-from ..dialects.base import Row
+from ..dialects.base import Floor, Row
 from ..guard import caught
 from ..states import Status
 from .errors import appended, entry
@@ -27,12 +28,20 @@ URGENCY = attrgetter("priority", "claim_key")
 UNREADABLE = (Error, ValueError, TypeError, ArithmeticError)
 
 
-def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0) -> list[Any]:
+def claim(
+    table: Table,
+    queue: str,
+    limit: int,
+    owner: str,
+    allowance: float = 0,
+    floors: Sequence[Floor] = (),
+) -> list[Any]:
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
-    now. Raises ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is
-    committed. Jobs past ``expires_at`` come back with ``has_expired`` and are not to be run.
+    now. ``floors`` leave out what is below them, where the database gains by it. Raises
+    ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
+    past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}")
@@ -40,7 +49,7 @@ def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0
         raise transaction.TransactionManagementError(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
         )
-    request = _request(table, queue, limit, owner, allowance)
+    request = replace(_request(table, queue, limit, owner, allowance), floors=floors)
     jobs = _built(table, request, _stamped(table, request))
     return sorted(jobs, key=URGENCY)
 

@@ -1,46 +1,64 @@
 """Which queues of a table have ready jobs, found by hopping through the index."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from ..dialects.base import Floor
 from .execute import rows
+from .floors import Head
 from .table import Table
 
 
 def ready_queues(table: Table, most: int = 1000, after: str = "") -> list[str]:
-    """Up to ``most`` names of queues with ready jobs, one index look-up each.
+    """Up to ``most`` names of queues with ready jobs, as ``heads``."""
+    return [head.queue for head in heads(table, most, after)]
+
+
+def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
+    """The first ready jobs of up to ``most`` queues, one index look-up each.
 
     They begin after the name ``after`` and go on round, so that with the last name of one answer
     the next one finds the rest.
     """
-    names = _hop(table, after, None, most)
+    found = _hop(table, after, None, most)
     if after:
-        names += _hop(table, "", after, most - len(names))
-    return names
+        found += _hop(table, "", after, most - len(found))
+    return found
 
 
-def has_ready(table: Table, queue: str) -> bool:
-    """Whether one queue has a ready job."""
-    sql = f"SELECT 1 FROM {table.name} WHERE status = 0 AND queue = %s LIMIT 1"
-    return bool(rows(table.connection, sql, [queue]))
+def head_of(table: Table, queue: str) -> Head | None:
+    """The first ready job of one queue."""
+    return _first(table, "queue = %s", [queue])
 
 
-def _hop(table: Table, last: str, until: str | None, most: int) -> list[str]:
-    names: list[str] = []
-    while len(names) < most:
-        after = names[-1] if names else last
+def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:
+    """Whether one queue has a ready job; at or above the floors, where there are any."""
+    if not floors:
+        return head_of(table, queue) is not None
+    above = f"queue = %s AND (priority, {table.pk}) >= (%s, %s) AND priority <= %s"
+    return any(_first(table, above, [queue, priority, key, priority]) for priority, key in floors)
+
+
+def _hop(table: Table, last: str, until: str | None, most: int) -> list[Head]:
+    found: list[Head] = []
+    while len(found) < most:
+        after = found[-1].queue if found else last
         # '' only by hand; such a job is to be found, too.
-        beyond = "queue > %s" if names or last else "queue >= %s"
-        name = _next_queue(table, beyond, after, until)
-        if name is None:
+        beyond = "queue > %s" if found or last else "queue >= %s"
+        # The database compares: it may order names otherwise than Python does.
+        end, params = ("", [after]) if until is None else (" AND queue <= %s", [after, until])
+        head = _first(table, beyond + end, params)
+        if head is None:
             break
-        names.append(name)
-    return names
+        found.append(head)
+    return found
 
 
-def _next_queue(table: Table, beyond: str, last: str, until: str | None) -> str | None:
-    # The database compares: it may order names otherwise than Python does.
-    end, params = ("", [last]) if until is None else ("AND queue <= %s ", [last, until])
+def _first(table: Table, condition: str, params: Sequence[Any]) -> Head | None:
     found = rows(
         table.connection,
-        f"SELECT queue FROM {table.name} WHERE status = 0 AND {beyond} {end}ORDER BY queue LIMIT 1",
+        f"SELECT queue, priority, {table.pk} FROM {table.name} WHERE status = 0 AND {condition} "
+        f"ORDER BY queue, priority, {table.pk} LIMIT 1",
         params,
     )
-    return found[0][0] if found else None
+    return Head(*found[0]) if found else None

@@ -79,6 +79,7 @@ class Claimer:
             self.patience.worked()
             return pause
         except Error as error:
+            self.lanes.forget_floors()
             self.session.recover(error)
             return self.patience.failed(error)
 
@@ -172,8 +173,10 @@ class Claimer:
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.board.epoch
         self.unsure.append((table, owner))
-        jobs = claim(table, queue, limit, owner, ALLOWANCE)
+        floors = watch.floors.for_claim(queue)
+        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors)
         self.unsure.pop()
+        watch.floors.claimed(queue, jobs, limit, floors)
         self._count(-len(jobs))
         self._was_full = len(jobs) == limit
         if not self._was_full:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from django.db.utils import Error
 
 from ..dialects import Trouble
-from ..lifecycle.lanes import has_ready, ready_queues
+from ..lifecycle.floors import Floors, Head
+from ..lifecycle.lanes import has_ready, head_of, heads
 from ..lifecycle.table import Table
 from ..models import Queue
 from .options import Options, Served
@@ -34,10 +35,12 @@ class Watch:
     _is_left_out: bool = False
     _is_locked: bool = False
     queues: deque[str] = field(default_factory=deque)
+    floors: Floors = field(default_factory=Floors)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
-        self.looked_at = time.monotonic()
+        if self.floors.must_look:
+            self.looked_at = time.monotonic()
         found = self._ready_or_left_out(options.table(self.served.model, self.served.using))
         if found:
             paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
@@ -65,11 +68,22 @@ class Watch:
             return []
 
     def _ready(self, table: Table) -> list[str]:
-        """Queues with ready jobs; where there are very many, the next ones each time."""
+        """Queues with ready jobs, where a whole look is slow those that are known."""
+        if not self.floors.must_look:
+            known = self.floors.queues
+            return [name for name in known if has_ready(table, name, self.floors.of(name))]
+        began = time.monotonic()
+        found = self._heads(table)
+        self.floors.looked(table, found, time.monotonic() - began)
+        return [head.queue for head in found]
+
+    def _heads(self, table: Table) -> list[Head]:
+        """Where there are very many queues, the next ones each time."""
         if self.served.queue is not None:
-            return [self.served.queue] if has_ready(table, self.served.queue) else []
-        found = ready_queues(table, MOST, after=self._last)
-        self._last = found[-1] if len(found) == MOST else ""
+            head = head_of(table, self.served.queue)
+            return [head] if head else []
+        found = heads(table, MOST, after=self._last)
+        self._last = found[-1].queue if len(found) == MOST else ""
         return found
 
 
@@ -101,6 +115,11 @@ class Lanes:
         if not watch.queues:
             watch.pause = FIRST_PAUSE
             watch.next_look = 0.0
+
+    def forget_floors(self) -> None:
+        """Something failed: what was ready may be so no longer, and the other way round."""
+        for watch in self.watches:
+            watch.floors = Floors()
 
     def look_now(self) -> None:
         """There is news, of whatever kind."""

@@ -1,0 +1,112 @@
+"""Where the ready jobs of each queue begin, as far as a claimer has seen.
+
+A snapshot that somebody holds open keeps the database from clearing away the dead entries in front
+of the ready ones. Some databases pass over all of them, so that every look takes longer than the
+last; it is quick where it begins at a job that was ready a moment ago. What became ready below such
+a floor meanwhile (kicked, retried, more urgent, committed late) waits for a whole look.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..dialects.base import Floor
+from .table import Table
+
+CHEAP = 0.002  # seconds per queue that a whole look may take; then there are no floors
+LONGEST = 1.0  # seconds between two whole looks
+SHARE = 100.0  # a whole look follows after so many times as long as the last one took
+WHOLE_EVERY = 5.0  # seconds between two claims without a floor
+MOST_QUEUES = 20
+MOST_PRIORITIES = 3
+
+
+class Head(NamedTuple):
+    """The first ready job of a queue."""
+
+    queue: str
+    priority: int
+    key: Any
+
+
+@dataclass
+class Lane:
+    """What is known of a queue: by priority the lowest key that was ready at the last claim."""
+
+    keys: dict[int, int] = field(default_factory=dict)
+    # When all of it is to be claimed from, from the clock's beginning on: now.
+    whole_at: float = 0.0
+
+    def holds(self, priority: int, key: Any) -> bool:
+        """Whether a job is at or above the floor."""
+        return priority in self.keys and bool(key >= self.keys[priority])
+
+
+class Floors:
+    """The floors of one queue table's queues; in force only while whole looks are slow."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, Lane] = {}
+        self._in_force = False
+        self._look_at = 0.0
+
+    @property
+    def must_look(self) -> bool:
+        """Whether the time for a whole look has come."""
+        return not self._in_force or time.monotonic() >= self._look_at
+
+    @property
+    def queues(self) -> list[str]:
+        return list(self._lanes)
+
+    def of(self, queue: str) -> list[Floor]:
+        """The floors of a queue, the most urgent first."""
+        return sorted(self._lanes[queue].keys.items()) if queue in self._lanes else []
+
+    def for_claim(self, queue: str) -> list[Floor]:
+        """The floors from which to claim; none where the whole queue is to be seen."""
+        lane = self._lanes.get(queue)
+        is_whole = not self._in_force or lane is None or time.monotonic() >= lane.whole_at
+        return [] if is_whole else self.of(queue)
+
+    def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
+        """A whole look took so long, and found these."""
+        is_slow = seconds > CHEAP * (len(heads) + 1)
+        self._in_force = is_slow and table.dialect.passes_dead_rows and not _is_exact(table)
+        self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
+        for head in heads:
+            lane = self._lanes.get(head.queue)
+            if lane is not None and not lane.holds(head.priority, head.key):
+                lane.whole_at = 0.0
+
+    def claimed(self, queue: str, jobs: Sequence[Any], limit: int, above: Sequence[Floor]) -> None:
+        """A claim from these floors took these jobs, the most urgent first."""
+        lows = {job.priority: job.claim_key for job in reversed(jobs)}
+        if not all(type(key) is int for key in lows.values()):
+            return
+        lane = self._lanes.setdefault(queue, Lane())
+        if not above:
+            is_seen = len(jobs) < limit or _has_seen_all(lane, lows)
+            lane.whole_at = time.monotonic() + WHOLE_EVERY if is_seen else 0.0
+        _keep(lane.keys, lows, MOST_PRIORITIES)
+        _keep(self._lanes, {queue: lane}, MOST_QUEUES)
+
+
+def _is_exact(table: Table) -> bool:
+    return table.policy.strict_order
+
+
+def _has_seen_all(lane: Lane, lows: dict[int, int]) -> bool:
+    """Whether a claim that took all it could left nothing below the floors."""
+    is_below = not all(lane.holds(priority, key) for priority, key in lows.items())
+    return not is_below and max(lows) == max(lane.keys)
+
+
+def _keep(known: dict[Any, Any], new: dict[Any, Any], most: int) -> None:
+    """Remember these as the latest, and forget the oldest."""
+    for name, value in new.items():
+        known.pop(name, None)
+        known[name] = value
+    for name in list(known)[:-most]:
+        del known[name]

@@ -1,0 +1,347 @@
+"""Dead rows that a snapshot keeps: claims begin at a floor, and overlook nothing for ever.
+
+``python -m benchmarks.growth`` measures what they cost. DBQUEUE_TEST_SEED repeats a random test.
+"""
+
+import json
+import os
+import random
+import threading
+import time
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import pytest
+from django.db import connection, transaction
+from django.db.utils import InterfaceError
+
+from django_dbqueue.lifecycle import floors as floors_module
+from django_dbqueue.lifecycle import lanes
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.floors import MOST_PRIORITIES, MOST_QUEUES, WHOLE_EVERY, Floors, Head
+from django_dbqueue.states import Status
+from django_dbqueue.worker import lanes as worker_lanes
+from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.buffer import Buffer
+from django_dbqueue.worker.claimer import Claimer
+from django_dbqueue.worker.doorbell import Doorbell
+from django_dbqueue.worker.options import Options, parse_served
+from tests.conftest import other_connection, wait_until
+from tests.helpers import start, table
+from tests.plans import captured
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+SEED = int(os.environ.get("DBQUEUE_TEST_SEED") or random.randrange(2**32))
+DEAD = 20_000
+SLOW, QUICK = 0.01, 0.0001  # seconds
+
+
+@pytest.fixture
+def passes_dead_rows(monkeypatch):
+    """A database that gains nothing by floors is treated as if it did."""
+    monkeypatch.setattr(type(table().dialect), "passes_dead_rows", True)
+
+
+@pytest.fixture
+def always(monkeypatch, passes_dead_rows):
+    """Every look counts as slow, and whole ones come soon."""
+    monkeypatch.setattr(floors_module, "CHEAP", -1.0)
+    monkeypatch.setattr(floors_module, "SHARE", 1e9)
+    monkeypatch.setattr(floors_module, "LONGEST", 0.02)
+    monkeypatch.setattr(floors_module, "WHOLE_EVERY", 0.05)
+    monkeypatch.setattr(worker_lanes, "LOOK_AGAIN", 0.02)
+
+
+def take(floors, limit=10, queue="default"):
+    """A claim as the claimer does it; the jobs, and from which floors."""
+    above = floors.for_claim(queue)
+    jobs = claim(table(), queue, limit, f"g.{time.monotonic_ns()}", floors=above)
+    floors.claimed(queue, jobs, limit, above)
+    return jobs, above
+
+
+def slow(heads=()):
+    """Floors after a whole look that was slow."""
+    floors = Floors()
+    floors.looked(table(), list(heads), SLOW)
+    return floors
+
+
+def pks(jobs):
+    return [job.pk for job in jobs]
+
+
+def test_a_claim_begins_where_the_last_one_began(passes_dead_rows):
+    ready = pks(Note.objects.bulk_create([Note() for _ in range(9)]))
+    floors = slow()
+    _, above = take(floors, 3)
+    assert above == []
+    # The first one was full: what it left could have begun anywhere.
+    second, above = take(floors, 3)
+    assert above == []
+    third, above = take(floors, 3)
+    assert above == [(1024, second[0].pk)]
+    assert pks([*second, *third]) == sorted(ready)[3:]
+
+
+def test_there_is_no_floor_while_looks_are_quick(passes_dead_rows):
+    Note.objects.create()
+    floors = slow()
+    take(floors)
+    assert floors.for_claim("default") != []
+    assert not floors.must_look
+    floors.looked(table(), [], QUICK)
+    assert floors.for_claim("default") == []
+    assert floors.must_look
+
+
+def test_there_is_no_floor_where_the_order_is_strict(monkeypatch, passes_dead_rows):
+    strict = replace(table(), policy=replace(table().policy, strict_order=True))
+    Note.objects.create()
+    floors = Floors()
+    floors.looked(strict, [], SLOW)
+    take(floors)
+    assert floors.for_claim("default") == []
+    assert floors.must_look
+
+
+def test_a_look_that_finds_a_job_below_the_floor_lets_all_be_claimed(passes_dead_rows):
+    urgent = Note.objects.create(priority=7)
+    usual = Note.objects.create()
+    for head in [(1024, usual.pk - 1), (3, usual.pk + 9), (7, urgent.pk - 1)]:
+        Note.objects.create(priority=7)
+        floors = slow()
+        take(floors)
+        assert floors.for_claim("default") != []
+        floors.looked(table(), [Head("default", *head)], SLOW)
+        assert floors.for_claim("default") == [], head
+
+
+def test_a_claim_that_may_have_left_something_below_is_followed_by_a_whole_one(passes_dead_rows):
+    Note.objects.create()
+    floors = slow()
+    take(floors)
+    Note.objects.bulk_create([Note(priority=3) for _ in range(5)])
+    floors.looked(table(), lanes.heads(table()), SLOW)
+    more = [take(floors, 2) for _ in range(3)]
+    assert [above for _, above in more] == [[], [], []]
+    assert [len(jobs) for jobs, _ in more] == [2, 2, 1]
+    assert [priority for priority, _ in floors.for_claim("default")] == [3, 1024]
+
+
+def test_all_of_a_queue_is_claimed_from_now_and_then(monkeypatch, passes_dead_rows):
+    Note.objects.create()
+    floors = slow()
+    take(floors)
+    assert floors.for_claim("default") != []
+    now = time.monotonic()
+    monkeypatch.setattr(floors_module.time, "monotonic", lambda: now + WHOLE_EVERY)
+    assert floors.for_claim("default") == []
+
+
+def test_few_queues_and_priorities_are_remembered(passes_dead_rows):
+    floors = slow()
+    for number in range(MOST_QUEUES + 5):
+        Note.objects.bulk_create([Note(queue=f"q{number}", priority=n) for n in range(5)])
+        take(floors, queue=f"q{number}")
+    assert len(floors.queues) == MOST_QUEUES
+    assert floors.for_claim("q0") == []
+    assert len(floors.for_claim(f"q{MOST_QUEUES}")) == MOST_PRIORITIES
+
+
+def test_jobs_above_the_floors_are_claimed_in_order(passes_dead_rows):
+    columns = [{"priority": n} for n in (7, 1024, 7, 1024, 1024, 7)]
+    Note.objects.bulk_create([Note(**one) for one in columns])
+    floors = slow()
+    take(floors)
+    Note.objects.bulk_create([Note(**one) for one in columns])
+    jobs, above = take(floors, 4)
+    assert [priority for priority, _ in above] == [7, 1024]
+    assert [job.priority for job in jobs] == [7, 7, 7, 1024]
+    assert pks(jobs) == sorted(pks(jobs)[:3]) + pks(jobs)[3:]
+    left, _ = take(floors, 4)
+    assert [job.priority for job in left] == [1024, 1024]
+
+
+def test_only_what_lies_above_the_floors_is_looked_at(passes_dead_rows):
+    first, last = (Note.objects.create() for _ in range(2))
+    assert lanes.has_ready(table(), "default", [(1024, last.pk)])
+    assert not lanes.has_ready(table(), "default", [(1024, last.pk + 1)])
+    assert not lanes.has_ready(table(), "default", [(7, first.pk)])
+    assert not lanes.has_ready(table(), "other", [(1024, first.pk)])
+    assert lanes.has_ready(table(), "default", [(7, first.pk), (1024, first.pk)])
+
+
+@contextmanager
+def snapshot():
+    """Somebody reads, and does not come to an end."""
+    with closing(other_connection()) as other, other.cursor() as cursor:
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute(f"SELECT COUNT(*) FROM {Note._meta.db_table}")
+        yield
+        cursor.execute("ROLLBACK")
+
+
+def bury_in_dead_rows(count):
+    """So many jobs have come and gone."""
+    Note.objects.enqueue_many({} for _ in range(count))
+    while jobs := claim(table(), "default", 500, "dead.1"):
+        keys = ", ".join(str(job.pk) for job in jobs)
+        with connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM {Note._meta.db_table} WHERE id IN ({keys})")
+
+
+def read_by(statement):
+    """How many buffers of the table and its indexes a SELECT, or the one in an UPDATE, reads."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
+        cursor.execute(f"{explain} {statement.sql}", statement.params)
+        [plan] = json.loads(text) if isinstance(text := cursor.fetchone()[0], str) else text
+        transaction.set_rollback(True)
+    part = plan["Plan"]
+    if part["Node Type"] == "ModifyTable":
+        [part] = [one for one in part["Plans"] if one["Parent Relationship"] == "InitPlan"]
+    return part["Shared Hit Blocks"] + part["Shared Read Blocks"]
+
+
+def test_a_claim_and_a_look_with_a_floor_pass_over_no_dead_rows():
+    if not table().dialect.passes_dead_rows:
+        return
+    with snapshot():
+        bury_in_dead_rows(DEAD)
+        first = Note.objects.bulk_create([Note() for _ in range(50)])[0]
+        with captured(Note._meta.db_table) as statements:
+            claim(table(), "default", 10, "g.1", floors=[(1024, first.pk)])
+            lanes.has_ready(table(), "default", [(1024, first.pk)])
+            claim(table(), "default", 10, "g.2")
+            lanes.heads(table(), 1)
+        claim_above, look_above, whole_claim, whole_look = map(read_by, statements)
+        print(
+            f"\nbuffers: claims {claim_above} and {whole_claim}, looks {look_above}, {whole_look}"
+        )
+        assert claim_above < 60 < whole_claim / 5
+        assert look_above < 20 < whole_look / 5
+
+
+def claimer():
+    """A claimer whose jobs nobody but the test takes."""
+    served = parse_served(["queueapp.Note"])
+    return Claimer(
+        Options(served=served, batch_size=3, batch_grows=False),
+        "w.1-",
+        Buffer(1),
+        Board(1),
+        Doorbell(["default"]),
+        share=None,
+        unwritten=lambda: 0,
+    )
+
+
+def jobs_of(claimer):
+    claimer.turn()
+    return [job for item in claimer.buffer.withdraw() for job in item.jobs]
+
+
+class Commotion:
+    """What may happen to a queue table meanwhile, at random."""
+
+    def __init__(self, dice):
+        self.dice = dice
+        self.late = []
+
+    def columns(self):
+        return {
+            "priority": self.dice.choice([7, 1024, 1024, 1024, 2000, 5000, 6000]),
+            "queue": self.dice.choice(["default", "default", "other"]),
+        }
+
+    def enqueue(self):
+        Note.objects.enqueue_many([self.columns()] * self.dice.randint(1, 4))
+
+    def enqueue_late(self):
+        """A job that is older than some that can be seen before it."""
+        if not connection.features.has_select_for_update or len(self.late) > 2:
+            return
+        commit, inserted = threading.Event(), threading.Event()
+
+        def insert():
+            with transaction.atomic():
+                Note.objects.create(**self.columns())
+                inserted.set()
+                commit.wait(30)
+
+        thread = start(insert)
+        assert inserted.wait(30)
+        self.late.append((commit, thread))
+
+    def commit_late(self):
+        if self.late:
+            commit, thread = self.late.pop(self.dice.randrange(len(self.late)))
+            commit.set()
+            thread.result()
+
+    def kick(self):
+        Note.objects.buried().kick()
+
+    def treat(self, job):
+        """End a job, or let it come back below what has been claimed since."""
+        self.dice.choice([job.complete, job.complete, job.complete, job.release, job.bury])()
+
+    def something(self):
+        happens = [self.enqueue, self.enqueue, self.enqueue_late, self.commit_late, self.kick]
+        self.dice.choice(happens)()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_no_job_is_overlooked_for_ever(always, full, number):
+    print(f"\nDBQUEUE_TEST_SEED={SEED}")
+    dice, one = random.Random(SEED + number), claimer()
+    commotion = Commotion(dice)
+    for _ in range(2000 if full else 120):
+        commotion.something()
+        for job in jobs_of(one):
+            commotion.treat(job)
+    while commotion.late:
+        commotion.commit_late()
+    Note.objects.buried().kick()
+
+    def all_done():
+        for job in jobs_of(one):
+            job.complete()
+        return not Note.objects.exclude(status=Status.DONE).exists()
+
+    wait_until(all_done, seconds=20)
+
+
+def test_an_urgent_job_is_seen_among_others_that_never_end(always):
+    one = claimer()
+    Note.objects.enqueue_many({} for _ in range(20))
+    jobs = [job for _ in range(5) for job in jobs_of(one)]
+    assert jobs
+    urgent = Note.objects.create(priority=1)
+
+    def is_claimed():
+        Note.objects.enqueue_many({} for _ in range(4))
+        return urgent.pk in pks(jobs_of(one))
+
+    wait_until(is_claimed, seconds=20)
+
+
+def test_an_error_forgets_the_floors(always):
+    one = claimer()
+    Note.objects.enqueue_many({} for _ in range(2))
+    assert jobs_of(one)
+    [watch] = one.lanes.watches
+    assert watch.floors.queues == ["default"]
+    connection.close()
+    with connection.execute_wrapper(refuse):
+        one.lanes.look_now()
+        one.turn()
+    [watch] = one.lanes.watches
+    assert watch.floors.queues == []
+
+
+def refuse(execute, sql, params, many, context):
+    raise InterfaceError("gone")
