@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from django.db import connections
-
 from .board import STOP, WRITE_STACKS, Board, Farewell, Running
+from .session import close_before_fork
 from .stacks import Stacks
 
 logger = logging.getLogger("django_dbqueue")
@@ -150,7 +149,7 @@ class Children:
         beat(board)
         board.paused = self.paused
         prefix = f"{self.uuid}.{self.spawned + 1}-"
-        connections.close_all()  # no connection crosses a fork
+        close_before_fork()
         reader, writer = os.pipe()
         try:
             pid = os.fork()

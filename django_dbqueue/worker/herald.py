@@ -3,12 +3,11 @@
 import os
 import signal
 
-from django.db import connections
-
 from .. import events
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from .children import Children, leave
+from .session import close_before_fork
 from .signalling import forget_signals
 
 PATIENCE = 60  # seconds that receivers may take
@@ -30,7 +29,7 @@ class Herald:
     def turn(self) -> None:
         """Send what there is to tell."""
         if self._news:
-            connections.close_all()  # no connection crosses a fork
+            close_before_fork()
             pid = os.fork()
             if not pid:
                 leave(self._announce)

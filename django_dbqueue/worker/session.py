@@ -1,5 +1,6 @@
 """Connections of our own threads: short lock timeouts, reconnected when lost."""
 
+import gc
 import logging
 import random
 import threading
@@ -133,6 +134,17 @@ def forget_pools() -> None:
             connection.close()
             connection.close_pool()  # type: ignore[attr-defined]
             del options["pool"]
+
+
+def close_before_fork() -> None:
+    """Close this thread's connections, and those that threads left behind as they ended.
+
+    What crosses a fork is closed twice: on SQLite that drops the locks of the whole process, on a
+    server it ends the session. A thread that still runs keeps its own.
+    """
+    connections.close_all()
+    # A connection and its parts point at each other, so nothing else would close it.
+    gc.collect()
 
 
 def drop_dead_connections() -> None:

@@ -1,0 +1,57 @@
+"""What a forked process inherits: no connection."""
+
+import gc
+import threading
+from pathlib import Path
+
+import pytest
+from django.db import connections
+
+from django_dbqueue.worker.children import Children
+from tests.conftest import wait_until
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def _no_collector():
+    """Else it might run just before the fork, and hide that nobody asked for it."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def open_files():
+    """The files and sockets that this process has open."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found.add(str(link.readlink()))
+        except FileNotFoundError:
+            pass  # the one by which the folder was read
+    return found
+
+
+def write_open_files(path):
+    path.write_text("\n".join(open_files()))
+    return 0
+
+
+@pytest.mark.usefixtures("_no_collector")
+def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_open(tmp_path):
+    connections.close_all()
+    before = open_files()
+    thread = threading.Thread(target=Note.objects.count)
+    thread.start()
+    thread.join()
+    left_open = open_files() - before
+    assert left_open
+    Note.objects.count()
+    ours = open_files() - before
+    children = Children([None], 1, "a" * 32, lambda *_: write_open_files(tmp_path / "files"))
+    children.fill(lambda board: None)
+    wait_until(children.deaths)
+    inherited = set((tmp_path / "files").read_text().splitlines())
+    assert inherited
+    assert not inherited & (left_open | ours)
