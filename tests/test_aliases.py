@@ -160,3 +160,21 @@ def test_a_database_that_is_away_costs_no_claim_on_the_other(two):
         assert "is gone" not in other.log.read_text()
     assert "taken for dead" not in holder.log.read_text()
     assert holder.poll() is None
+
+
+ELSEWHERE = """
+DATABASES["elsewhere"] = {"ENGINE": "elsewhere.database", "NAME": "no driver for it is here"}
+"""
+
+
+def test_a_database_without_a_driver_and_without_jobs_is_in_nobodys_way(two):
+    fill(two, 1)
+    with (two.folder / "two_settings.py").open("a") as settings:
+        settings.write(ELSEWHERE)
+    assert "far.far" in two.manage("dbqueue", "status")
+    two.manage("dbqueue", "workers")
+    two.manage("runreaper", "--once")
+    process = two.worker("--stop-when-empty", DBQUEUE_NOTIFY="1")
+    assert process.wait(30) == 0
+    assert two.all_done(1)
+    assert "Traceback" not in process.log.read_text()

@@ -1,5 +1,7 @@
 """What differs between the databases, and nothing else; the only place that looks at the vendor."""
 
+import logging
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from django.core.exceptions import ImproperlyConfigured
@@ -12,7 +14,9 @@ from .mysql import MySQL
 from .postgresql import PostgreSQL
 from .sqlite import SQLite
 
-__all__ = ["Claim", "Dialect", "Trouble", "anyone_notifies", "dialect_of"]
+__all__ = ["Claim", "Dialect", "Trouble", "anyone_notifies", "dialect_of", "installed"]
+
+logger = logging.getLogger("django_dbqueue")
 
 DIALECTS: dict[str, type[Dialect]] = {"mysql": MySQL, "postgresql": PostgreSQL, "sqlite": SQLite}
 
@@ -29,8 +33,17 @@ def dialect_of(connection: BaseDatabaseWrapper) -> Dialect:
 
 def anyone_notifies() -> bool:
     """Whether the setting NOTIFY has an effect on any database of the project."""
-    vendors = {connection.vendor for connection in connections.all()}
+    vendors = {connection.vendor for connection in installed()}
     return any(DIALECTS[vendor].can_notify() for vendor in vendors & set(DIALECTS))
+
+
+def installed() -> Iterator[BaseDatabaseWrapper]:
+    """This thread's connections, without those whose driver is missing: no job is there."""
+    for alias in connections:
+        try:
+            yield connections[alias]
+        except ImproperlyConfigured as error:
+            logger.info("database %s is passed over: %s", alias, str(error).partition("\n")[0])
 
 
 def _dialect_class(connection: BaseDatabaseWrapper) -> type[Dialect]:

@@ -12,7 +12,7 @@ from django.db.backends.signals import connection_created
 from django.db.utils import Error
 
 from ..conf import conf
-from ..dialects import Dialect, Trouble, dialect_of
+from ..dialects import Dialect, Trouble, dialect_of, installed
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -128,7 +128,7 @@ def reset_connections(*, failed: bool = False) -> None:
 def forget_pools() -> None:
     """Let no connection come from a pool (``OPTIONS["pool"]``): its threads do not survive a fork,
     and all children would share its connections. Our threads keep theirs anyway."""
-    for connection in connections.all():
+    for connection in installed():
         options = connection.settings_dict.get("OPTIONS", {})
         if options.get("pool"):
             connection.close()
