@@ -1,5 +1,7 @@
 """Exactly once although the database gives up a transaction, or its answer is lost."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import InterfaceError, connection
 
@@ -7,10 +9,12 @@ from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.models.once import TRIES, Once
 from django_dbqueue.states import Status
+from django_dbqueue.worker.buffer import Item
 from django_dbqueue.worker.once import OnceByWorker
+from django_dbqueue.worker.runner import _once, _run
 from tests.conftest import fresh
 from tests.helpers import claimed, steal, table
-from tests.queueapp.models import Effect, Transfer
+from tests.queueapp.models import Batch, Effect, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -156,3 +160,20 @@ def test_what_changes_in_place_and_is_no_json_is_read_again_after_a_failed_run()
     runs.job.save = lambda: None
     once.run()
     assert job.action == ""
+
+
+def test_a_transaction_that_was_open_for_long_is_logged(monkeypatch, caplog):
+    monkeypatch.setattr("django_dbqueue.models.once.LASTING", 0)
+    with caplog.at_level("WARNING", "django_dbqueue"):
+        Runs().run()
+    assert "its transaction was open for" in caplog.text
+
+
+def test_a_batch_is_refused_even_where_the_check_was_silenced():
+    jobs = [claimed(Batch), claimed(Batch)]
+    one = table(Batch)
+    one = replace(one, policy=replace(one.policy, exactly_once=True))
+    item = Item(one, jobs[0].claim_owner, jobs, 0.0, 0)
+    assert _once(item) is None
+    with pytest.raises(TypeError, match="run_batch"):
+        _run(item)
