@@ -3,6 +3,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MEASURE_ARGS ?=
 GROWTH_ARGS ?=
+ONCE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
 export BENCH_PEERS ?= .venv-peers
@@ -10,7 +11,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove growth stress bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove growth stress once bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -45,6 +46,9 @@ growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh
+
+once: packages $(STAMPS)/servers  ## 5,000 exactly-once jobs under SIGKILL on six routes: one effect each (10 minutes); ONCE_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/once.py $(ONCE_ARGS)
 
 bench: bench-peers bench-ours  ## both of the next two
 

@@ -11,6 +11,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from .checks_once import check_exactly_once
 from .conf import conf, nearest, unknown_names
 from .dialects import anyone_notifies, dialect_of
 from .fields import NameField
@@ -31,7 +32,7 @@ OURS = {
     for name, value in vars(part).items()
     if not name.startswith("__")
     and (inspect.isfunction(value) or isinstance(value, classmethod | property))
-} | {"claim_owner", "has_expired", "restart_clock"}
+} | {"claim_owner", "has_expired", "restart_clock", "is_undivided"}
 RESERVED = OURS - FREE
 
 
@@ -86,6 +87,7 @@ def check_table(model: Model) -> list[CheckMessage]:
         _key,
         _policy,
         _archive,
+        check_exactly_once,
     )
     return [message for part in parts for message in part(model)]
 

@@ -9,6 +9,10 @@ class ClaimLost(DBQueueError):
     """The job belongs to another owner by now; nothing was written."""
 
 
+class Undone(DBQueueError):
+    """A job with ``exactly_once`` tried to end by itself; what its run wrote was undone."""
+
+
 class QueueFull(DBQueueError):
     """The queue has reached its limit; the job was not enqueued."""
 

@@ -20,13 +20,13 @@ def sqlite_test_name() -> str:
     return str(Path(tempfile.gettempdir()) / f"test_dbqueue_{place}.sqlite3")
 
 
-def database() -> dict[str, Any]:
-    """DATABASE_URL, or a SQLite file beside manage.py.
+def database(variable: str = "DATABASE_URL") -> dict[str, Any]:
+    """The database of a URL in the environment, or a SQLite file beside manage.py.
 
     Sockets: postgresql://user@%2Frun%2Fpg/name, mysql://user@localhost/name?unix_socket=/run/m.sock
     """
     config: dict[str, Any] = {
-        **dj_database_url.config(default=f"sqlite:///{BASE_DIR / 'testproject.sqlite3'}")
+        **dj_database_url.config(variable, default=f"sqlite:///{BASE_DIR / 'testproject.sqlite3'}")
     }
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):

@@ -22,6 +22,7 @@ OPERATIONS = (DOCS / "operations.md").read_text()
 # Options of other programs that the pages name.
 FOREIGN = {
     "--measure",
+    "--without",
     "--gil",
     "--now",
     "--kill-whom",

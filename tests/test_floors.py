@@ -12,7 +12,7 @@ FLOORS = [
     {"dialects"},
     {"lifecycle"},
     {"models"},
-    {"worker", "reaper", "checks", "report", "roster", "adopt", "adoptable"},
+    {"worker", "reaper", "checks", "checks_once", "report", "roster", "adopt", "adoptable"},
     {"admin", "management", "mail", "tasks", "beanstalk", "apps", "migrations"},
 ]
 QUEUE_APPS = {"mail", "tasks", "beanstalk"}

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from ..exceptions import ClaimLost
@@ -26,6 +27,15 @@ class Written:
     gone: list[Any] = field(default_factory=list)
 
 
+class Fate(Enum):
+    """What has become of a job since it was claimed."""
+
+    HELD = "its claim is held"
+    DONE = "it was completed under this claim"
+    LOST = "another owner has it by now"
+    GONE = "it was deleted"
+
+
 def complete(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     """claimed -> done, or gone at once where the policy keeps no finished jobs.
 
@@ -34,10 +44,35 @@ def complete(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     Finished jobs keep their owner, so that after a lost connection the same call tells whether
     the first one had arrived.
     """
-    if table.policy.retention == 0 and table.policy.archive is None:
+    if _keeps_no_finished(table):
         return _deleted(table, owner, keys)
     sets, params = _done(table)
     return _owned(table, owner, keys, sets, params, kept=Status.DONE)
+
+
+def complete_held(table: Table, owner: str, key: Any) -> bool:
+    """Complete one job in the transaction that holds its effects; False = nothing was written.
+
+    Unlike for ``complete`` it is no success that the job is done already, whoever did it: these
+    effects would be second ones.
+    """
+    if _keeps_no_finished(table):
+        return _delete(table, owner, [key]) == 1
+    sets, params = _done(table)
+    return _update(table, owner, [key], sets, params) == 1
+
+
+def fate(table: Table, owner: str, key: Any) -> Fate:
+    """What has become of a job that this owner claimed."""
+    found = rows(
+        table.connection,
+        f"SELECT owner, status FROM {table.by_key} WHERE {table.pk} = %s",
+        [key],
+    )
+    if not found:
+        return Fate.GONE
+    fates = {(owner, Status.CLAIMED): Fate.HELD, (owner, Status.DONE): Fate.DONE}
+    return fates.get(found[0], Fate.LOST)
 
 
 def touch(table: Table, owner: str, keys: Sequence[Any], allowance: float = 0) -> Written:
@@ -110,6 +145,10 @@ def _one(table: Table, job: Any, written: Written) -> None:
         logger.info("%s %s was deleted while it was claimed; nothing to write", table.label, job.pk)
 
 
+def _keeps_no_finished(table: Table) -> bool:
+    return table.policy.retention == 0 and table.policy.archive is None
+
+
 def _owned(
     table: Table,
     owner: str,
@@ -121,30 +160,36 @@ def _owned(
     if not keys:
         return Written()
     keys = sorted(keys)  # everybody locks rows in that order
+    if _update(table, owner, keys, sets, params) == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, kept)
+
+
+def _update(table: Table, owner: str, keys: Sequence[Any], sets: str, params: Sequence[Any]) -> int:
     among, these = table.dialect.among(table.pk, keys)
-    count = changed(
+    return changed(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {among} AND status = 1 AND owner = %s",
         [*params, *these, owner],
     )
-    if count == len(keys):
-        return Written(written=keys)
-    return _judged(table, owner, keys, kept)
 
 
 def _deleted(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     if not keys:
         return Written()
     keys = sorted(keys)
+    if _delete(table, owner, keys) == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, kept=None)
+
+
+def _delete(table: Table, owner: str, keys: Sequence[Any]) -> int:
     among, these = table.dialect.among(table.pk, keys)
-    count = changed(
+    return changed(
         table.connection,
         f"{table.dialect.delete_by_key(table.name)} WHERE {among} AND status = 1 AND owner = %s",
         [*these, owner],
     )
-    if count == len(keys):
-        return Written(written=keys)
-    return _judged(table, owner, keys, kept=None)
 
 
 def _judged(table: Table, owner: str, keys: list[Any], kept: Status | None) -> Written:

@@ -24,6 +24,8 @@ class Policy:
     deletes them (from the archive where there is one); 0 deletes a job as it completes.
     ``strict_order`` claims in exact order of priority and id even among many claimers on
     MariaDB and MySQL, at some cost.
+    ``exactly_once=True`` puts a job's run and its completion into one transaction; the alias of
+    another database says that the job's writes go there, and a receipt with them.
     """
 
     time_to_run: int = 300
@@ -35,6 +37,7 @@ class Policy:
     archive: str | None = None
     archive_after: float = 86400
     prune_after: float | None = None
+    exactly_once: bool | str = False
 
     @property
     def retention(self) -> float | None:

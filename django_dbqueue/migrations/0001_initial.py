@@ -42,4 +42,16 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('job_table', 'name'), name='dbqueue_queue_of_table')],
             },
         ),
+        migrations.CreateModel(
+            name='Receipt',
+            fields=[
+                ('digest', models.CharField(editable=False, max_length=64, primary_key=True, serialize=False)),
+                ('job_table', models.CharField(max_length=200)),
+                ('job_key', models.CharField(max_length=255)),
+                ('written_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), editable=False)),
+            ],
+            options={
+                'indexes': [models.Index(fields=['job_table', 'written_at'], name='dbqueue_rec_job_tab_fa3501_idx')],
+            },
+        ),
     ]

@@ -2,6 +2,7 @@ from .index import DedupConstraint, HotIndex
 from .job import ArchivedJob, Job
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
+from .receipt import Receipt
 from .worker import Worker
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "JobManager",
     "JobQuerySet",
     "Queue",
+    "Receipt",
     "Worker",
 ]

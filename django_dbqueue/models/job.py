@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
-from ..exceptions import Bury, ClaimLost
+from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import DbNow, InstantField, NameField
 from ..lifecycle import enqueue, finish
 from ..lifecycle.finish import Written
@@ -15,6 +15,7 @@ from ..lifecycle.policy import Policy, policy_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .index import DedupConstraint, HotIndex
+from .once import Once
 from .queryset import JobManager
 
 logger = logging.getLogger("django_dbqueue")
@@ -85,6 +86,8 @@ class Job(JobColumns):
     restart_clock: Callable[[], None] | None = None
     # Seconds that a claim outlasts the time to run, for the worker to stop the job.
     grace: float = 0
+    # Its run and its end are one transaction, which is open now.
+    is_undivided: bool = False
 
     objects: ClassVar[JobManager] = JobManager()
 
@@ -116,18 +119,18 @@ class Job(JobColumns):
 
     def complete(self) -> None:
         """Finished well. ``ClaimLost`` when another owner has the job by now."""
-        self._end(finish.complete(self._table(), self._owner(), [self.claim_key]))
+        self._end(finish.complete(self._table(), self._ending_owner(), [self.claim_key]))
 
     def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
         """Finished badly: retried by policy, or buried when the attempts are used up."""
         problem = error if isinstance(error, BaseException) else RuntimeError(error)
-        self._owner()
+        self._ending_owner()
         finish.fail(self._table(), self, problem, seconds)
         self.claim_owner = None
 
     def release(self, delay: float = 0) -> None:
         """Give the job back unharmed, the attempt taken back."""
-        self._end(finish.release(self._table(), self._owner(), [self.claim_key], delay))
+        self._end(finish.release(self._table(), self._ending_owner(), [self.claim_key], delay))
 
     def bury(self, reason: str = "") -> None:
         """Park the job for a person."""
@@ -138,6 +141,15 @@ class Job(JobColumns):
         self._judge(finish.touch(self._table(), self._owner(), [self.claim_key], self.grace))
         if self.restart_clock is not None:
             self.restart_clock()
+
+    def run_exactly_once(self) -> None:
+        """``run()`` and the completion in one transaction, for one's own loop over ``claim()``.
+
+        Where it raises, nothing was written, and the claim is still held: ``fail()`` it, unless it
+        is ``ClaimLost``. ``Policy.exactly_once`` says in which database; ``RuntimeError`` inside
+        ``atomic()``. It may run up to five times, where the database asks for another try.
+        """
+        Once(self._table(), self, self.run).run_and_complete()
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Enqueue a new job; of an old one write only the columns that the lifecycle leaves alone.
@@ -214,6 +226,11 @@ class Job(JobColumns):
         if self.claim_owner is None:
             raise ClaimLost(f"{self}: this instance holds no claim")
         return self.claim_owner
+
+    def _ending_owner(self) -> str:
+        if self.is_undivided:
+            raise Undone(f"{self}: its transaction ends it: return, or raise Retry or Bury")
+        return self._owner()
 
     def _end(self, written: Written) -> None:
         self._judge(written)

@@ -18,6 +18,7 @@ from ..lifecycle import finish
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
+from .once import OnceByWorker
 from .orphans import explained
 from .session import drop_dead_connections, reset_connections, watch_connections
 
@@ -114,11 +115,16 @@ class Runner(threading.Thread):
         started = self._start_clock(item)
         for job in item.jobs:
             events.started(item.table, job)
-        error = caught(partial(_run, item))
+        once = _once(item)
+        error = caught(once.run if once else partial(_run, item))
         seconds = time.monotonic() - started
         self.slot.finish()
         reset_connections(failed=error is not None)
-        self._hand_on(item, error and explained(item.jobs, error), seconds)
+        error = error and explained(item.jobs, error)
+        if once is not None:
+            once.hand_on(self.finisher, error, seconds)
+        else:
+            self._hand_on(item, error, seconds)
 
     def _leave_out(self, item: Item, expired: list[Any]) -> bool:
         """Whether any is left to run."""
@@ -160,7 +166,15 @@ class Runner(threading.Thread):
                 self.finisher.put(outcome)
 
 
+def _once(item: Item) -> OnceByWorker | None:
+    if not item.table.policy.exactly_once or item.table.takes_batches:
+        return None
+    return OnceByWorker(item.table.on_this_thread(), item.jobs[0], partial(_run, item))
+
+
 def _run(item: Item) -> None:
+    if item.table.takes_batches and item.table.policy.exactly_once:
+        raise TypeError("run_batch() is not for tables with exactly_once: define run()")
     if item.table.takes_batches:
         answer = item.table.model.run_batch(list(item.jobs))
     else:

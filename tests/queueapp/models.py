@@ -18,6 +18,7 @@ from django_dbqueue.models import ArchivedJob, Job
 
 from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record  # noqa: F401  # tables
 from .gil import hold_gil
+from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
 from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
 

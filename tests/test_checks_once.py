@@ -1,0 +1,78 @@
+"""What the system checks say of ``Policy.exactly_once``."""
+
+from itertools import count
+
+import pytest
+from django.db import connection, models
+from django.test import override_settings
+from django.test.utils import isolate_apps
+
+from django_dbqueue import checks
+from django_dbqueue.models import Job
+from tests.queueapp.models import Fleeing, Recited, Transfer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+number = count()
+
+
+class Elsewhere:
+    def db_for_write(self, model, **hints):
+        return "elsewhere" if model.__name__ == "Account" else None
+
+
+@pytest.fixture(autouse=True)
+def _throwaway_models():
+    with isolate_apps("tests.queueapp"):
+        yield
+
+
+def said_of(value, *, seconds=60, **attributes):
+    """The checks' ids and words about a table with this policy."""
+    policy = type("Policy", (), {"exactly_once": value, "time_to_run": seconds})
+    meta = type("Meta", (Job.Meta,), {"app_label": "queueapp", "abstract": False})
+    body = {"__module__": "tests.queueapp.models", "Policy": policy, "Meta": meta} | attributes
+    found = checks.check_table(type(f"Throwaway{next(number)}", (Job,), body))
+    return [message.id for message in found], " ".join(f"{m.msg} {m.hint}" for m in found)
+
+
+def test_sound_tables_pass():
+    for model in (Transfer, Fleeing, Recited):
+        assert checks.check_table(model) == []
+    for value in (True, False, "default"):
+        assert said_of(value) == ([], "")
+
+
+@pytest.mark.parametrize("value", [None, 1, "", "nowhere", ["default"]])
+def test_a_value_that_names_no_database_is_refused(value):
+    ids, said = said_of(value)
+    assert ids == ["dbqueue.E013"]
+    assert repr(value) in said
+
+
+def test_a_batch_is_refused():
+    ids, said = said_of(True, run_batch=classmethod(lambda cls, jobs: None))
+    assert ids == ["dbqueue.E013"]
+    assert "run_batch" in said
+
+
+@override_settings(DATABASE_ROUTERS=[Elsewhere()])
+def test_a_foreign_key_into_another_database_is_refused():
+    class Account(models.Model):
+        class Meta:
+            app_label = "queueapp"
+
+    def account():
+        return models.ForeignKey(Account, models.CASCADE)
+
+    ids, said = said_of(True, account=account())
+    assert ids == ["dbqueue.E013"]
+    assert "account ('elsewhere')" in said
+
+
+def test_a_long_time_to_run_is_warned_of():
+    ids, said = said_of(True, seconds=61)
+    assert ids == ["dbqueue.W004"]
+    assert ("nobody else writes" in said) == (connection.vendor == "sqlite")
+    assert said_of(False, seconds=300) == ([], "")
