@@ -52,8 +52,8 @@ class Clerk:
 
     def work(self):
         """Until nothing is ready, as far as can be seen."""
+        self.claimer.lanes.look_now()
         for _ in range(MOST):
-            self.claimer.lanes.look_now()
             self.consumer._claim_turn()
             had_work = self.buffer.under_way or self.finisher.pending
             self._run_all()
@@ -110,4 +110,5 @@ def insist(verb):
             return verb()
         except Error as error:
             session.recover(error)
+            session.prepare()
     raise AssertionError(f"{verb} never works")

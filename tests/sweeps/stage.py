@@ -50,27 +50,22 @@ def prepare(log):
         model._base_manager.all()._raw_delete("default")
     _insert(Chore, CHORES, log)
     _insert(Errand, ERRANDS, log)
-    ancient = FINISHED | {"finished_at": DbNow(plus=-9000)}
-    columns = {
-        "id": 2**60,
-        "name": "ancient",
-        "status": Status.DONE,
-        "owner": "o.2",
-        "created_at": DbNow(),
-    }
-    ArchivedChore.objects.create(**ancient | columns)
+    ArchivedChore.objects.create(
+        id=2**60,  # no chore's
+        name="ancient",
+        status=Status.DONE,
+        owner="o.2",
+        created_at=DbNow(),
+        **FINISHED | {"finished_at": DbNow(plus=-9000)},
+    )
+    serves = [Chore._meta.label_lower]
     Worker.objects.create(
-        uuid=DEAD,
-        host="elsewhere",
-        pid=1,
-        beat_at=DbNow(plus=-100),
-        serves=[Chore._meta.label_lower],
+        uuid=DEAD, host="elsewhere", pid=1, beat_at=DbNow(plus=-100), serves=serves
     )
 
 
 def _insert(model, table, log):
     """Past the lifecycle, which would begin every job at its beginning."""
-    model._base_manager.all()
     QuerySet(model).bulk_create(
         [model(name=name, log=log, **_columns(given)) for name, given in table.items()]
     )

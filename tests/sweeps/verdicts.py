@@ -11,7 +11,8 @@ from tests.sweeps.stage import CHORES, ERRANDS, LOOPS
 
 # Tables whose jobs' effects number exactly one, whatever happens: add theirs to the stage.
 EXACTLY_ONCE = ()
-CUT_OFF = ("WorkerLost", "TimeToRunExceeded")
+CUT_OFF = {"WorkerLost", "TimeToRunExceeded"}
+DATABASE_ERRORS = {"OperationalError", "InterfaceError", "InternalError", "ProgrammingError"}
 GROUPS = {
     "enqueue_in_transaction": ("both-1", "both-2"),
     "enqueue_many": ("many-1", "many-2", "many-3"),
@@ -162,8 +163,8 @@ class Judge:
 
     def allowed(self, name):
         """Exceptions that a job may meet besides its own."""
-        allowed = {"OperationalError", "InterfaceError"} if name in self.may_meet_error else set()
-        return allowed | (set(CUT_OFF) if name in self.cut_off else set())
+        allowed = DATABASE_ERRORS if name in self.may_meet_error else set()
+        return allowed | (CUT_OFF if name in self.cut_off else set())
 
     def check_runs(self, scene, name, expected, more):
         runs = scene.effects[name]
