@@ -10,7 +10,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import finish, reap
 from django_dbqueue.lifecycle.table import table_of
 from tests.queueapp.faults import record
-from tests.queueapp.models import Chore
+from tests.queueapp.models import Chore, Errand
 from tests.sweeps.clerk import Clerk, insist
 from tests.sweeps.stage import change, let_time_pass
 
@@ -91,10 +91,15 @@ class Scenario:
         for verb in VERBS:
             self.refuse(verb, job, "old.1")
         self.complete("stolen", "new.1")
+        errand = insist(lambda: Errand.objects.get(name="errand-3"))
+        self.refuse(Errand.complete, errand, "old.2")
+        errand.claim_owner = "new.2"
+        insist(errand.complete)
 
     def finish_twice(self):
         """Who has completed a job cannot give it back any more."""
         job = insist(lambda: Chore.objects.get(name="finished"))
+        self.complete("finished", "same.1")
         for verb in VERBS[1:]:
             self.refuse(verb, job, "same.1")
 
@@ -105,7 +110,8 @@ class Scenario:
 
     def complete(self, name, owner):
         job = insist(lambda: Chore.objects.get(name=name))
-        insist(lambda: finish.complete(self.table, owner, [job.pk]))
+        written = insist(lambda: finish.complete(self.table, owner, [job.pk]))
+        assert written.written == [job.pk], "its owner is told that it lost it"
 
     def finish_a_pair(self):
         """A batch of which one has another owner by now."""

@@ -1,5 +1,6 @@
 """The rows that a scenario begins with, and the passing of time."""
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
@@ -38,12 +39,13 @@ CHORES = {
     "slow-1": {"owner": "slow.1", "retry_at": DbNow(plus=-5)},
     "slow-2": {"owner": "slow.2", "retry_at": DbNow(plus=-5)},
 }
-ERRANDS = {"errand-1": {"dedup_key": "errand-1"}, "errand-2": {}}
+ERRANDS = {"errand-1": {"dedup_key": "errand-1"}, "errand-2": {}, "errand-3": {"owner": "new.2"}}
 # Those whose claim no worker's row stands for: only time ends it.
-LOOPS = ("stolen", "pair-1", "pair-2", "slow-1", "slow-2", "overdue")
+LOOPS = ("stolen", "pair-1", "pair-2", "slow-1", "slow-2", "overdue", "errand-3")
 CLAIMED = {"status": Status.CLAIMED, "attempts": 1, "dequeued_time": DbNow(plus=-5)}
 
 
+@transaction.atomic
 def prepare(log):
     """Every row as it is before the scenario."""
     for model in (Chore, Errand, ArchivedChore, Worker, Queue):
@@ -84,12 +86,14 @@ def change(name, **columns):
 
 def let_time_pass():
     """Enough for delayed jobs to be due."""
-    delayed = QuerySet(Chore).filter(status=Status.DELAYED)
-    delayed.update(retry_at=DbNow(plus=-1))
+    for model in (Chore, Errand):
+        delayed = QuerySet(model).filter(status=Status.DELAYED)
+        delayed.update(retry_at=DbNow(plus=-1))
 
 
 def let_workers_look_dead():
     """Enough for the dead to be missed, and for the claims of loops to end."""
     Worker.objects.filter(stopped_at=None).update(beat_at=DbNow(plus=-100))
-    claimed = QuerySet(Chore).filter(status=Status.CLAIMED, name__in=LOOPS)
-    claimed.update(retry_at=DbNow(plus=-1))
+    for model in (Chore, Errand):
+        claimed = QuerySet(model).filter(status=Status.CLAIMED, name__in=LOOPS)
+        claimed.update(retry_at=DbNow(plus=-1))
