@@ -25,6 +25,7 @@ logger = logging.getLogger("django_dbqueue")
 
 Tell = Callable[[Table, list[Reaped]], None]
 T = TypeVar("T")
+U = TypeVar("U")
 
 KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
 IDLE = 1.0
@@ -118,7 +119,7 @@ class Reaper:
     def _aliases(self) -> list[str]:
         return sorted({table.connection.alias for table in self.tables})
 
-    def _alone(self, table: Table, step: Callable[[Table], T], otherwise: T) -> T:
+    def _alone(self, table: Table, step: Callable[[Table], T], otherwise: U) -> T | U:
         """One step with one table. Its error (it may not be migrated yet) is no other table's
         business, unless the connection is unfit for all."""
         name = table.connection.alias, table.label
@@ -156,10 +157,13 @@ class Reaper:
                 logger.info("%s", error)
             return count
 
-        count = sum(self._alone(table, free, 0) for table in here)
+        # None: the table was left out, hence holds its claims still.
+        counts = [self._alone(table, free, None) for table in here]
+        count = sum(filter(None, counts))
         done.reaped += count
         missing = worker.served_tables() - {table.label for table in here}
-        if locked or (missing and self._leave_to_others(worker, missing)):
+        is_left = bool(missing) or None in counts
+        if locked or (is_left and self._leave_to_others(worker, missing)):
             return
         Worker.objects.using(alias).silent(self.worker_timeout).filter(pk=worker.pk).sign_off(
             f"no beat for {self.worker_timeout:g} s: taken for dead"
@@ -168,12 +172,12 @@ class Reaper:
         events.say(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 
     def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:
-        """Its claims on what is not installed here are for a project to reap that has it; whether
-        there is still hope for one, after an hour their time ends them."""
+        """Its claims on what is not installed here, or was left out, are for another project or
+        another pass to reap; whether there is still hope, after an hour their time ends them."""
         alias = str(worker._state.db)
         if Worker.objects.using(alias).silent(KEPT).filter(pk=worker.pk).exists():
             return False
-        if (alias, worker.uuid) not in self._warned:
+        if missing and (alias, worker.uuid) not in self._warned:
             self._warned.add((alias, worker.uuid))
             tables = ", ".join(sorted(missing))
             logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)

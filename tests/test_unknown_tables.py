@@ -2,10 +2,12 @@
 
 import io
 import logging
+from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import ProgrammingError, connection
 from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
@@ -26,6 +28,19 @@ FAST = {
     "DBQUEUE_WORKER_TIMEOUT": "1",
     "DBQUEUE_REAP_INTERVAL": "0.2",
 }
+
+
+@contextmanager
+def refused(word):
+    """Statements that hold it have a fault of their own."""
+
+    def run(execute, sql, *rest):
+        if word in sql:
+            raise ProgrammingError("for the test")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(run):
+        yield
 
 
 def dead_worker(*serves, seconds=60, model=Note):
@@ -55,6 +70,21 @@ def test_what_is_known_here_comes_back_at_once():
     reaper(Note).turn(judge=lambda: True)
     assert fresh(job).status == Status.READY
     assert fresh(gone).stopped_at is None
+
+
+def test_a_dead_worker_is_not_signed_off_while_a_table_that_it_served_is_left_out():
+    gone, job = dead_worker("queueapp.note")
+    here = reaper(Note)
+    with refused("owner LIKE"):
+        here.turn(judge=lambda: True)
+    assert (fresh(job).status, fresh(gone).stopped_at) == (Status.CLAIMED, None)
+    here._locked["default", "queueapp.note"] = float("inf")  # as after a lock that lasted
+    here.turn(judge=lambda: True)
+    assert (fresh(job).status, fresh(gone).stopped_at) == (Status.CLAIMED, None)
+    here._locked.clear()
+    here.turn(judge=lambda: True)
+    assert (fresh(job).status, fresh(job).crashes) == (Status.READY, 1)
+    assert "taken for dead" in fresh(gone).stop_reason
 
 
 def test_after_an_hour_nobody_waits_for_a_project_that_has_the_table():

@@ -122,8 +122,14 @@ def briefly_together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> 
 
 
 def _atomically(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
-    with transaction.atomic(using=connection.alias):
-        return work()
+    was_in_autocommit = connection.get_autocommit()
+    try:
+        with transaction.atomic(using=connection.alias):
+            return work()
+    finally:
+        # An error on the way back to it would have the next tries, and all after them, be lost.
+        if was_in_autocommit and not connection.autocommit:
+            connection.close()
 
 
 def unlocked(table: Table, keys: Sequence[Any], name: str = "") -> list[Any]:

@@ -34,6 +34,8 @@ class Session:
         """Make sure that every connection is open and gives up on locks soon."""
         for alias in self.aliases:
             connection = connections[alias]
+            if connection.connection is not None and not connection.autocommit:
+                connection.close()  # an error on the way back from a transaction
             if (
                 connection.connection is None
                 or self._prepared.get(alias) is not connection.connection

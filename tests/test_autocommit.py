@@ -1,0 +1,45 @@
+"""An error on the way back from a transaction: what is written after it must not wait for a commit
+that never comes."""
+
+import pytest
+from django.db import OperationalError, connection, connections
+
+from django_dbqueue.lifecycle.execute import together
+from django_dbqueue.worker.session import Session
+from tests.helpers import in_thread
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def broken_way_back(monkeypatch):
+    """The server refuses once to go back to autocommit."""
+    connection.ensure_connection()
+    original, errors = connection._set_autocommit, [OperationalError("for the test")]
+
+    def fail_once(autocommit):
+        if autocommit and errors:
+            raise errors.pop()
+        original(autocommit)
+
+    monkeypatch.setattr(connection, "_set_autocommit", fail_once)
+
+
+def seen_by_others():
+    return in_thread(Note.objects.count)
+
+
+def test_a_transaction_of_ours_leaves_no_connection_out_of_autocommit(broken_way_back):
+    with pytest.raises(OperationalError):
+        together(connections["default"], Note.objects.create)
+    Note.objects.create()
+    assert seen_by_others() == 2
+
+
+def test_a_thread_of_ours_goes_on_in_autocommit_after_a_transaction_of_djangos(broken_way_back):
+    with pytest.raises(OperationalError):
+        Note.objects.bulk_create([Note()])
+    Session({"default"}).prepare()
+    Note.objects.create()
+    assert seen_by_others() == 2
