@@ -20,6 +20,7 @@ from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, rec
 from .gil import hold_gil
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
 from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
+from .staged import StagedArchived, StagedFleeting, StagedPruned  # noqa: F401  # tables
 
 
 class Unspeakable(Exception):
