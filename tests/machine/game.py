@@ -44,7 +44,8 @@ QUEUES = st.sampled_from(["a", "a", "b"])
 DELAYS = st.sampled_from([0, 0, 3, 40])
 KEYS = st.sampled_from([None, None, "k", "l"])
 SLOTS = st.integers(0, 1)
-ENDS = ["fail", "die", "sleep", "end"]
+ENDS = ["fail", "die", "sleep", "end", "lose", "lose"]
+LATE = st.sampled_from(["touch", "complete", "release", "fail", "expire", "bury"])
 # What an owner does with a job.
 VERBS = st.sampled_from(
     [
@@ -101,6 +102,12 @@ class Game(RuleBasedStateMachine):
     @property
     def stale(self):
         return [one for one in self.claims if not self.oracle.holds(one.pk, one.claim_owner)]
+
+    @property
+    def robbed(self):
+        """Claims whose job another owner has."""
+        taken = {k for k, row in self.oracle.live.items() if row.status == CLAIMED}
+        return [one for one in self.stale if one.pk in taken]
 
     @property
     def ready(self):
@@ -215,6 +222,24 @@ class Game(RuleBasedStateMachine):
         else:
             self._move_clock(45)
             self.a_reaper_passes(may_judge=True)
+            if end == "lose":
+                self._claim_what_comes_back(slot, queue)
+
+    @move(2, needs="held", slot=SLOTS)
+    def a_reaper_is_slow(self, slot):
+        """It finds a job overdue, which the other one ends, and which another owner has, who is
+        overdue too, when it comes to its write."""
+        self._move_clock(46)
+        self.a_reaper_looks(slot)
+        self.a_reaper_passes(may_judge=True)
+        self._claim_what_comes_back(slot, "a")
+        self._move_clock(46)
+        self.a_reaper_ends_what_it_found(slot)
+
+    def _claim_what_comes_back(self, slot, queue):
+        self._move_clock(5)
+        self.a_step_of_a_pass(reap.promote)
+        self._claim(slot, queue, 5)
 
     def _claim(self, slot, queue, limit):
         owner = f"{self.workers[slot]}.{next(self.numbers)}"
@@ -273,12 +298,11 @@ class Game(RuleBasedStateMachine):
     def _expire(self, job):
         self._own(job, lambda job: finish.expire(self.table, job), self.oracle.expire)
 
-    @move(
-        4,
-        needs="stale",
-        job=picked("stale"),
-        verb=st.sampled_from(["touch", "complete", "release", "fail", "expire", "bury"]),
-    )
+    @move(4, needs="robbed", job=picked("robbed"), verb=LATE)
+    def a_robbed_owner_goes_on(self, job, verb):
+        self.use_a_claim_of_before(job, verb)
+
+    @move(2, needs="stale", job=picked("stale"), verb=LATE)
     def use_a_claim_of_before(self, job, verb):
         refused = lambda key: pytest.fail(f"{verb} of {key} by a stale owner")  # noqa: E731
         calls = {
