@@ -9,7 +9,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove stress machine term leaks bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove stress machine time term leaks bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -44,6 +44,9 @@ PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py -
 
 machine: packages $(STAMPS)/servers  ## random calls against a model in plain Python (5 minutes); MACHINE_SEED
 	$(PROOF) tests/machine $(PYTEST_ARGS)
+
+time: packages $(STAMPS)/servers  ## hosts whose clocks are wrong, odd zones, the nights of summer time; CLOCKS_SEED
+	$(PROOF) tests/test_clocks.py tests/test_summer_time.py tests/test_time.py $(PYTEST_ARGS)
 
 term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database (10 minutes)
 	$(PROOF) tests/test_term.py $(PYTEST_ARGS)
