@@ -11,7 +11,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove sweeps growth stress once bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove sweeps growth stress machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -46,6 +46,21 @@ growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 
 
 sweeps: packages $(STAMPS)/servers  ## kill a worker, and raise every error, at every statement (half an hour)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s tests/sweeps $(PYTEST_ARGS)
+
+# One proof, at full length, on each database in turn.
+PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
+
+machine: packages $(STAMPS)/servers  ## random calls against a model in plain Python (5 minutes); MACHINE_SEED
+	$(PROOF) tests/machine $(PYTEST_ARGS)
+
+time: packages $(STAMPS)/servers  ## hosts whose clocks are wrong, odd zones, the nights of summer time; CLOCKS_SEED
+	$(PROOF) tests/test_clocks.py tests/test_summer_time.py tests/test_time.py $(PYTEST_ARGS)
+
+term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database (10 minutes)
+	$(PROOF) tests/test_term.py $(PYTEST_ARGS)
+
+leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each database (15 minutes)
+	$(PROOF) tests/test_leaks.py $(PYTEST_ARGS)
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

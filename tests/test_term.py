@@ -31,6 +31,7 @@ class Round:
         self.url, self.log, self.dice = database_url, log, dice
         self.grace = dice.choice([0.5, 1.0, 5.0])
         self.latest = None
+        self.unstarted = 0
 
     def load(self):
         jobs = [Deed(seconds=self.dice.uniform(0.005, 0.05), log=self.log) for _ in range(400)]
@@ -76,6 +77,7 @@ class Round:
                 assert (job.status, job.attempts) == (Status.DONE, 1)
             else:
                 cut_off += len(found)
+                self.unstarted += not found
                 assert (job.status, job.attempts) == (Status.READY, 0)
         return cut_off
 
@@ -101,7 +103,8 @@ def test_after_term_nothing_is_claimed_or_charged_and_the_worker_leaves_in_time(
     latest = max(one.lateness for one in rounds)
     longest = max(one.seconds - one.grace for one in rounds)
     print(
-        f"seed {SEED}: {len(rounds)} TERMs, {cut_off} jobs cut off; last claim {latest:+.3f} s "
+        f"seed {SEED}: {len(rounds)} TERMs, {cut_off} jobs cut off, "
+        f"{sum(one.unstarted for one in rounds)} not started and not charged; last claim {latest:+.3f} s "
         f"from TERM, exit {longest:+.2f} s from the end of the grace time at the latest"
     )
     assert latest < IN_FLIGHT

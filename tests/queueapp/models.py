@@ -22,6 +22,7 @@ from .gil import hold_gil
 from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
 from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
+from .staged import StagedArchived, StagedFleeting, StagedPruned  # noqa: F401  # tables
 
 
 class Unspeakable(Exception):
