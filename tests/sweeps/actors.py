@@ -17,13 +17,15 @@ class Actor:
     """``homes``: in which it finds something to do. ``passes``: it comes by again and again, and
     leaves for another time what is locked. ``by_hand``: it skips a job that has moved on since the
     look, whatever it could do with the job as it is now. ``waits``: on SQLite, as long as a user's
-    code does, where our own connections try again."""
+    code does, where our own connections try again. ``stops``: it may be stopped in the middle, for
+    it is one verb."""
 
     act: object
     homes: tuple[str, ...]
     passes: bool = False
     by_hand: bool = False
     waits: bool = False
+    stops: bool = True
 
 
 def table(world):
@@ -50,6 +52,12 @@ def release(world, who):
     # Of a batch that was released in part only, all that is left counts as lost: nobody is the
     # owner any more.
     return told(written) if len(world.keys) == 1 else len(written.gone)
+
+
+def change_hands(world, who):
+    """The holder gives back, and somebody else claims."""
+    finish.release(table(world), HOLDER, world.keys)
+    return claim(world, who)
 
 
 def touch(world, who):
@@ -146,6 +154,7 @@ ACTORS = {
     "complete": Actor(complete, RUNS),
     "fail": Actor(fail, RUNS),
     "release": Actor(release, RUNS),
+    "change hands": Actor(change_hands, ("claimed",), stops=False),
     "touch": Actor(touch, (*RUNS, "overdue")),
     "reap the dead": Actor(reap_dead, ("claimed",), passes=True),
     "reap the unstarted": Actor(reap_unstarted, ("claimed",), passes=True),
