@@ -30,14 +30,14 @@ MUTANTS = [
     ),
     (
         FINISH,
-        "        [*params, *these, owner],\n    )\n    if count == len(keys):",
-        "        [*params, *these, owner],\n    )\n    if True:",
+        "return _judged(table, owner, keys, kept)",
+        "return Written(written=keys)",
         "a lost claim counts as written",
     ),
     (
         FINISH,
-        "        [*these, owner],\n    )\n    if count == len(keys):",
-        "        [*these, owner],\n    )\n    if True:",
+        "return _judged(table, owner, keys, kept=None)",
+        "return Written(written=keys)",
         "a lost claim counts as deleted",
     ),
     (
@@ -100,8 +100,8 @@ MUTANTS = [
     ),
     (
         FINISH,
-        "    if table.policy.retention == 0 and",
-        "    if False and",
+        "table.policy.retention == 0 and table.policy.archive is None",
+        "False",
         "a job that is not to be kept is kept until the reaper comes",
     ),
     (

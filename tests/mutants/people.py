@@ -81,9 +81,9 @@ MUTANTS = [
     ),
     (
         JOB,
-        "        self._owner()\n        finish.fail",
-        "        finish.fail",
-        "who holds no claim may fail",
+        "        if self.claim_owner is None:\n            raise ClaimLost",
+        "        if False:\n            raise ClaimLost",
+        "who holds no claim is told nothing",
     ),
     (
         QUERYSET,
@@ -155,8 +155,8 @@ MUTANTS = [
     ),
     (
         REAPER,
-        "if locked or (missing and",
-        "if (missing and",
+        "if locked or (",
+        "if (",
         "a worker is signed off while its jobs are locked",
         {"database": "postgresql"},
     ),

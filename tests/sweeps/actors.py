@@ -69,7 +69,7 @@ def fail(world, who):
     for job in world.held():
         try:
             verdict = finish.fail(table(world), job, RuntimeError("it does not work"))
-            answer[NAMES[job.pk]] = verdict.status
+            answer[NAMES[job.pk]] = getattr(verdict, "status", "gone")
         except ClaimLost:
             answer[NAMES[job.pk]] = "lost"
     return answer
