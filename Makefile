@@ -1,6 +1,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MUTANTS_ARGS ?=
 MEASURE_ARGS ?=
 GROWTH_ARGS ?=
 ONCE_ARGS ?=
@@ -11,7 +12,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove sweeps growth stress machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove mutants sweeps growth stress machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -61,6 +62,9 @@ term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database 
 
 leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each database (15 minutes)
 	$(PROOF) tests/test_leaks.py $(PYTEST_ARGS)
+
+mutants: packages $(STAMPS)/servers  ## break the package in 135 places, one by one: the tests notice (an hour); MUTANTS_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

@@ -1,17 +1,19 @@
 """Rows that cannot be read, and rows that are gone: put aside, and the worker goes on."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.db.models import QuerySet
+from django.utils import timezone
 
+from django_dbqueue.lifecycle import claim as claiming
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.broken import edit
 from tests.conftest import fresh, wait_until
-from tests.helpers import start, table
+from tests.helpers import overwrite, start, table
 from tests.processes import wait_for_lines, worker
 from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch
 
@@ -119,6 +121,23 @@ def test_a_row_that_no_statement_can_write_is_passed_over(database_url):
         wait_until(lambda: is_done(Note, 2))
         assert len(process.stderr.splitlines()) < lines + 10
     assert fresh(bad).status == Status.READY
+
+
+def test_beside_such_a_row_nothing_is_claimed_that_another_has_by_now(monkeypatch):
+    if connection.vendor == "sqlite":
+        return  # it asks for the constraints of changed columns only
+    bad, good = [Sealed.objects.create(plain=plain) for plain in ("odd", "even")]
+    look = claiming.rows
+
+    def look_then_lose(*args):
+        found = look(*args)
+        overwrite(good, status=Status.CLAIMED, owner="another.1", retry_at=timezone.now())
+        return found
+
+    monkeypatch.setattr(claiming, "rows", look_then_lose)
+    with refused(bad), suppress(IntegrityError):
+        assert claim(table(Sealed), "default", 2, "w.1") == []
+    assert fresh(good).owner == "another.1"
 
 
 @contextmanager

@@ -82,6 +82,16 @@ def test_a_job_that_was_buried_after_the_look_is_not_promoted(monkeypatch):
     assert fresh(job).status == Status.BURIED
 
 
+def test_a_job_that_was_claimed_and_is_overdue_since_the_look_is_not_promoted(monkeypatch):
+    job, _ = Note.objects.enqueue(retry_at=ago())
+    just_after(
+        monkeypatch,
+        lambda: overwrite(job, status=Status.CLAIMED, owner="another.1", dequeued_time=ago(90)),
+    )
+    assert reap.promote(table()) == 0
+    assert (fresh(job).status, fresh(job).owner) == (Status.CLAIMED, "another.1")
+
+
 def test_two_promoters_promote_every_job_once():
     Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(400))
     assert sum(start_all(*[lambda: reap.promote(table())] * 4)) == 400

@@ -212,6 +212,20 @@ def test_a_row_that_cannot_be_read_is_buried_and_the_others_are_claimed(caplog):
     assert claim(table(), "default", 10, "w.2") == []
 
 
+def test_a_row_that_cannot_be_read_is_left_to_another_who_has_it_by_now(monkeypatch):
+    def lose_and_fail(value, expression, connection):
+        QuerySet(Note).update(owner="another.1")
+        raise LookupError("no key")
+
+    monkeypatch.setattr(Note._meta.get_field("text"), "from_db_value", lose_and_fail, raising=False)
+    vars(connections["default"]).pop("dbqueue_tables", None)
+    Note.objects.create()
+    assert claim(table(), "default", 1, "w.1") == []
+    [row] = QuerySet(Note).values("status", "owner")
+    assert row == {"status": Status.CLAIMED, "owner": "another.1"}
+    vars(connections["default"]).pop("dbqueue_tables", None)
+
+
 def test_a_claim_whose_reading_fails_is_read_again_and_nothing_else_is_claimed():
     if connection.vendor != "mysql":
         return  # one statement claims and reads

@@ -1,0 +1,16 @@
+"""The package, broken on purpose in one place at a time: the tests must notice each.
+
+    python -m tests.mutants [--short] [--jobs N] [--only SUBSTRING]
+
+``MUTANTS`` is the list; ``python -m tests.mutants`` says which test caught which.
+"""
+
+from tests.mutants import databases, ending, moving, people
+from tests.mutants.mutant import Mutant
+
+TABLES = (ending, moving, people, databases)
+MUTANTS = [
+    Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
+    for one in TABLES
+    for row in one.MUTANTS
+]

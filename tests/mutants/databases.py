@@ -1,0 +1,118 @@
+"""Mutants of the dialects, each on its own database."""
+
+BASE, SQLITE = "dialects/base.py", "dialects/sqlite.py"
+MYSQL, POSTGRESQL = "dialects/mysql.py", "dialects/postgresql.py"
+MARIADB, ON_POSTGRESQL = {"database": "mariadb"}, {"database": "postgresql"}
+
+MUTANTS = [
+    (BASE, "{instant} <= {self.now_plus", "{instant} >= {self.now_plus", "the future is past"),
+    (
+        BASE,
+        "{instant} <= {self.now_plus",
+        "{instant} < {self.now_plus",
+        "an instant is past a moment later",
+        {"harmless": "the next pass comes within a second"},
+    ),
+    (SQLITE, "WHERE status = 0 AND queue = %s ", "WHERE queue = %s ", "claims any job"),
+    (
+        SQLITE,
+        "WHERE status = 0 AND queue = %s ",
+        "WHERE status = 0 AND %s IS NOT NULL ",
+        "claims from any queue",
+    ),
+    (SQLITE, "ORDER BY priority, {claim.pk}", "ORDER BY {claim.pk}", "priorities are not heeded"),
+    (SQLITE, "ORDER BY priority, {claim.pk}", "ORDER BY priority", "claims in any order"),
+    (
+        SQLITE,
+        'name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"',
+        'name.startswith(("SQLITE_LOCKED"',
+        "a busy database is an error",
+    ),
+    (SQLITE, "cursor.lastrowid if cursor.rowcount", "cursor.lastrowid if True", "a twin is new"),
+    (
+        MYSQL,
+        "SET {claim.sets} WHERE status = 0 AND {among}",
+        "SET {claim.sets} WHERE {among}",
+        "claims what another has claimed since the look",
+        MARIADB,
+    ),
+    (
+        MYSQL,
+        "WHERE {among} AND owner = %s",
+        "WHERE {among} AND %s IS NOT NULL",
+        "runs what another has claimed",
+        MARIADB,
+    ),
+    (
+        MYSQL,
+        "if self.unread is not None and self.unread[0] is claim:",
+        "if False:",
+        "jobs are claimed that nobody reads",
+        MARIADB,
+    ),
+    (
+        MYSQL,
+        "WHERE status = 0 AND queue = %s ",
+        "WHERE queue = %s ",
+        "finished jobs hide the ready ones",
+        MARIADB,
+    ),
+    (
+        MYSQL,
+        "            if cursor.rowcount:\n                self.unread",
+        "            if True:\n                self.unread",
+        "after a conflict nothing is claimed",
+        MARIADB,
+    ),
+    (
+        MYSQL,
+        "window = 4 * claim.limit + 20 if wide else claim.limit",
+        "window = claim.limit + 20",
+        "claims in any order",
+        MARIADB,
+    ),
+    (MYSQL, "    1213: Trouble.AGAIN,", "    ", "a deadlock is an error", MARIADB),
+    (
+        MYSQL,
+        "priority = priority + LAST_INSERT_ID(0)",
+        "priority = priority",
+        "a twin is new",
+        MARIADB,
+    ),
+    (
+        POSTGRESQL,
+        "WHERE status = 0 AND queue = %s ",
+        "WHERE queue = %s ",
+        "claims any job",
+        ON_POSTGRESQL,
+    ),
+    (
+        POSTGRESQL,
+        " FOR UPDATE SKIP LOCKED",
+        "",
+        "two claims at the same moment take the same jobs",
+        ON_POSTGRESQL,
+    ),
+    (
+        POSTGRESQL,
+        "ORDER BY priority, {claim.pk}",
+        "ORDER BY {claim.pk}",
+        "priorities are not heeded",
+        ON_POSTGRESQL,
+    ),
+    (
+        POSTGRESQL,
+        "{instant} <= STATEMENT_TIMESTAMP()",
+        "{instant} >= STATEMENT_TIMESTAMP()",
+        "the future is past",
+        ON_POSTGRESQL,
+    ),
+    (POSTGRESQL, '    "40P01": Trouble.AGAIN,', "    ", "a deadlock is an error", ON_POSTGRESQL),
+    (
+        POSTGRESQL,
+        " DO NOTHING RETURNING",
+        " DO UPDATE SET priority = 1 RETURNING",
+        "a twin is new",
+        ON_POSTGRESQL,
+    ),
+]

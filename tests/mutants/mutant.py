@@ -1,0 +1,29 @@
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong edit of the package, and what is wrong with it; ``harmless`` says why it is not."""
+
+    file: str
+    old: str
+    new: str
+    why: str
+    database: str = "sqlite"
+    harmless: str = ""
+
+    @property
+    def path(self):
+        return Path("django_dbqueue") / self.file
+
+    def applied(self, text):
+        """The text of the file with the edit; ``ValueError`` unless it fits in one place."""
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self}: found {count} times: {self.old!r}")
+        return text.replace(self.old, self.new)
+
+    def __str__(self):
+        return f"{self.file}: {self.why}"

@@ -1,0 +1,164 @@
+"""Mutants of what people and workers do: lifecycle/hand.py, the models, the beats, the reaper."""
+
+HAND, ENQUEUE = "lifecycle/hand.py", "lifecycle/enqueue.py"
+JOB, QUERYSET = "models/job.py", "models/queryset.py"
+QUEUE, WORKER = "models/queue.py", "models/worker.py"
+BEATS, REAPER = "worker/beats.py", "reaper.py"
+
+MUTANTS = [
+    (
+        HAND,
+        '("status = %s AND owner = %s", [status, owner])',
+        '("status = %s", [status])',
+        "a person's verb hits a job that another has claimed since the look",
+    ),
+    (
+        HAND,
+        '("status = %s AND owner IS NULL", [status])',
+        '("owner IS NULL", [])',
+        "a person's verb hits a job in another state than it saw",
+    ),
+    (HAND, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
+    (HAND, "crashes = 0, finished_at", "finished_at", "a kick forgives no crashes"),
+    (HAND, ', finished_at = NULL"', '"', "a kicked job counts as finished"),
+    (HAND, "status = 0, retry_at = NULL, attempts", "status = 0, attempts", "a kick leaves a time"),
+    (HAND, "{Status.BURIED, Status.DELAYED}, sets", "set(Status), sets", "a kick of any job"),
+    (
+        HAND,
+        "{Status.READY, Status.CLAIMED, Status.DELAYED}, sets",
+        "set(Status), sets",
+        "a finished job may be buried",
+    ),
+    (HAND, "seen, {Status.CLAIMED}, f", "seen, set(Status), f", "a release of any job"),
+    (
+        HAND,
+        'f"{sets}, attempts = {ONE_LESS}")',
+        "sets)",
+        "a job that a person takes away is charged its attempt",
+    ),
+    (
+        HAND,
+        "result.skipped += len(chunk) - count",
+        "result.skipped += 0",
+        "nobody is told of skipped jobs",
+    ),
+    (
+        ENQUEUE,
+        "job.status = Status.READY if job.retry_at is None else Status.DELAYED",
+        "job.status = Status.READY",
+        "a job with a time is ready at once",
+    ),
+    (ENQUEUE, "job.attempts = job.crashes = 0", "job.crashes = 0", "a new job has attempts"),
+    (
+        JOB,
+        "        if self.claim_owner is None:\n            return super()._do_update",
+        "        if True:\n            return super()._do_update",
+        "who has lost a job may save it",
+    ),
+    (
+        JOB,
+        "        if not result:\n            raise ClaimLost",
+        "        if False:\n            raise ClaimLost",
+        "who has lost a job believes that it was saved",
+    ),
+    (
+        JOB,
+        'NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}',
+        'NOT_SAVED = {"created_at"}',
+        "saving writes what only the lifecycle may",
+    ),
+    (
+        JOB,
+        "        self._judge(written)\n        self.claim_owner = None",
+        "        self._judge(written)",
+        "an ended claim is still held",
+    ),
+    (
+        JOB,
+        "        if written.lost:\n            raise ClaimLost",
+        "        if False:\n            raise ClaimLost",
+        "who has lost a job believes that it was completed",
+    ),
+    (
+        JOB,
+        "        if self.claim_owner is None:\n            raise ClaimLost",
+        "        if False:\n            raise ClaimLost",
+        "who holds no claim is told nothing",
+    ),
+    (
+        QUERYSET,
+        "if queue in self.paused_queues():",
+        "if False:",
+        "a paused queue is claimed from",
+    ),
+    (
+        QUERYSET,
+        "filter(queue=job.queue, dedup_key=job.dedup_key)",
+        "filter(dedup_key=job.dedup_key)",
+        "a twin is looked for in all queues",
+    ),
+    (
+        QUERYSET,
+        "return Enqueued(twin, False)",
+        "return Enqueued(twin, True)",
+        "a twin counts as new",
+    ),
+    (QUEUE, "paused_until__gt=DbNow()", "paused_until__isnull=False", "a pause never ends"),
+    (
+        WORKER,
+        "filter(stopped_at=None, beat_at__lt=DbNow(plus=-worker_timeout))",
+        "filter(stopped_at=None, beat_at__lt=DbNow())",
+        "every worker is silent",
+    ),
+    (
+        WORKER,
+        "filter(stopped_at=None, beat_at__lt=DbNow(plus=-worker_timeout))",
+        "filter(beat_at__lt=DbNow(plus=-worker_timeout))",
+        "a worker that signed off is silent",
+    ),
+    (
+        BEATS,
+        "unbroken = self.last_good - self.good_since >= self.timeout",
+        "unbroken = True",
+        "a worker judges others right after its own outage",
+    ),
+    (
+        BEATS,
+        "return unbroken and now - self.last_good < self.timeout / 2",
+        "return unbroken",
+        "a worker judges others during its own outage",
+    ),
+    (
+        BEATS,
+        "            self.epoch += 1\n            self.good_since = now",
+        "            self.good_since = now",
+        "a worker does not know that others may have taken it for dead",
+    ),
+    (
+        BEATS,
+        "            self.good_since = time.monotonic() + self.interval",
+        "            pass",
+        "a failed beat is no gap",
+    ),
+    (
+        BEATS,
+        "living, now = rows.filter(stopped_at=None), DbNow()",
+        "living, now = rows.all(), DbNow()",
+        "a worker that was taken for dead beats on",
+    ),
+    (REAPER, "if silent and judge():", "if silent:", "anybody judges silent workers"),
+    (
+        REAPER,
+        "if not found or not judge():",
+        "if not found:",
+        "anybody judges overdue jobs",
+    ),
+    (
+        REAPER,
+        "if locked or (",
+        "if (",
+        "a worker is signed off while its jobs are locked",
+        {"database": "postgresql"},
+    ),
+    (REAPER, "while reaped := reap.reap_owner", "if reaped := reap.reap_owner", "500 jobs are all"),
+]
