@@ -13,9 +13,9 @@ FLOORS = [
     {"lifecycle"},
     {"models"},
     {"worker", "reaper", "checks", "report", "roster", "adopt", "adoptable"},
-    {"admin", "management", "mail", "tasks", "beanstalk", "apps", "migrations"},
+    {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
 ]
-QUEUE_APPS = {"mail", "tasks", "beanstalk"}
+QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
 
 
 @pytest.fixture(scope="module")
