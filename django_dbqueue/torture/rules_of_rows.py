@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .faults import FOREVER
 from .history import Event
 from .rules_of_runs import Trial
 from .story import Enqueued, Run, Story
@@ -43,7 +44,7 @@ def _marks(trial: Trial) -> Iterator[tuple[str, Any, Event]]:
 def attempts(trial: Trial) -> Iterator[Offence]:
     for story in trial.stories:
         for number, run in enumerate(story.runs):
-            low, high = _charges(story, story.runs[:number], run.t + trial.late, run.owner)
+            low, high = _charges(trial, story, story.runs[:number], run)
             yield from _counted(story, run.start["attempt"] - 1, low, high, run.start)
             if run.start["attempt"] > trial.settings.max_attempts:
                 yield Offence(f"job {story.key}: more attempts than allowed", [run.start])
@@ -57,31 +58,26 @@ def _attempts_of_row(trial: Trial, story: Story) -> Iterator[Offence]:
     own = 1 if row["status"] in {"done", "claimed"} and not story.has("expired") else 0
     owner = row["owner"] if own else None
     others = [run for run in story.runs if run.owner != owner]
-    low, high = _charges(story, others, None, owner)
+    low, high = _charges(trial, story, others, None, owner)
     yield from _counted(story, row["attempts"] - own, low, high, row)
     if row["attempts"] > trial.settings.max_attempts:
         yield Offence(f"job {story.key}: more attempts than allowed", [row])
 
 
 def _charges(
-    story: Story, before: Iterable[Run], until: int | None, owner: str | None
+    trial: Trial, story: Story, before: list[Run], run: Run | None, owner: str | None = None
 ) -> tuple[int, int]:
-    """The fewest and the most attempts that others may have used up by then. A kick forgives all,
-    and an outcome may be accepted without being noted."""
-    known = [
-        event
-        for event in story.accepted
-        if event["op"] in {"failed", "reaped"} and event["owner"] != owner
-    ]
-    if until is not None:
-        known = [event for event in known if event["t"] <= until]
+    """The fewest and the most attempts that others had used up when a run began, or in the end. A
+    kick forgives all, and an outcome may be accepted without being noted, or be noted late."""
+    now = run.t if run else FOREVER
+    mine = run.owner if run else owner
+    charging = [e for e in story.accepted if e["op"] in {"failed", "reaped"} and e["owner"] != mine]
+    known = {e["owner"] for e in charging if e["t"] <= now + trial.late}
+    sure = {e["owner"] for e in charging if e["op"] == "failed" and e["t"] < now}
     spared = {e["owner"] for e in story.accepted if e["op"] == "completed" or e.get("charged")}
-    may = {run.owner for run in before} | {event["owner"] for event in known}
-    sure = {
-        e["owner"] for e in known if e["op"] == "failed" and (until is None or e["t"] < until)
-    } & {run.owner for run in before}
-    by_hand = len(story.hands("bury"))
-    return 0 if story.hands("kick") else len(sure), len(may - spared) + by_hand
+    owners = {one.owner for one in before}
+    fewest = 0 if story.hands("kick") else len(sure & owners)
+    return fewest, len((owners | known) - spared) + len(story.hands("bury"))
 
 
 def _counted(story: Story, used: int, low: int, high: int, event: Event) -> Iterator[Offence]:

@@ -106,12 +106,16 @@ def early_starts(trial: Trial) -> Iterator[Offence]:
         if enqueued and story.runs and not kicks:
             yield from _before_its_delay(story, enqueued, slack)
         for first, second in story.repeats():
-            for failed in story.ended(first.owner, "failed"):
-                since = first.end or first.start
-                due = since["t"] + (float(failed.get("retry_in") or 0) - slack) * NS
-                if second.t < due and not kicks:
-                    words = f"job {story.key}: retried too early"
-                    yield Offence(words, [since, failed, second.start])
+            if not kicks and not first.is_open_at(second.t):
+                yield from _before_its_retry(story, first, second, slack)
+
+
+def _before_its_retry(story: Story, first: Run, second: Run, slack: float) -> Iterator[Offence]:
+    since = first.end or first.start
+    for failed in story.ended(first.owner, "failed"):
+        if second.t < since["t"] + (float(failed.get("retry_in") or 0) - slack) * NS:
+            words = f"job {story.key}: retried too early"
+            yield Offence(words, [since, failed, second.start])
 
 
 def _before_its_delay(story: Story, enqueued: Enqueued, slack: float) -> Iterator[Offence]:
