@@ -59,7 +59,7 @@ class Repeats:
     def late_start(self, story: Story, run: Run) -> str | None:
         """Why a run may have started after its claim was lost: it lay in a process that was cut
         off for a while."""
-        if any(e["t"] <= run.t + self.late for e in story.ended(run.owner, "reaped")):
+        if any(e["t"] <= run.t for e in story.ended(run.owner, "reaped")):
             return "reaped"
         fault = self._cut_off(run)
         return fault.kind if fault else None
