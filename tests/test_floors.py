@@ -12,7 +12,17 @@ FLOORS = [
     {"dialects"},
     {"lifecycle"},
     {"models"},
-    {"worker", "reaper", "checks", "report", "roster", "adopt", "adoptable"},
+    {
+        "worker",
+        "reaper",
+        "checks",
+        "report",
+        "roster",
+        "symptoms",
+        "examine",
+        "adopt",
+        "adoptable",
+    },
     {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
 ]
 QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
