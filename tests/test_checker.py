@@ -128,6 +128,18 @@ def a_frozen_worker_starts_from_its_buffer_what_another_has_done(tale):
 
 
 @good
+def a_frozen_worker_starts_from_its_buffer_what_another_runs(tale):
+    tale.enqueue()
+    late = {"key": 1, "mark": "mark-1", "owner": "worker-1.9", "pid": 11}
+    tale.stop(10, 11)
+    tale.wait(1.5)
+    run = tale.start(pid=21)
+    tale.cont(10, 11)
+    tale.note("start", "invoke", **late, attempt=1, crashes=0)
+    finish(tale, run)
+
+
+@good
 def enqueues_with_unknown_answers(tale):
     tale.ran(tale.enqueue(1, answer="info"))
     tale.rows.pop(tale.enqueue(2, answer="info"))
@@ -337,6 +349,18 @@ def a_zombie_fails(tale):
     tale.put(run, attempts=1)
     finish(tale, second)
     tale.put(second, owner=second["owner"], attempts=2)
+
+
+@bad("I4")
+def a_zombie_completes_what_it_had_ended_in_time(tale):
+    run = _until_its_end(tale)
+    tale.stop(10, 11)
+    tale.wait(1.5)
+    tale.put(run, attempts=0)
+    tale.start(pid=21)
+    tale.cont(10, 11)
+    tale.completed(run)
+    tale.put(run, owner=run["owner"])
 
 
 @bad("I4")

@@ -21,7 +21,7 @@ from django_dbqueue.models import Worker
 from django_dbqueue.symptoms import ERRORS, ROW
 from tests.broken import edit
 from tests.conftest import wait_until
-from tests.helpers import buried, claimed, done, overwrite, start, table
+from tests.helpers import buried, claimed, done, overwrite, start, table, table_locked
 from tests.processes import worker
 from tests.queueapp.models import Kept, Note
 
@@ -303,6 +303,17 @@ def test_a_database_that_cannot_be_read_is_named_and_the_others_are_checked(word
     assert words in out.getvalue()
     assert f"queueapp.note {job.pk} has an unknown status" in out.getvalue()
     assert "Traceback" not in out.getvalue()
+
+
+def test_a_table_that_somebody_has_locked_is_not_waited_for():
+    """On SQLite readers pass."""
+    job = done(Kept)
+    copy_to_archive(table(Kept), [job.pk])
+    with table_locked(Note):
+        examined = examine("default")
+    assert [finding.table for finding in examined.findings] == ["queueapp.kept"]
+    locked = [] if connection.vendor == "sqlite" else ["queueapp.note"]
+    assert [one.table for one in examined.unchecked] == locked
 
 
 def test_no_findings_while_workers_work_are_killed_and_relieved(database_url, monkeypatch):
