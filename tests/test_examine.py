@@ -283,7 +283,7 @@ SQLITE = {"ENGINE": "django.db.backends.sqlite3", "OPTIONS": {}}
 AWAY = {
     "database away was not checked: unable to open database file": SQLITE
     | {"NAME": "/nowhere/at.all"},
-    "database away was not checked: No module named 'oracledb'": {
+    "No module named 'oracledb'": {
         "ENGINE": "django.db.backends.oracle",
         "NAME": "a",
     },
