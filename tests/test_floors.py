@@ -12,10 +12,21 @@ FLOORS = [
     {"dialects"},
     {"lifecycle"},
     {"models"},
-    {"worker", "reaper", "checks", "checks_once", "report", "roster", "adopt", "adoptable"},
-    {"admin", "management", "mail", "tasks", "beanstalk", "apps", "migrations"},
+    {
+        "worker",
+        "reaper",
+        "checks",
+        "checks_once",
+        "report",
+        "roster",
+        "symptoms",
+        "examine",
+        "adopt",
+        "adoptable",
+    },
+    {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
 ]
-QUEUE_APPS = {"mail", "tasks", "beanstalk"}
+QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
 
 
 @pytest.fixture(scope="module")

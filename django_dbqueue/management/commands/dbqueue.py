@@ -14,11 +14,12 @@ from ...adopt import plan
 from ...adoptable import CannotAdopt
 from ...report import take_report
 from ...roster import UnknownWorker, request_stop, roster
+from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
 
 
 class Command(BaseCommand):
-    help = "Look after queues: status, workers [--stop NAME], adopt APP.MODEL"
+    help = "Look after queues: status, workers [--stop NAME], check, adopt APP.MODEL"
     # They would hide the advice of `adopt`, and hinder whoever has to stop a worker.
     requires_system_checks = ()
 
@@ -29,7 +30,9 @@ class Command(BaseCommand):
         workers.add_argument(
             "--stop", metavar="NAME", help="ask to stop: a uuid or its beginning, host:pid, or host"
         )
-        for verb in (status, workers):
+        check = verbs.add_parser("check", help="look for rows that should not be; reads only")
+        add_check_arguments(check)
+        for verb in (status, workers, check):
             verb.add_argument("--json", action="store_true", help="for programs")
             verb.add_argument("--database", type=alias, help="only this database alias")
         adopt = verbs.add_parser("adopt", help="make a queue table of a table, its rows done")
@@ -41,10 +44,14 @@ class Command(BaseCommand):
         verbs: dict[str, Callable[..., str]] = {
             "status": status,
             "workers": workers,
+            "check": check,
             "adopt": adopt,
         }
         try:
             self.stdout.write(verbs[options["verb"]](options))
+        except Unsound as found:
+            self.stdout.write(found.text)
+            raise
         except (CannotAdopt, UnknownWorker) as error:
             raise CommandError(str(error)) from error
 

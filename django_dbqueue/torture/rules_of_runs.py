@@ -1,0 +1,196 @@
+"""Invariants that the history shows: who ran what when, and what was accepted from whom."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from .faults import FOREVER, Faults
+from .history import Event
+from .repeats import Repeats
+from .story import NS, Book, Enqueued, Run, Story
+from .verdicts import Offence, Settings
+
+DYING = NS // 2  # a kill may be noted before it has its effect
+TERMINAL = {"completed", "expired"}
+CLOSING = {"completed", "failed", "expired", "reaped"}
+
+
+class Trial:
+    """A history with all that is needed to judge it."""
+
+    def __init__(self, book: Book, settings: Settings) -> None:
+        self.book = book
+        self.settings = settings
+        self.faults = Faults(book.events, settings)
+        self.repeats = Repeats(book, self.faults, settings)
+        self.late = int(settings.late * NS)
+
+    @property
+    def stories(self) -> list[Story]:
+        return list(self.book.stories.values())
+
+
+def strays(trial: Trial) -> Iterator[Offence]:
+    for event in trial.book.strays:
+        yield Offence(f"{event['op']} of what never began", [event])
+
+
+def overlaps(trial: Trial) -> Iterator[Offence]:
+    for repeat in trial.repeats:
+        same = repeat.first.owner == repeat.second.owner
+        if repeat.cause is None and not same and repeat.is_overlap:
+            words = f"job {repeat.story.key}: started while {repeat.first.owner} had it"
+            yield Offence(words, [repeat.first.start, repeat.second.start])
+
+
+def duplicates(trial: Trial) -> Iterator[Offence]:
+    for repeat in trial.repeats:
+        same = repeat.first.owner == repeat.second.owner
+        over = _is_terminal(repeat.story, repeat.second)
+        if same or not (repeat.cause or repeat.is_overlap or over):
+            words = f"job {repeat.story.key}: started again without a cause"
+            yield Offence(words, [repeat.first.start, repeat.second.start])
+    for run in trial.book.runs():
+        if len(run.effects) > 1:
+            yield Offence(f"job {run.start['key']}: one run had its effect twice", run.effects)
+
+
+def _is_terminal(story: Story, run: Run) -> bool:
+    return any(e["op"] in TERMINAL and e["t"] < run.t for e in story.accepted)
+
+
+def zombies(trial: Trial) -> Iterator[Offence]:
+    for story in trial.stories:
+        yield from _ended_twice(story)
+        for first, second in story.repeats():
+            if first.owner != second.owner and not trial.repeats.late_start(story, second):
+                yield from _written_too_late(story, first, second)
+
+
+def _ended_twice(story: Story) -> Iterator[Offence]:
+    by_owner: dict[str, list[Event]] = defaultdict(list)
+    for event in story.accepted:
+        if event["op"] in CLOSING:
+            by_owner[str(event["owner"])].append(event)
+    for owner, events in by_owner.items():
+        if len(events) > 1:
+            yield Offence(f"job {story.key}: the claim {owner} ended more than once", events)
+
+
+def _written_too_late(story: Story, first: Run, second: Run) -> Iterator[Offence]:
+    """Of a write that is noted after the next start, only one of a run that went on until then was
+    certainly made after it; but what is done is never claimed."""
+    for event in story.ended(first.owner, "completed", "failed", "buried"):
+        if event["t"] > second.t and (event["op"] == "completed" or first.is_open_at(second.t)):
+            words = f"job {story.key}: {first.owner} wrote when {second.owner} had it"
+            yield Offence(words, [first.start, second.start, event])
+
+
+def dead_acts(trial: Trial) -> Iterator[Offence]:
+    deaths: dict[int, Event] = {}
+    for fault in trial.faults.kills:
+        for pid in fault.event["pids"]:
+            deaths.setdefault(pid, fault.event)
+    for event in trial.book.events:
+        death = deaths.get(event["pid"])
+        if death is not None and event["t"] > death["t"] + DYING:
+            yield Offence(f"process {event['pid']} acted after its death", [death, event])
+
+
+def early_starts(trial: Trial) -> Iterator[Offence]:
+    slack = trial.settings.clock
+    for story in trial.stories:
+        enqueued = trial.book.enqueue_of(story)
+        kicks = story.hands("kick")
+        if enqueued and story.runs and not kicks:
+            yield from _before_its_delay(story, enqueued, slack)
+        for first, second in story.repeats():
+            if not kicks and not first.is_open_at(second.t):
+                yield from _before_its_retry(story, first, second, slack)
+
+
+def _before_its_retry(story: Story, first: Run, second: Run, slack: float) -> Iterator[Offence]:
+    since = first.end or first.start
+    for failed in story.ended(first.owner, "failed"):
+        if second.t < since["t"] + (float(failed.get("retry_in") or 0) - slack) * NS:
+            words = f"job {story.key}: retried too early"
+            yield Offence(words, [since, failed, second.start])
+
+
+def _before_its_delay(story: Story, enqueued: Enqueued, slack: float) -> Iterator[Offence]:
+    invoked, first = enqueued.invoked, story.runs[0]
+    if first.t < invoked["t"] + (float(invoked.get("delay") or 0) - slack) * NS:
+        yield Offence(f"job {story.key}: started too early", [invoked, first.start])
+
+
+def paused_starts(trial: Trial) -> Iterator[Offence]:
+    """By a claim of which nothing had started for so long that it was made during the pause."""
+    pauses = list(_pauses(trial))
+    for run in trial.book.runs() if pauses else ():
+        enqueued = trial.book.enqueued.get(run.start["mark"])
+        queue = enqueued.invoked.get("queue") if enqueued else None
+        first = trial.book.first_starts[run.owner]
+        for pause, resumed in pauses:
+            since = pause["t"] + trial.settings.buffered * NS
+            if pause["queue"] == queue and since < first < resumed - trial.late:
+                yield Offence(f"queue {queue} was paused", [pause, run.start])
+
+
+def _pauses(trial: Trial) -> Iterator[tuple[Event, int]]:
+    by_queue: dict[Any, list[Event]] = defaultdict(list)
+    for event in trial.book.events:
+        if event["op"] in {"pause", "resume"} and event["type"] == "ok":
+            by_queue[event["queue"]].append(event)
+    for events in by_queue.values():
+        for event, after in pairwise([*events, {"t": FOREVER}]):
+            if event["op"] == "pause":
+                yield event, int(after["t"])
+
+
+def restarts(trial: Trial) -> Iterator[Offence]:
+    for story in trial.stories:
+        for run in story.runs:
+            ends = [e for e in story.accepted if e["op"] in TERMINAL and e["t"] < run.t]
+            is_over = ends or _was_buried(trial, story, run)
+            if is_over and not trial.repeats.late_start(story, run):
+                yield Offence(f"job {story.key}: started after its end", [*ends, run.start])
+
+
+def _was_buried(trial: Trial, story: Story, run: Run) -> bool:
+    buried = [e["t"] for e in story.accepted if e["op"] == "buried" and e["t"] < run.t]
+    return bool(buried) and not any(
+        buried[-1] - trial.late < kick["t"] <= run.t + trial.late for kick in story.hands("kick")
+    )
+
+
+def causeless_reaps(trial: Trial) -> Iterator[Offence]:
+    for story in trial.stories:
+        for event in story.accepted:
+            run = story.run_of(event.get("owner")) if event["op"] == "reaped" else None
+            if run is None or event["t"] - run.t >= trial.settings.time_to_run * NS:
+                continue
+            if not trial.faults.that_harmed(run, run.t, event["t"]):
+                words = f"job {story.key}: taken from {run.owner}, which was well"
+                yield Offence(words, [run.start, event])
+
+
+def causeless_crashes(trial: Trial) -> Iterator[Offence]:
+    """A crash of what had not started is charged only where nobody can know: the supervisor was
+    hit, too. Between its last look and its death a child may just have begun one a thread."""
+    excused: Counter[int] = Counter()
+    for story in trial.stories:
+        for event in story.accepted:
+            if event["op"] != "reaped" or not event.get("charged"):
+                continue
+            if story.run_of(event["owner"]) or _may_be_any(trial, event):
+                continue
+            killed = [kill.start for kill in trial.faults.kills if kill.start <= event["t"]]
+            excused[killed[-1] if killed else 0] += 1
+            if not killed or excused[killed[-1]] > trial.settings.threads:
+                yield Offence(f"job {story.key}: charged with a crash, but never ran", [event])
+
+
+def _may_be_any(trial: Trial, event: Event) -> bool:
+    patience = trial.settings.worker_timeout + trial.settings.buffered + trial.settings.late
+    return bool(trial.faults.of_supervisors(event["t"] - int(patience * NS), event["t"]))

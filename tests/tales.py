@@ -1,0 +1,143 @@
+"""Histories made by hand, with the rows that they leave: what the checker is tested with."""
+
+from itertools import count
+
+from django_dbqueue.torture.checker import Settings, check
+
+NS = 1_000_000_000
+SETTINGS = Settings(max_attempts=3, beat_interval=0.2, worker_timeout=1, buffered=1, late=0.2)
+WORKERS = {pid: f"worker-{pid // 10}" for pid in range(10, 60)}
+
+
+class Tale:
+    """Time passes by ``wait``, and a millisecond with each event. A worker's supervisor has the
+    pid 10, 20 .. and its children those that follow."""
+
+    def __init__(self, settings=SETTINGS):
+        self.now = 1000 * NS
+        self.settings = settings
+        self.events = []
+        self.rows = {}
+        self.effects = []
+        self._claims = count(1)
+
+    def wait(self, seconds):
+        self.now += int(seconds * NS)
+
+    def note(self, op, kind="ok", pid=1, **fields):
+        self.now += NS // 1000
+        who = WORKERS.get(pid, "producer")
+        event = {"t": self.now, "pid": pid, "who": who, "op": op, "type": kind, **fields}
+        self.events.append(event)
+        return event
+
+    def enqueue(self, key=1, answer="ok", queue="default", **fields):
+        mark = f"mark-{key}"
+        self.note("enqueue", "invoke", mark=mark, queue=queue, **fields)
+        if answer:
+            known = {"key": key} if answer == "ok" else {}
+            self.note("enqueue", answer, mark=mark, queue=queue, **known)
+        if answer != "fail":
+            self.rows[key] = row(key, queue=queue)
+        return key
+
+    def start(self, key=1, pid=11, owner=None, attempt=None):
+        """A claim and its start; the row is changed by the claim only."""
+        one = self.rows[key]
+        owner = owner or f"{WORKERS[pid]}.{next(self._claims)}"
+        attempt = attempt or one["attempts"] + 1
+        one |= {"status": "claimed", "owner": owner, "attempts": attempt}
+        one |= {"retry_at_past_seconds": -60.0}
+        run = {"key": key, "mark": one["mark"], "owner": owner}
+        self.note("start", "invoke", pid, **run, attempt=attempt, crashes=one["crashes"])
+        return run | {"pid": pid}
+
+    def effect(self, run):
+        return self.note("effect", **run)
+
+    def end(self, run, kind="ok"):
+        return self.note("end", kind, **run)
+
+    def completed(self, run):
+        self.put(run, status="done", finished=True, retry_at_past_seconds=None)
+        return self.accepted("completed", run)
+
+    def accepted(self, op, run, **fields):
+        return self.note(op, "ok", run["pid"], key=run["key"], owner=run["owner"], **fields)
+
+    def failed(self, run, retry_in=0.1, exception="RuntimeError"):
+        errors = [*self.rows[run["key"]]["errors"], entry(run, exception)]
+        self.free(run, "delayed" if retry_in else "ready", errors=errors)
+        return self.accepted("failed", run, retry_in=retry_in)
+
+    def buried(self, run, exception="RuntimeError"):
+        """It fails for the last time."""
+        self.failed(run, retry_in=None, exception=exception)
+        self.put(run, status="buried", finished=True)
+        return self.accepted("buried", run)
+
+    def reaped(self, run, pid=20, charged=True, started=True):
+        """By another worker, or (``pid``) by its own supervisor."""
+        one = self.rows[run["key"]]
+        crash = {"crashes": one["crashes"] + 1, "errors": [*one["errors"], entry(run, "Lost")]}
+        self.free(run, "ready", attempts=one["attempts"] - 1, **(crash if charged else {}))
+        owner = run["owner"]
+        fields = {"key": run["key"], "owner": owner, "verdict": "ready", "charged": charged}
+        return self.note("reaped", "ok", pid, **fields)
+
+    def kick(self, key=1):
+        self.rows[key] |= {"status": "ready", "attempts": 0, "crashes": 0, "finished": False}
+        return self.note("kick", key=key)
+
+    def kill(self, *pids, **fields):
+        return self.note("kill", "info", 2, pids=[*pids], **fields)
+
+    def stop(self, *pids):
+        return self.note("stop", "info", 2, pids=[*pids])
+
+    def cont(self, *pids):
+        return self.note("cont", "info", 2, pids=[*pids])
+
+    def free(self, run, status, **columns):
+        self.put(run, status=status, owner=None, retry_at_past_seconds=None, **columns)
+
+    def put(self, run, **columns):
+        self.rows[run["key"]] |= columns
+
+    def ran(self, key=1, pid=11):
+        """From its claim to its end."""
+        run = self.start(key, pid)
+        self.effect(run)
+        self.end(run)
+        self.completed(run)
+        return run
+
+    def done(self, key=1, **fields):
+        return self.ran(self.enqueue(key, **fields))
+
+    def drop(self, event):
+        self.events.remove(event)
+
+    def report(self):
+        return check(self.events, list(self.rows.values()), self.effects, self.settings)
+
+
+def row(key, **columns):
+    return {
+        "place": "live",
+        "key": key,
+        "mark": f"mark-{key}",
+        "queue": "default",
+        "status": "ready",
+        "owner": None,
+        "attempts": 0,
+        "crashes": 0,
+        "errors": [],
+        "retry_at_past_seconds": None,
+        "finished": False,
+        "dedup_key": None,
+    } | columns
+
+
+def entry(run, exception):
+    return {"owner": run["owner"], "exception": exception}
