@@ -5,6 +5,7 @@ MUTANTS_ARGS ?=
 MEASURE_ARGS ?=
 GROWTH_ARGS ?=
 ONCE_ARGS ?=
+TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
 export BENCH_PEERS ?= .venv-peers
@@ -12,7 +13,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove mutants sweeps growth stress machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove mutants sweeps growth stress torture machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -71,6 +72,9 @@ stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server:
 
 once: packages $(STAMPS)/servers  ## 5,000 exactly-once jobs under SIGKILL on six routes: one effect each (10 minutes); ONCE_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/once.py $(ONCE_ARGS)
+
+torture: packages $(STAMPS)/servers  ## kill, stop and cut off workers and servers for 5 minutes each; TORTURE_ARGS
+	$(BIN)/python scripts/torture.py --handover 3 $(TORTURE_ARGS)
 
 bench: bench-peers bench-ours  ## both of the next two
 

@@ -1,0 +1,55 @@
+"""The processes of a torture that are no workers; ``manage.py dbqueue torture`` starts them."""
+
+import json
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import django
+
+
+def campaign(plan_text: str) -> int:
+    from .campaign import Campaign  # noqa: PLC0415  # needs the apps, as all here
+    from .havoc import havoc_for_this_database  # noqa: PLC0415
+    from .nemesis import CannotTorture  # noqa: PLC0415
+    from .options import Plan  # noqa: PLC0415
+    from .recorder import given  # noqa: PLC0415
+    from .scratch import scratch_database  # noqa: PLC0415
+    from .summary import figures_text, verdicts_text  # noqa: PLC0415
+
+    plan = Plan(**json.loads(plan_text))
+    with ExitStack() as stack:
+        config = stack.enter_context(scratch_database())
+        if plan.read_only:
+            config = stack.enter_context(havoc_for_this_database().account(config))
+        one = Campaign(plan, Path(given()["folder"]), config)
+        try:
+            report, events = one.run()
+        except CannotTorture as error:
+            print(error, file=sys.stderr)
+            return 2
+    print(figures_text(plan, report, events))
+    print(verdicts_text(report, one.troubles))
+    return int(bool(one.troubles) or not report.holds)
+
+
+def produce(number: str, rate: str, long_jobs: str) -> int:
+    from .producer import Producer  # noqa: PLC0415
+    from .recorder import given  # noqa: PLC0415
+
+    Producer(int(number), float(long_jobs), given()["seed"]).run(float(rate))
+    return 0
+
+
+def main(verb: str, *arguments: str) -> int:
+    if verb == "campaign":
+        # The finally clauses are to run: they end all processes, and drop the scratch database.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    django.setup()
+    return campaign(*arguments) if verb == "campaign" else produce(*arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

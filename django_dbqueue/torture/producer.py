@@ -1,0 +1,141 @@
+"""Enqueues torments, in every way there is, until it is told to stop."""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.utils import Error
+
+from .models import Torment
+from .recorder import history, tell
+
+QUEUES = ("default", "mail", "reports")
+DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
+MOST = 20  # jobs in one transaction
+PAUSE = 0.005  # seconds between two transactions, at least
+OUTAGE = 0.1  # after one that did not work
+stop = threading.Event()
+
+Batch = list[dict[str, Any]]
+
+
+class Producer:
+    """Keeps up a rate; its seed decides what it enqueues."""
+
+    def __init__(self, number: int, long_jobs: float, seed: int) -> None:
+        self.dice = random.Random(f"{seed} producer {number}")
+        self.long_jobs = long_jobs
+        self.began = time.monotonic()
+
+    def run(self, rate: float) -> None:
+        """Until it is told to stop; what an outage has kept it from is made up for."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: stop.set())
+        made = tried = 0
+        while not stop.is_set():
+            tried += 1
+            batch = self._batch(f"{history().who}-{self.began:.0f}-{tried}")
+            has_worked = Attempt(self.dice, batch).make()
+            made += len(batch) if has_worked else 0
+            due_in = self.began + made / rate - time.monotonic()
+            stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
+        connections.close_all()
+
+    def _batch(self, prefix: str) -> Batch:
+        """Jobs of one transaction, with one delay."""
+        count = 1 if self.dice.random() < 0.5 else self.dice.randint(2, MOST)
+        delay = self.dice.choice([0, 0, 0, 0, self.dice.uniform(0.1, 5)])
+        return [self._columns(f"{prefix}.{place}", delay) for place in range(count)]
+
+    def _columns(self, mark: str, delay: float) -> dict[str, Any]:
+        dice = self.dice
+        is_long = dice.random() < self.long_jobs
+        return {
+            "mark": mark,
+            "deed": dice.choice(DEEDS),
+            "queue": dice.choice(QUEUES),
+            "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
+            "seconds": dice.uniform(0.3, 1.5) if is_long else dice.uniform(0, 0.04),
+            "delay": delay,
+        }
+
+
+class Attempt:
+    """One transaction: what it tried, and what is known of its end."""
+
+    def __init__(self, dice: random.Random, batch: Batch) -> None:
+        self.dice = dice
+        self.batch = batch
+        self.keys: dict[str, int] = {}
+        # The answer of the commit is what is waited for.
+        self.is_committing = False
+        self.undone = False
+        # Found to have a twin, so that it was not made.
+        self.refused: set[str] = set()
+
+    def make(self) -> bool:
+        """Whether the database took part."""
+        for job in self.batch:
+            exact = {"exactly_once": True} if job["deed"] == "exact" else {}
+            delay = {"delay": job["delay"]} if job["delay"] else {}
+            tell("enqueue", "invoke", mark=job["mark"], queue=job["queue"], **delay, **exact)
+        try:
+            self._transact()
+        except Error:
+            connections.close_all()
+            self._close("info" if self.is_committing else "fail")
+            return False
+        self._close("fail" if self.undone else "ok")
+        return True
+
+    def _close(self, outcome: str) -> None:
+        for job in self.batch:
+            mark = job["mark"]
+            key = {"key": self.keys[mark]} if outcome == "ok" and mark in self.keys else {}
+            kind = "fail" if mark in self.refused else outcome
+            tell("enqueue", kind, mark=mark, queue=job["queue"], **key)
+
+    def _transact(self) -> None:
+        with transaction.atomic():
+            self.dice.choice(self._ways())()
+            self.undone = self.dice.random() < 0.1
+            transaction.set_rollback(self.undone)
+            self.is_committing = not self.undone
+
+    def _ways(self) -> list[Callable[[], None]]:
+        if len(self.batch) == 1:
+            return [self._create, self._once]
+        if self.batch[0]["delay"]:
+            return [self._create, self._many]
+        return [self._create, self._in_bulk, self._many]
+
+    def _create(self) -> None:
+        for job in self.batch:
+            made: Any = Torment.objects.enqueue(**job).job
+            self.keys[job["mark"]] = made.pk
+
+    def _once(self) -> None:
+        """With a key that others have, too."""
+        [job] = self.batch
+        made, is_new = Torment.objects.enqueue(dedup_key=f"twin-{self.dice.randrange(5)}", **job)
+        if is_new and made is not None:
+            self.keys[job["mark"]] = made.pk
+        else:
+            self.refused.add(job["mark"])
+
+    def _in_bulk(self) -> None:
+        jobs = [Torment(**_without_delay(job)) for job in self.batch]
+        self.keys = {job.mark: job.pk for job in Torment.objects.bulk_create(jobs) if job.pk}
+
+    def _many(self) -> None:
+        Torment.objects.enqueue_many(
+            [_without_delay(job) for job in self.batch], delay=self.batch[0]["delay"]
+        )
+
+
+def _without_delay(job: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in job.items() if name != "delay"}

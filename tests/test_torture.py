@@ -1,0 +1,174 @@
+"""``manage.py dbqueue torture``, short: faults of every kind, and nothing lost."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.torture.fleet import environment, python
+from django_dbqueue.torture.options import Plan
+from django_dbqueue.torture.schedule import FAULTS, schedule
+from django_dbqueue.torture.scratch import beside
+from django_dbqueue.torture.summary import figures_text, verdicts_text
+from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
+from tests.conftest import wait_until
+from tests.private_server import private_session  # noqa: F401  # a fixture
+from tests.processes import ROOT, running
+
+SEED = 5
+FAST = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "1.5"}
+SMALL = {
+    "minutes": "0.25",
+    "jobs-per-second": "40",
+    "workers": "4",
+    "producers": "1",
+    "kill9": "1.2",
+    "groups": "0.2",
+    "stop": "0.8",
+    "restart-every": "9",
+    "drop-connections": "3",
+    "read-only": "8",
+    "deadlocks": "3",
+    "snapshot": "8",
+}
+
+
+def torture(url, *more):
+    options = [f"--{name}={value}" for name, value in SMALL.items()]
+    command = [sys.executable, "manage.py", "dbqueue", "torture", f"--seed={SEED}", *options, *more]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | FAST | {"DATABASE_URL": url, "DEBUG": "0"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def figure(run, name):
+    return int(re.search(rf"^ *{re.escape(name)} +(\d+)", run.stdout, re.MULTILINE)[1])
+
+
+def restart_command(private):
+    if connection.vendor == "sqlite":
+        return ""
+    server = private.server
+    script = [sys.executable, str(ROOT / "scripts/torture.py"), "restart"]
+    return shlex.join([*script, server.name, str(server.folder.parent)])
+
+
+def test_nothing_is_lost_or_run_without_a_cause(private_session):  # noqa: F811
+    private_session.start()
+    restart = restart_command(private_session)
+    run = torture(private_session.admin_url, f"--restart-database={restart}")
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert figure(run, "jobs") > 50
+    assert figure(run, "SIGKILLs") > 5
+    assert figure(run, "SIGSTOP cycles") > 2
+    assert figure(run, "server restarts") >= bool(restart)
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_who_is_told_to_stop_leaves_nothing_behind(private_session, tmp_path):  # noqa: F811
+    private_session.start()
+    told = ["--minutes=5", "--workers=1", f"--keep={tmp_path}"]
+    with running(private_session.admin_url, "dbqueue", "torture", *told) as process:
+        wait_until(lambda: list(tmp_path.glob("worker-0-*.jsonl")))
+        assert processes_with(str(tmp_path))
+        process.send(signal.SIGTERM)
+        assert process.end(60) == 128 + signal.SIGTERM
+    assert not processes_with(str(tmp_path))
+
+
+def processes_with(word):
+    """Those that have it in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found += [path] if word.encode() in path.read_bytes() else []
+        except OSError:
+            pass  # it is gone
+    return found
+
+
+def test_what_is_broken_is_named_with_its_events():
+    event = {"t": 5_000_000_000, "op": "start", "type": "invoke", "key": 7, "pid": 1}
+    red = Verdict("I3", "nobody starts it twice", [Offence("job 7: twice", [event])])
+    report = Report({"I3": red, "I1": Verdict("I1", "it is there", [])}, Figures())
+    text = verdicts_text(report, ["worker-1 ended by itself"])
+    assert text.splitlines() == [
+        "I3 is broken 1 times: nobody starts it twice",
+        "  job 7: twice",
+        "    5.000 start invoke key=7 pid=1",
+        "worker-1 ended by itself",
+    ]
+
+
+def test_the_figures_tell_kills_of_workers_from_those_of_children():
+    kill = {"op": "kill", "group": True, "target": "worker-2"}
+    figures = Figures(jobs=3, duplicates={"kill": 2}, handover_alone=[1.0, 12.5])
+    text = figures_text(Plan(seed=9), Report({}, figures), [kill, kill | {"group": False}])
+    found = dict(re.findall(r"^ *(\S.*?) {2,}(\S.*)$", text, re.MULTILINE))
+    assert (found["seed"], found["jobs"], found["lost"]) == ("9", "3", "0")
+    assert (found["SIGKILLs"], found["of whole workers"]) == ("2", "0")
+    assert found["duplicates, explained"] == "2 (kill 2)"
+    assert found["hand-over, without"] == "p50 12.50 s, p99 12.50 s, max 12.50 s of 2"
+
+
+def test_a_seed_makes_the_same_faults_again():
+    def faults(**told):
+        plan = Plan(minutes=5, restart_database="true", read_only=20, **told)
+        return [(one.at, one.kind, one.dice.random()) for one in schedule(plan)]
+
+    assert faults(seed=1) == faults(seed=1) != faults(seed=2)
+    assert {kind for _, kind, _ in faults(seed=1)} == set(FAULTS)
+    assert sorted(faults(seed=1)) == faults(seed=1)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_of_no_interval_never_comes(kind):
+    switch = "restart_every" if kind == "restart" else kind
+    plan = Plan(seed=1, minutes=5, restart_database="true", **{"read_only": 20.0, switch: 0.0})
+    assert kind not in {one.kind for one in schedule(plan)}
+
+
+def test_five_minutes_have_as_many_faults_as_are_promised():
+    kinds = [one.kind for one in schedule(Plan(seed=1, minutes=5, restart_database="true"))]
+    assert kinds.count("kill9") >= 200
+    assert kinds.count("stop") >= 100
+    assert kinds.count("restart") >= 10
+
+
+def test_the_scratch_database_is_another_one(tmp_path):
+    server = {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "TEST": {"MIRROR": "x"}}
+    assert beside(server, tmp_path)["TEST"] == {"NAME": "test_shop_torture"}
+    file = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/shop.sqlite3"}
+    assert beside(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
+
+
+def test_the_migrations_are_up_to_date(tmp_path):
+    config = beside({"ENGINE": "django.db.backends.sqlite3", "NAME": "none"}, tmp_path)
+    run = subprocess.run(
+        python("django", "makemigrations", "--check", "--dry-run", "dbqueue_torture"),
+        env=environment(config, str(tmp_path), "test"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_folder_with_other_histories_is_refused(tmp_path):
+    (tmp_path / "old.jsonl").touch()
+    run = torture("sqlite://:memory:", f"--keep={tmp_path}")
+    assert run.returncode == 1
+    assert "is not empty" in run.stderr
