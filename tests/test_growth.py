@@ -172,6 +172,9 @@ def test_only_what_lies_above_the_floors_is_looked_at(passes_dead_rows):
     assert not lanes.has_ready(table(), "default", [(7, first.pk)])
     assert not lanes.has_ready(table(), "other", [(1024, first.pk)])
     assert lanes.has_ready(table(), "default", [(7, first.pk), (1024, first.pk)])
+    if connection.vendor == "postgresql":  # the others look at the whole queue
+        assert claim(table(), "default", 9, "g.1", floors=[(7, first.pk)]) == []
+        assert claim(table(), "default", 9, "g.2", floors=[(1024, last.pk)]) == [last]
 
 
 @contextmanager
