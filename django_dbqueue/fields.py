@@ -1,6 +1,7 @@
 """The fields of a queue table. Their import paths stand in users' migrations and never move."""
 
 import datetime
+import json
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 UTC = datetime.UTC
 MAX_NAME_BYTES = 200
+MOST_NESTED = 20
 
 Compiled = tuple[str, Any]
 
@@ -62,8 +64,12 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     """A point in time, UTC in the column whatever ``USE_TZ`` and ``TIME_ZONE`` say.
 
     In Python it is what the project is used to: aware under ``USE_TZ`` (a naive value is refused),
-    else naive in ``TIME_ZONE``.
+    else naive in ``TIME_ZONE``. What somebody wrote by hand that Python has no instant for
+    (PostgreSQL's infinity, a word on SQLite) reads as None.
     """
+
+    # Set by the dialects: SQL that reads a column, or an expression with parameters.
+    readable: Callable[[BaseDatabaseWrapper, str, bool], str] = staticmethod(lambda _, sql, __: sql)
 
     # update_or_create() would name every field whose pre_save() is not the plain one.
     pre_save = models.Field.pre_save
@@ -103,23 +109,25 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
-        # Where the column knows zones, the driver answers in the session's one; ask for UTC.
         # Inside a subquery the value is compared, not read.
-        if compiler.connection.features.supports_timezones and not compiler.query.subquery:
-            return f"({sql} AT TIME ZONE 'UTC')", params
-        return sql, params
+        if compiler.query.subquery:
+            return sql, params
+        return self.readable(compiler.connection, sql, bool(params)), params
 
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime.datetime | None:
         if value is None:
             return None
-        if isinstance(value, str):
-            value = datetime.datetime.fromisoformat(value)
-        instant: datetime.datetime = value.replace(tzinfo=UTC)
-        if settings.USE_TZ:
-            return instant
-        return timezone.make_naive(instant, timezone.get_default_timezone())
+        try:
+            if isinstance(value, str):
+                value = datetime.datetime.fromisoformat(value)
+            instant: datetime.datetime = value.replace(tzinfo=UTC)
+            if settings.USE_TZ:
+                return instant
+            return timezone.make_naive(instant, timezone.get_default_timezone())
+        except (ValueError, OverflowError):
+            return None
 
 
 def check_name(value: str, field: str) -> None:
@@ -165,3 +173,31 @@ class NameField(models.CharField):  # type: ignore[type-arg]
         if parameters["collation"] is None:
             parameters["collation"] = NameField.bytewise_collation(connection)
         return parameters
+
+
+class ErrorsField(models.JSONField):
+    """JSON that may be shown, whatever a hand has written: what nests deeper than anything of ours,
+    or holds half a character, stays the text that it is."""
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.JSONField", args, kwargs
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        try:
+            found = super().from_db_value(value, expression, connection)
+        except RecursionError:
+            return str(value)
+        return str(value) if _nests(found, MOST_NESTED) or _is_torn(value, found) else found
+
+
+def _is_torn(text: Any, found: Any) -> bool:
+    """Whether there is half of a surrogate pair, which nobody can send or print."""
+    if not isinstance(text, str) or "\\ud" not in text.lower():
+        return False
+    return any("\ud800" <= char <= "\udfff" for char in json.dumps(found, ensure_ascii=False))
+
+
+def _nests(item: Any, left: int) -> bool:
+    inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return left == 0 or any(_nests(one, left - 1) for one in inner)

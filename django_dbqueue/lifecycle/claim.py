@@ -14,7 +14,7 @@ from ..dialects.base import Row
 from ..guard import caught
 from ..states import Status
 from .errors import appended, entry
-from .execute import again, changed, rows
+from .execute import again, changed, exact_rows, rows
 from .free import ONE_MORE, claim_end, freed
 from .table import Table
 from .verdict import Verdict
@@ -94,7 +94,7 @@ def _one_by_one(table: Table, owner: str, keys: Iterable[Any]) -> Iterator[Row]:
     sql = f"SELECT {table.columns} FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s"
     for key in keys:
         try:
-            yield from rows(table.connection, sql, [key, owner])
+            yield from exact_rows(table.connection, sql, [key, owner])
         except UNREADABLE as error:
             _raise_trouble(table, error)
             _bury_unread(table, owner, key, error)

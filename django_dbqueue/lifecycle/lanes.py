@@ -27,7 +27,7 @@ def _hop(table: Table, last: str, until: str | None, most: int) -> list[str]:
     while len(names) < most:
         after = names[-1] if names else last
         # '' only by hand; such a job is to be found, too.
-        beyond = "queue > %s" if names or last else "queue >= %s"
+        beyond = ">" if names or last else ">="
         name = _next_queue(table, beyond, after, until)
         if name is None:
             break
@@ -37,10 +37,14 @@ def _hop(table: Table, last: str, until: str | None, most: int) -> list[str]:
 
 def _next_queue(table: Table, beyond: str, last: str, until: str | None) -> str | None:
     # The database compares: it may order names otherwise than Python does.
-    end, params = ("", [last]) if until is None else ("AND queue <= %s ", [last, until])
+    place, params = table.dialect.place, [last]
+    condition = f"queue {beyond} {place(last)}"
+    if until is not None:
+        condition += f" AND queue <= {place(until)}"
+        params.append(until)
     found = rows(
         table.connection,
-        f"SELECT queue FROM {table.name} WHERE status = 0 AND {beyond} {end}ORDER BY queue LIMIT 1",
+        f"SELECT queue FROM {table.name} WHERE status = 0 AND {condition} ORDER BY queue LIMIT 1",
         params,
     )
     return found[0][0] if found else None

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost
-from ..fields import DbNow, InstantField, NameField
+from ..fields import DbNow, ErrorsField, InstantField, NameField
 from ..lifecycle import enqueue, finish
 from ..lifecycle.finish import Written
 from ..lifecycle.policy import Policy, policy_of
@@ -40,7 +40,7 @@ class JobColumns(models.Model):
     created_at = InstantField(db_default=DbNow(), editable=False)
     finished_at = InstantField(null=True, editable=False)
     expires_at = InstantField(null=True, blank=True)
-    errors = models.JSONField(default=list, editable=False)
+    errors = ErrorsField(default=list, editable=False)
     dedup_key = NameField(null=True, blank=True)
 
     class Meta:
@@ -62,6 +62,8 @@ class JobColumns(models.Model):
         try:
             exception, message = self.errors[-1]["exception"], self.errors[-1]["message"]
         except (LookupError, TypeError):
+            exception = message = None
+        if not (isinstance(exception, str) and isinstance(message, str)):
             return str(self.errors)  # somebody wrote it by hand
         # Bury and Retry say what is to be done; their message says why.
         return message if exception in {"Bury", "Retry"} else f"{exception}: {message}"

@@ -157,8 +157,9 @@ class JobQuerySet(models.QuerySet[JobT]):
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()
         found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
-        # A join lists a job once per row that it meets.
-        seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
+        with table.dialect.lenient():
+            # A join lists a job once per row that it meets.
+            seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
         return verb(table, list(seen.values()))
 
     def _for_writing(self) -> str:
