@@ -1,0 +1,97 @@
+"""Whatever a hand writes into the columns of a row, the jobs beside it are done."""
+
+import io
+import itertools
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+
+from tests.fuzz.bench import Bench
+from tests.fuzz.rows import KINDS, OF_NOTES, spoil, unprotected
+from tests.fuzz.tally import Tally
+from tests.queueapp.models import Kept, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+BAD, GOOD = 30, 4  # rows of a round
+
+
+def emptied():
+    with connection.cursor() as cursor:
+        for model in (Note, Kept, Kept._meta.apps.get_model(Kept.Policy.archive)):
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(model._meta.db_table)}")
+
+
+def spoiled(tally, model, kinds):
+    rows = [model.objects.create() for _ in range(BAD)]
+    with unprotected():
+        said = [spoil(tally.random, model, row.pk, kinds) for row in rows]
+    tally.tried += sum(one is not None for one in said)
+    tally.refused += said.count(None)
+    return [one for one in said if one]
+
+
+def good():
+    found = {}
+    for model, queue in itertools.product((Note, Kept), ("default", "other")):
+        jobs = [model.objects.create(queue=queue) for _ in range(GOOD)]
+        found.setdefault(model, []).extend(job.pk for job in jobs)
+    return found
+
+
+@pytest.fixture
+def staff(client):
+    user = User.objects.create_superuser("staff")
+    client.force_login(user)
+    yield client
+    user.delete()
+
+
+def look(staff):
+    """What people look at."""
+    for command in (["status"], ["status", "--json"], ["workers"]):
+        call_command("dbqueue", *command, stdout=io.StringIO())
+    for page in ("", "?state=1", "?queue=default"):
+        answer = staff.get(f"/admin/queueapp/note/{page}")
+        assert answer.status_code == 200, page
+
+
+def by_hand(tally):
+    """A person's verbs, on all there is."""
+    verb = tally.random.choice(["bury", "kick", "release", "cancel"])
+    getattr(Note.objects.all(), verb)()
+
+
+def a_round(tally, staff):
+    said = spoiled(tally, Note, KINDS | OF_NOTES) + spoiled(tally, Kept, KINDS)
+    jobs = good()
+    steps = {
+        "looking": lambda: look(staff),
+        "working": lambda: work(jobs),
+        "looking again": lambda: look(staff),
+        "by hand": lambda: by_hand(tally),
+        "working again": lambda: work({}),
+    }
+    for name, step in steps.items():
+        try:
+            step()
+        except Exception as error:
+            tally.crashed(f"{name} {tally.tried}", error)
+            print(name, *said, sep="\n  ")
+
+
+def work(jobs):
+    with Bench("queueapp.Note", "queueapp.Kept") as bench:
+        bench.work_off(jobs)
+    assert bench.troubles == []
+
+
+def test_rows_of_nonsense_stop_no_row_beside_them(full, staff):
+    tally = Tally("rows")
+    least = 10_000 if full else 300
+    while tally.tried < least and len(tally.crashes) < 20:
+        a_round(tally, staff)
+        emptied()
+    tally.end(least)
