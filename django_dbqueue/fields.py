@@ -4,6 +4,7 @@ import datetime
 import json
 import unicodedata
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,8 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
+
+from .guard import clean
 
 UTC = datetime.UTC
 MAX_NAME_BYTES = 200
@@ -91,12 +94,22 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     def get_prep_value(self, value: Any) -> Any:
         if value is None or hasattr(value, "resolve_expression"):
             return value
-        value = self.to_python(value)
+        value = self._instant(value)
         if timezone.is_aware(value):
-            return value.astimezone(UTC)
+            return value
         if settings.USE_TZ:
             raise ValueError(f"{self.name or 'instant'}: a naive datetime under USE_TZ: {value!r}")
         return timezone.make_aware(value, timezone.get_default_timezone()).astimezone(UTC)
+
+    def _instant(self, value: Any) -> Any:
+        """A naive datetime as it is, an aware one in UTC."""
+        try:
+            found = self.to_python(value)
+            return found.astimezone(UTC) if timezone.is_aware(found) else found
+        except (TypeError, OverflowError, ValidationError):
+            name = self.name or "instant"
+            problem = f"{name} must be a datetime of the years 1 to 9999 in UTC, not {value!r:.80}"
+            raise ValidationError({name: problem}) from None
 
     def get_db_prep_value(
         self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
@@ -130,10 +143,29 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return None
 
 
+def check_seconds(value: Any, name: str, most: float) -> float:
+    """The number; ``ValueError`` names what is no number of seconds from 0 to ``most``."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if isinstance(value, Decimal) and not value.is_finite():
+        is_number = False  # it would not even be compared
+    if not is_number or not 0 <= value <= most:
+        raise ValueError(f"{name} must be between 0 and {most:g} seconds, not {value!r:.80}")
+    return float(value)
+
+
+def check_words(value: Any, name: str, most: int) -> None:
+    """``ValueError`` names what is no text that every database stores."""
+    if not isinstance(value, str) or len(value) > most or clean(value) != value:
+        raise ValueError(f"{name} must be text of at most {most} characters, not {value!r:.80}")
+
+
 def check_name(value: str, field: str) -> None:
     """Refuse a queue's name or a key that another database would store or compare differently."""
     if not isinstance(value, str) or not value:
-        raise ValidationError({field: f"{field} must be a non-empty string, not {value!r}"})
+        raise ValidationError({field: f"{field} must be a non-empty string, not {value!r:.80}"})
+    size = len(value.encode(errors="surrogatepass"))
+    if size > MAX_NAME_BYTES:
+        raise ValidationError({field: f"{field} has {size} bytes; the limit is {MAX_NAME_BYTES}"})
     _check_text(value, field)
 
 
@@ -143,9 +175,6 @@ def _check_text(value: str, field: str) -> None:
         raise ValidationError({field: f"{field} must not begin or end with a space: {value!r}"})
     if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):
         raise ValidationError({field: f"{field} must not hold control characters: {value!r}"})
-    size = len(value.encode())
-    if size > MAX_NAME_BYTES:
-        raise ValidationError({field: f"{field} has {size} bytes; the limit is {MAX_NAME_BYTES}"})
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]

@@ -22,6 +22,7 @@ from .verdict import Verdict
 logger = logging.getLogger("django_dbqueue")
 
 MOST_REFUSED = 100  # rows in front of a queue that nobody can write
+MAX_LIMIT = 2**31 - 1
 URGENCY = attrgetter("priority", "claim_key")
 # What a driver raises for a value that Python does not have, as a date in the year 10000.
 UNREADABLE = (Error, ValueError, TypeError, ArithmeticError)
@@ -34,8 +35,8 @@ def claim(table: Table, queue: str, limit: int, owner: str, allowance: float = 0
     now. Raises ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is
     committed. Jobs past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
-    if limit < 1:
-        raise ValueError(f"limit must be at least 1, not {limit}")
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {limit!r}")
     if table.connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"

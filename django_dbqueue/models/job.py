@@ -8,10 +8,10 @@ from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost
-from ..fields import DbNow, ErrorsField, InstantField, NameField
+from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
 from ..lifecycle import enqueue, finish
 from ..lifecycle.finish import Written
-from ..lifecycle.policy import Policy, policy_of
+from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .index import DedupConstraint, HotIndex
@@ -123,6 +123,8 @@ class Job(JobColumns):
     def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
         """Finished badly: retried by policy, or buried when the attempts are used up."""
         problem = error if isinstance(error, BaseException) else RuntimeError(error)
+        if seconds is not None:
+            check_seconds(seconds, "seconds", MAX_SECONDS)
         self._owner()
         finish.fail(self._table(), self, problem, seconds)
         self.claim_owner = None
