@@ -11,10 +11,10 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .conf import conf, nearest, unknown_names
+from .conf import conf, nearest, unknown_names, wrong_values
 from .dialects import anyone_notifies, dialect_of
 from .fields import NameField
-from .lifecycle.policy import OPTIONS, declared_options, policy_of
+from .lifecycle.policy import OPTIONS, declared_options, policy_of, problems
 from .lifecycle.table import LIFECYCLE_COLUMNS
 from .models import DedupConstraint, HotIndex, Job, JobManager
 
@@ -46,6 +46,10 @@ def check_tables(app_configs: Sequence[Any] | None = None, **_: Any) -> list[Che
 @register()
 def check_settings(**_: Any) -> list[CheckMessage]:
     """Judge what ``settings.DBQUEUE`` says."""
+    hint = "Give it a value of that type, or leave it out."
+    wrong = [Error(f"{problem}.", hint=hint, id="dbqueue.E015") for problem in wrong_values()]
+    if wrong:
+        return [*wrong]
     found: list[CheckMessage] = [
         Error(
             f"DBQUEUE[{name!r}] is not a setting.",
@@ -85,6 +89,7 @@ def check_table(model: Model) -> list[CheckMessage]:
         _parents,
         _key,
         _policy,
+        _policy_values,
         _archive,
     )
     return [message for part in parts for message in part(model)]
@@ -201,6 +206,16 @@ def _policy(model: Model) -> Iterator[CheckMessage]:
             hint=f"Did you mean {known!r}?" if known else f"Known: {', '.join(sorted(OPTIONS))}.",
             obj=model,
             id="dbqueue.E007",
+        )
+
+
+def _policy_values(model: Model) -> Iterator[CheckMessage]:
+    for name, problem in problems(model).items():
+        yield Error(
+            f"Policy.{name} makes no sense: {problem}.",
+            hint="See the table of options in docs/reference.md.",
+            obj=model,
+            id="dbqueue.E014",
         )
 
 
