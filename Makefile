@@ -9,7 +9,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove stress bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz stress bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -38,6 +38,9 @@ check: $(STAMPS)/check  ## lint, types, migrations, the house rules
 
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (about an hour)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -m proof -s $(PYTEST_ARGS)
+
+fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -s $(PYTEST_ARGS) tests/fuzz
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

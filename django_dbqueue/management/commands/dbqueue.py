@@ -1,20 +1,20 @@
 """Looks after queues from the command line."""
 
 import json
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
 
 from ...adopt import plan
 from ...adoptable import CannotAdopt
 from ...report import take_report
 from ...roster import UnknownWorker, request_stop, roster
 from ._text import asked_text, status_text, workers_text
+from .runworker import alias
 
 
 class Command(BaseCommand):
@@ -73,9 +73,3 @@ def adopt(options: dict[str, Any]) -> str:
 
 def as_json(content: Any) -> str:
     return json.dumps(content, indent=2)
-
-
-def alias(text: str) -> str:
-    if text not in connections:
-        raise ArgumentTypeError(f"{text!r} is no database alias; known: {', '.join(connections)}")
-    return text
