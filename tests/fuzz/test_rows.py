@@ -7,10 +7,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import QuerySet
 
-from tests.fuzz.bench import Bench
+from django_dbqueue.states import Status
+from tests.conftest import wait_until
+from tests.fuzz.bench import TROUBLES, Bench
 from tests.fuzz.rows import KINDS, OF_NOTES, spoil, unprotected
 from tests.fuzz.tally import Tally
+from tests.processes import worker
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -94,3 +98,24 @@ def test_rows_of_nonsense_stop_no_row_beside_them(full, staff):
         a_round(tally, staff)
         emptied()
     tally.end(least)
+
+
+def is_done(jobs):
+    done = [QuerySet(model).filter(pk__in=keys, status=Status.DONE) for model, keys in jobs.items()]
+    return sum(found.count() for found in done) == sum(map(len, jobs.values()))
+
+
+def test_a_real_worker_goes_on_beside_them(full, database_url):
+    tally = Tally("rows for real workers")
+    fast = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "5"}
+    for _ in range(10 if full else 1):
+        said = spoiled(tally, Note, KINDS | OF_NOTES) + spoiled(tally, Kept, KINDS)
+        jobs = good()
+        with worker(database_url, "queueapp.Note", "queueapp.Kept", **fast) as process:
+            wait_until(lambda jobs=jobs: is_done(jobs), seconds=90)
+            process.popen.terminate()
+            assert process.end() == 0, process.stderr
+        troubles = [trouble for trouble in (*TROUBLES, "exit code") if trouble in process.stderr]
+        assert troubles == [], "\n  ".join([process.stderr, *said])
+        emptied()
+    tally.end(300 if full else 30)
