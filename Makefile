@@ -13,7 +13,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove mutants sweeps growth stress torture machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -66,6 +66,9 @@ leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each dat
 
 mutants: packages $(STAMPS)/servers  ## break the package in 135 places, one by one: the tests notice (an hour); MUTANTS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
+
+fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -s $(PYTEST_ARGS) tests/fuzz
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

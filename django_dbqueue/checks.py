@@ -12,10 +12,10 @@ from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .checks_once import check_exactly_once
-from .conf import conf, nearest, unknown_names
+from .conf import conf, nearest, unknown_names, wrong_values
 from .dialects import anyone_notifies, dialect_of
 from .fields import NameField
-from .lifecycle.policy import OPTIONS, declared_options, policy_of
+from .lifecycle.policy import OPTIONS, declared_options, policy_of, problems
 from .lifecycle.table import LIFECYCLE_COLUMNS
 from .models import DedupConstraint, HotIndex, Job, JobManager
 
@@ -47,6 +47,10 @@ def check_tables(app_configs: Sequence[Any] | None = None, **_: Any) -> list[Che
 @register()
 def check_settings(**_: Any) -> list[CheckMessage]:
     """Judge what ``settings.DBQUEUE`` says."""
+    hint = "Give it a value of that type, or leave it out."
+    wrong = [Error(f"{problem}.", hint=hint, id="dbqueue.E015") for problem in wrong_values()]
+    if wrong:
+        return [*wrong]
     found: list[CheckMessage] = [
         Error(
             f"DBQUEUE[{name!r}] is not a setting.",
@@ -86,6 +90,7 @@ def check_table(model: Model) -> list[CheckMessage]:
         _parents,
         _key,
         _policy,
+        _policy_values,
         _archive,
         check_exactly_once,
     )
@@ -203,6 +208,16 @@ def _policy(model: Model) -> Iterator[CheckMessage]:
             hint=f"Did you mean {known!r}?" if known else f"Known: {', '.join(sorted(OPTIONS))}.",
             obj=model,
             id="dbqueue.E007",
+        )
+
+
+def _policy_values(model: Model) -> Iterator[CheckMessage]:
+    for name, problem in problems(model).items():
+        yield Error(
+            f"Policy.{name} makes no sense: {problem}.",
+            hint="See the table of options in docs/reference.md.",
+            obj=model,
+            id="dbqueue.E014",
         )
 
 

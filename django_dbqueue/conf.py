@@ -3,6 +3,7 @@
 Precedence: command line option > environment > ``settings.DBQUEUE`` > default.
 """
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -16,7 +17,7 @@ class Section(Mapping[str, Any]):
     """The settings of one app: a prefix and a table of defaults, read afresh at every access.
 
     A value from the environment is converted to the type of its default; one that cannot be
-    converted raises ``ImproperlyConfigured`` naming the variable.
+    converted, or is of another type in the settings, raises ``ImproperlyConfigured`` naming it.
     """
 
     all: list["Section"] = []
@@ -32,7 +33,8 @@ class Section(Mapping[str, Any]):
         from_environment = os.environ.get(f"DBQUEUE_{key}")
         if from_environment is not None:
             return _convert(key, from_environment, default)
-        return getattr(settings, "DBQUEUE", {}).get(key, default)
+        given = _settings()
+        return _checked(key, given[key], default) if key in given else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.defaults)
@@ -47,16 +49,53 @@ def _convert(key: str, text: str, default: Any) -> Any:
     if default is None or isinstance(default, str):
         return text
     try:
-        return type(default)(text)
+        number = type(default)(text)
     except ValueError:
         kind = type(default).__name__
         raise ImproperlyConfigured(f"DBQUEUE_{key} must be of type {kind}, not {text!r}") from None
+    return _finite(f"DBQUEUE_{key}", number)
+
+
+def _settings() -> Mapping[str, Any]:
+    given = getattr(settings, "DBQUEUE", {})
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(f"DBQUEUE must be a dict, not {given!r:.80}")
+    return given
+
+
+def _checked(key: str, value: Any, default: Any) -> Any:
+    """A value of the settings; a whole number does for any number, text for what may be None."""
+    name = f"DBQUEUE[{key!r}]"
+    kinds = {bool: (bool,), float: (int, float), type(None): (str, type(None))}
+    right = kinds.get(type(default), (type(default),))
+    if not isinstance(value, right) or (isinstance(value, bool) and bool not in right):
+        kind = " or ".join(one.__name__ for one in right)
+        raise ImproperlyConfigured(f"{name} must be of type {kind}, not {value!r:.80}")
+    return _finite(name, value)
+
+
+def _finite(name: str, value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ImproperlyConfigured(f"{name} must be a finite number, not {value}")
+    return value
+
+
+def wrong_values() -> list[str]:
+    """What is wrong with the values of the settings, one sentence each."""
+    found: set[str] = set()
+    for section in Section.all:
+        for name in section:
+            try:
+                section[name]
+            except ImproperlyConfigured as error:
+                found.add(str(error))
+    return sorted(found)
 
 
 def unknown_names() -> dict[str, str]:
     """The keys of ``settings.DBQUEUE`` that mean nothing, and the nearest known name or ''."""
     known = {section.prefix + name for section in Section.all for name in section}
-    given = set(getattr(settings, "DBQUEUE", {}))
+    given = {str(name) for name in _settings()}
     return {name: nearest(name, known) for name in sorted(given - known)}
 
 

@@ -28,8 +28,8 @@ class Retry(DBQueueError):
     """
 
     def __init__(self, delay: float | None = None, reason: str = "") -> None:
-        if delay is not None and not delay >= 0:
-            raise ValueError(f"delay must be at least 0 seconds, not {delay}")
+        if delay is not None and not (isinstance(delay, int | float) and delay >= 0):
+            raise ValueError(f"delay must be at least 0 seconds, not {delay!r}")
         super().__init__(reason or "asked to be retried")
         self.delay = delay
 

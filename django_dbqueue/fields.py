@@ -1,8 +1,10 @@
 """The fields of a queue table. Their import paths stand in users' migrations and never move."""
 
 import datetime
+import json
 import unicodedata
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +15,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
+from .guard import clean
+
 UTC = datetime.UTC
 MAX_NAME_BYTES = 200
+MOST_NESTED = 20
 
 Compiled = tuple[str, Any]
 
@@ -62,8 +67,12 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     """A point in time, UTC in the column whatever ``USE_TZ`` and ``TIME_ZONE`` say.
 
     In Python it is what the project is used to: aware under ``USE_TZ`` (a naive value is refused),
-    else naive in ``TIME_ZONE``.
+    else naive in ``TIME_ZONE``. What somebody wrote by hand that Python has no instant for
+    (PostgreSQL's infinity, a word on SQLite) reads as None.
     """
+
+    # Set by the dialects: SQL that reads a column, or an expression with parameters.
+    readable: Callable[[BaseDatabaseWrapper, str, bool], str] = staticmethod(lambda _, sql, __: sql)
 
     # update_or_create() would name every field whose pre_save() is not the plain one.
     pre_save = models.Field.pre_save
@@ -85,12 +94,22 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     def get_prep_value(self, value: Any) -> Any:
         if value is None or hasattr(value, "resolve_expression"):
             return value
-        value = self.to_python(value)
+        value = self._instant(value)
         if timezone.is_aware(value):
-            return value.astimezone(UTC)
+            return value
         if settings.USE_TZ:
             raise ValueError(f"{self.name or 'instant'}: a naive datetime under USE_TZ: {value!r}")
         return timezone.make_aware(value, timezone.get_default_timezone()).astimezone(UTC)
+
+    def _instant(self, value: Any) -> Any:
+        """A naive datetime as it is, an aware one in UTC."""
+        try:
+            found = self.to_python(value)
+            return found.astimezone(UTC) if timezone.is_aware(found) else found
+        except (TypeError, OverflowError, ValidationError):
+            name = self.name or "instant"
+            problem = f"{name} must be a datetime of the years 1 to 9999 in UTC, not {value!r:.80}"
+            raise ValidationError({name: problem}) from None
 
     def get_db_prep_value(
         self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
@@ -103,29 +122,50 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
-        # Where the column knows zones, the driver answers in the session's one; ask for UTC.
         # Inside a subquery the value is compared, not read.
-        if compiler.connection.features.supports_timezones and not compiler.query.subquery:
-            return f"({sql} AT TIME ZONE 'UTC')", params
-        return sql, params
+        if compiler.query.subquery:
+            return sql, params
+        return self.readable(compiler.connection, sql, bool(params)), params
 
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime.datetime | None:
         if value is None:
             return None
-        if isinstance(value, str):
-            value = datetime.datetime.fromisoformat(value)
-        instant: datetime.datetime = value.replace(tzinfo=UTC)
-        if settings.USE_TZ:
-            return instant
-        return timezone.make_naive(instant, timezone.get_default_timezone())
+        try:
+            if isinstance(value, str):
+                value = datetime.datetime.fromisoformat(value)
+            instant: datetime.datetime = value.replace(tzinfo=UTC)
+            if settings.USE_TZ:
+                return instant
+            return timezone.make_naive(instant, timezone.get_default_timezone())
+        except (ValueError, OverflowError):
+            return None
+
+
+def check_seconds(value: Any, name: str, most: float) -> float:
+    """The number; ``ValueError`` names what is no number of seconds from 0 to ``most``."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if isinstance(value, Decimal) and not value.is_finite():
+        is_number = False  # it would not even be compared
+    if not is_number or not 0 <= value <= most:
+        raise ValueError(f"{name} must be between 0 and {most:g} seconds, not {value!r:.80}")
+    return float(value)
+
+
+def check_words(value: Any, name: str, most: int) -> None:
+    """``ValueError`` names what is no text that every database stores."""
+    if not isinstance(value, str) or len(value) > most or clean(value) != value:
+        raise ValueError(f"{name} must be text of at most {most} characters, not {value!r:.80}")
 
 
 def check_name(value: str, field: str) -> None:
     """Refuse a queue's name or a key that another database would store or compare differently."""
     if not isinstance(value, str) or not value:
-        raise ValidationError({field: f"{field} must be a non-empty string, not {value!r}"})
+        raise ValidationError({field: f"{field} must be a non-empty string, not {value!r:.80}"})
+    size = len(value.encode(errors="surrogatepass"))
+    if size > MAX_NAME_BYTES:
+        raise ValidationError({field: f"{field} has {size} bytes; the limit is {MAX_NAME_BYTES}"})
     _check_text(value, field)
 
 
@@ -135,9 +175,6 @@ def _check_text(value: str, field: str) -> None:
         raise ValidationError({field: f"{field} must not begin or end with a space: {value!r}"})
     if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):
         raise ValidationError({field: f"{field} must not hold control characters: {value!r}"})
-    size = len(value.encode())
-    if size > MAX_NAME_BYTES:
-        raise ValidationError({field: f"{field} has {size} bytes; the limit is {MAX_NAME_BYTES}"})
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]
@@ -165,3 +202,31 @@ class NameField(models.CharField):  # type: ignore[type-arg]
         if parameters["collation"] is None:
             parameters["collation"] = NameField.bytewise_collation(connection)
         return parameters
+
+
+class ErrorsField(models.JSONField):
+    """JSON that may be shown, whatever a hand has written: what nests deeper than anything of ours,
+    or holds half a character, stays the text that it is."""
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.JSONField", args, kwargs
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        try:
+            found = super().from_db_value(value, expression, connection)
+        except RecursionError:
+            return str(value)
+        return str(value) if _nests(found, MOST_NESTED) or _is_torn(value, found) else found
+
+
+def _is_torn(text: Any, found: Any) -> bool:
+    """Whether there is half of a surrogate pair, which nobody can send or print."""
+    if not isinstance(text, str) or "\\ud" not in text.lower():
+        return False
+    return any("\ud800" <= char <= "\udfff" for char in json.dumps(found, ensure_ascii=False))
+
+
+def _nests(item: Any, left: int) -> bool:
+    inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return left == 0 or any(_nests(one, left - 1) for one in inner)

@@ -1,15 +1,19 @@
 """The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
 
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
+from django.db import connections
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.response import SimpleTemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ..dialects import dialect_of
 from ..lifecycle.hand import Changed
 from ..models import Job
 from ..states import Status
@@ -33,6 +37,11 @@ LIFECYCLE_LIST = (
 )
 
 
+def rendered(response: Any) -> Any:
+    """The rows are read while the page is made."""
+    return response.render() if isinstance(response, SimpleTemplateResponse) else response
+
+
 class ReadOnlyAdmin(Base):
     """A list and a page to look at; what changes a job is an action."""
 
@@ -45,6 +54,18 @@ class ReadOnlyAdmin(Base):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with self._whatever_is_there(request):
+            return rendered(super().changelist_view(request, *args, **kwargs))
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with self._whatever_is_there(request):
+            return rendered(super().changeform_view(request, *args, **kwargs))
+
+    def _whatever_is_there(self, request: HttpRequest) -> AbstractContextManager[None]:
+        """A row edited by hand into what is no text hides none beside it."""
+        return dialect_of(connections[self.get_queryset(request).db]).lenient()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [field.name for field in self.opts.concrete_fields]

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..fields import NameField
+from ..fields import InstantField, NameField
 from .base import Claim, Dialect, Trouble
 from .mysql import MySQL
 from .postgresql import PostgreSQL
@@ -61,4 +61,11 @@ def _bytewise_collation(connection: BaseDatabaseWrapper) -> str | None:
     return dialect.name_collation if dialect else None
 
 
+def _readable_instant(connection: BaseDatabaseWrapper, sql: str, has_params: bool) -> str:
+    dialect = DIALECTS.get(connection.vendor, Dialect)
+    # The parameters are those of one occurrence.
+    return dialect.readable_expression(sql) if has_params else dialect.readable_column(sql)
+
+
 NameField.bytewise_collation = staticmethod(_bytewise_collation)
+InstantField.readable = staticmethod(_readable_instant)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
 Floor = tuple[int, int]  # priority, key: nothing below it is looked at
+NOTHING_TO_DO = nullcontext()
 # As the partial unique index is declared.
 ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
 
@@ -88,6 +90,16 @@ class Dialect:
         """SQL for the seconds from now until an SQL expression of an instant."""
         raise NotImplementedError
 
+    @staticmethod
+    def readable_expression(instant: str) -> str:
+        """SQL that reads an instant as Python is to have it: in UTC, or as text."""
+        return instant
+
+    @classmethod
+    def readable_column(cls, instant: str) -> str:
+        """The same for a column, where a hand may have written what Python has no instant for."""
+        return cls.readable_expression(instant)
+
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         """Stamp up to ``limit`` ready jobs with the owner; the rows in any order."""
         raise NotImplementedError
@@ -109,6 +121,15 @@ class Dialect:
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
         """The same for numbers, of which hundreds are dear to fill in one by one."""
         raise NotImplementedError
+
+    def place(self, value: Any) -> str:
+        """How a statement takes a name that was read from a table."""
+        return "%s"
+
+    def lenient(self) -> AbstractContextManager[None]:
+        """Meanwhile text that cannot be decoded can be read on this connection, as a ``str`` that
+        shows its bytes."""
+        return NOTHING_TO_DO
 
     def insert(self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str) -> Any:
         """Run an INSERT of one row; the key that the database has numbered it with."""

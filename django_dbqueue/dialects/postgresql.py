@@ -52,6 +52,17 @@ class PostgreSQL(Dialect):
         # Of 'infinity' there is an epoch, but no difference.
         return f"(EXTRACT(EPOCH FROM {instant}) - EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()))"
 
+    @staticmethod
+    def readable_expression(instant: str) -> str:
+        # Else the driver answers in the session's zone.
+        return f"({instant} AT TIME ZONE 'UTC')"
+
+    @classmethod
+    def readable_column(cls, instant: str) -> str:
+        first, last = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
+        readable = f"{instant} BETWEEN '{first}' AND '{last}'"
+        return f"(CASE WHEN {readable} THEN {cls.readable_expression(instant)} END)"
+
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         ready, params = _ready_above(claim) if claim.floors else _ready(claim)
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.

@@ -1,9 +1,11 @@
 """SQLite: one writer at a time, so short statements and our own short naps between tries."""
 
 import random
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Self
 
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
@@ -11,6 +13,32 @@ from django.db.utils import Error
 from .base import ON_TWIN, Claim, Dialect, Row, Trouble
 
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
+
+
+class Undecoded(str):
+    """Text that is not UTF-8, which only a hand can write: as people may read it, and its bytes."""
+
+    __slots__ = ("raw",)
+    raw: bytes
+
+    def __new__(cls, raw: bytes) -> Self:
+        self = super().__new__(cls, raw.decode(errors="backslashreplace"))
+        self.raw = raw
+        return self
+
+    def __repr__(self) -> str:
+        return repr(self.raw)
+
+    def __conform__(self, protocol: object) -> bytes | None:
+        """What a statement gets."""
+        return self.raw if protocol is sqlite3.PrepareProtocol else None
+
+
+def decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return Undecoded(raw)
 
 
 class SQLite(Dialect):
@@ -31,10 +59,16 @@ class SQLite(Dialect):
     def seconds_until(self, instant: str) -> str:
         return f"((JULIANDAY({instant}) - JULIANDAY('now')) * 86400)"
 
+    @staticmethod
+    def readable_expression(instant: str) -> str:
+        # Without a declared type, of which sqlite3 would make a date, or fail.
+        return f"CAST({instant} AS TEXT)"
+
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         cursor.execute(
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN ("
-            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s "
+            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = "
+            f"{self.place(claim.queue)} "
             f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )
@@ -43,6 +77,20 @@ class SQLite(Dialect):
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
         # Always the same statement, hence prepared already.
         return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]
+
+    def place(self, value: Any) -> str:
+        # A parameter can be no such text, but its bytes can.
+        return "CAST(%s AS TEXT)" if isinstance(value, Undecoded) else "%s"
+
+    @contextmanager
+    def lenient(self) -> Iterator[None]:
+        self.connection.ensure_connection()
+        session = self.connection.connection
+        before, session.text_factory = session.text_factory, decoded
+        try:
+            yield
+        finally:
+            session.text_factory = before
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str

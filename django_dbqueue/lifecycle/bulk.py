@@ -120,6 +120,13 @@ class Inserter:
         return prepared
 
 
+def check_rows(rows: Sequence[object]) -> None:
+    """``TypeError`` where one is no dict."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {number} must be a dict of columns, not {row!r:.80}")
+
+
 def check_columns(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:
     """All rows give the same columns, none that only the lifecycle writes; else ``ValueError``."""
     names = rows[0].keys()

@@ -26,21 +26,21 @@ class Census:
 def queue_names(table: Table) -> Iterator[str]:
     """Every queue that has a job, by hopping through the index that begins with the queue."""
     # An empty name was written by hand: to be shown, too.
-    sql = f"SELECT queue FROM {table.name} WHERE queue {{}} %s ORDER BY queue LIMIT 1"
-    found = rows(table.connection, sql.format(">="), [""])
+    sql = f"SELECT queue FROM {table.name} WHERE queue {{}} {{}} ORDER BY queue LIMIT 1"
+    found = rows(table.connection, sql.format(">=", "%s"), [""])
     while found:
         [(name,)] = found
         yield name
-        found = rows(table.connection, sql.format(">"), [name])
+        found = rows(table.connection, sql.format(">", table.dialect.place(name)), [name])
 
 
 def count_queue(table: Table, queue: str) -> Census:
-    census = Census(table.label, str(queue))
+    census, place = Census(table.label, str(queue)), table.dialect.place(queue)
     for status in Status:
         [(count,)] = rows(
             table.connection,
             f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} "
-            f"WHERE queue = %s AND status = {status:d} LIMIT {CAP}) AS capped",
+            f"WHERE queue = {place} AND status = {status:d} LIMIT {CAP}) AS capped",
             [queue],
         )
         census.counts[status.label] = int(count)
@@ -55,16 +55,20 @@ def _oldest(table: Table, queue: str) -> float | None:
     """
     ages: list[float] = []
     last: list[Any] = []
+    place = table.dialect.place
     for _ in range(MOST_PRIORITIES):
+        beyond = f"AND priority > {place(last[0])} " if last else ""
         found = rows(
             table.connection,
             f"SELECT priority, -{table.dialect.seconds_until('created_at')} FROM {table.name} "
-            f"WHERE queue = %s AND status = 0 {'AND priority > %s ' if last else ''}"
+            f"WHERE queue = {place(queue)} AND status = 0 {beyond}"
             f"ORDER BY priority, {table.pk} LIMIT 1",
             [queue, *last],
         )
         if not found:
             break
-        last = [found[0][0]]
-        ages.append(float(found[0][1]))
+        [(priority, age)] = found
+        last = [priority]
+        # None where somebody wrote by hand what is no instant.
+        ages += [] if age is None else [float(age)]
     return round(max(ages), 1) if ages else None

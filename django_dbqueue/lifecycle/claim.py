@@ -15,7 +15,7 @@ from ..dialects.base import Floor, Row
 from ..guard import caught
 from ..states import Status
 from .errors import appended, entry
-from .execute import again, changed, rows
+from .execute import again, changed, exact_rows, rows
 from .free import ONE_MORE, claim_end, freed
 from .table import Table
 from .verdict import Verdict
@@ -23,6 +23,7 @@ from .verdict import Verdict
 logger = logging.getLogger("django_dbqueue")
 
 MOST_REFUSED = 100  # rows in front of a queue that nobody can write
+MAX_LIMIT = 2**31 - 1
 URGENCY = attrgetter("priority", "claim_key")
 # What a driver raises for a value that Python does not have, as a date in the year 10000.
 UNREADABLE = (Error, ValueError, TypeError, ArithmeticError)
@@ -43,8 +44,8 @@ def claim(
     ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
     past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
-    if limit < 1:
-        raise ValueError(f"limit must be at least 1, not {limit}")
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {limit!r}")
     if table.connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
@@ -103,7 +104,7 @@ def _one_by_one(table: Table, owner: str, keys: Iterable[Any]) -> Iterator[Row]:
     sql = f"SELECT {table.columns} FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s"
     for key in keys:
         try:
-            yield from rows(table.connection, sql, [key, owner])
+            yield from exact_rows(table.connection, sql, [key, owner])
         except UNREADABLE as error:
             _raise_trouble(table, error)
             _bury_unread(table, owner, key, error)

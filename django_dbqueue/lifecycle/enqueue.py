@@ -12,7 +12,7 @@ from django.db.models.sql import InsertQuery
 from django.db.utils import Error
 
 from ..dialects import dialect_of
-from ..fields import DbNow, check_name
+from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
 from .execute import again
 from .policy import MAX_SECONDS
@@ -49,11 +49,11 @@ def prepare(job: Any) -> None:
 
 def due_in(delay: float) -> DbNow | None:
     """The ``retry_at`` of a job that is due in ``delay`` seconds by the database's clock."""
-    if not 0 <= delay <= MAX_SECONDS:
-        raise ValidationError(
-            {"delay": f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}"}
-        )
-    return DbNow(plus=delay) if delay else None
+    try:
+        seconds = check_seconds(delay, "delay", MAX_SECONDS)
+    except ValueError as error:
+        raise ValidationError({"delay": str(error)}) from None
+    return DbNow(plus=seconds) if seconds else None
 
 
 def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
@@ -125,7 +125,7 @@ def _stored(table: Table, pk: Any) -> Any | None:
 def _check_range(field: str, low: int, high: int, value: Any) -> None:
     if not isinstance(value, int) or not low <= value <= high:
         raise ValidationError(
-            {field: f"{field} must be a whole number between {low} and {high}, not {value!r}"}
+            {field: f"{field} must be a whole number between {low} and {high}, not {value!r:.80}"}
         )
 
 

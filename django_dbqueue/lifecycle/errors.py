@@ -1,6 +1,7 @@
 """The ``errors`` column: one entry per failed attempt, the last ten."""
 
 import json
+import math
 import socket
 from datetime import UTC, datetime, timedelta
 from traceback import TracebackException
@@ -31,7 +32,7 @@ def entry(
     lines = "".join(report.format()) if error.__traceback__ else stack
     return {
         "attempt": attempt,
-        "owner": owner,
+        "owner": owner if owner is None else str(owner),
         "host": socket.gethostname(),
         "started": None if seconds is None else _ago(seconds),
         "seconds": None if seconds is None else round(seconds, 3),
@@ -57,9 +58,20 @@ def entries(errors: Any) -> list[dict[str, Any]]:
 
 
 def _entries(stored: Any) -> list[Any]:
-    """What the column holds; somebody's own text there must not stop the job from being ended."""
+    """What the column holds of ours; what somebody else wrote there, which a database may refuse to
+    take once more, must not stop the job from being ended."""
     try:
         entries = json.loads(stored) if isinstance(stored, str | bytes) else stored
-    except ValueError:
+    except (ValueError, RecursionError):
         entries = None
-    return entries if isinstance(entries, list) else []
+    return [one for one in entries if _is_flat(one)] if isinstance(entries, list) else []
+
+
+def _is_flat(item: Any) -> bool:
+    return isinstance(item, dict) and all(map(_is_plain, item.values()))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)

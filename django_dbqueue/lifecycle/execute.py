@@ -101,14 +101,28 @@ def changed_once(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any
 
 
 def rows(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Run one reading statement."""
+    """Run one reading statement, for ourselves: what is no text is read in some way."""
 
     def run() -> list[tuple[Any, ...]]:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, params)
-            return list(cursor.fetchall())
+        with dialect_of(connection).lenient():
+            return _fetched(connection, sql, params)
 
     return again(connection, run)
+
+
+def exact_rows(
+    connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]
+) -> list[tuple[Any, ...]]:
+    """The same for user code: what cannot be read is an error."""
+    return again(connection, partial(_fetched, connection, sql, params))
+
+
+def _fetched(
+    connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]
+) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall())
 
 
 def together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:

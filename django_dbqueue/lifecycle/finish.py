@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from ..exceptions import ClaimLost
+from ..fields import check_seconds
 from ..states import Status
 from .errors import appended, entry
 from .execute import changed, rows
@@ -80,8 +81,7 @@ def touch(table: Table, owner: str, keys: Sequence[Any], allowance: float = 0) -
 
 def release(table: Table, owner: str, keys: Sequence[Any], delay: float = 0) -> Written:
     """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
-    if not 0 <= delay <= MAX_SECONDS:
-        raise ValueError(f"delay must be between 0 and {MAX_SECONDS} seconds, not {delay}")
+    delay = check_seconds(delay, "delay", MAX_SECONDS)
     status = Status.DELAYED if delay else Status.READY
     sets, params = freed(table, Verdict(status, delay, "released"))
     sets += f", attempts = {ONE_LESS}"

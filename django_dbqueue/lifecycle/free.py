@@ -7,7 +7,7 @@ from .verdict import Verdict
 
 # A column edited by hand must not make the statement fail: all databases have numbers up to this.
 MAX_COUNT = 2**31 - 1
-ONE_LESS = "CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END"
+ONE_LESS = f"CASE WHEN attempts BETWEEN 1 AND {MAX_COUNT} THEN attempts - 1 ELSE 0 END"
 ONE_MORE = f"CASE WHEN attempts < {MAX_COUNT} THEN attempts + 1 ELSE {MAX_COUNT} END"
 
 
@@ -16,6 +16,13 @@ def claim_end(table: Table, allowance: float) -> tuple[str, list[float]]:
     of ``enqueue``, counts as the policy's own."""
     seconds = f"CASE WHEN time_to_run BETWEEN 1 AND {MAX_SECONDS} THEN time_to_run ELSE %s END"
     return table.dialect.now_plus(f"{seconds} + %s"), [table.policy.time_to_run, round(allowance)]
+
+
+def owned(table: Table, owner: str | None) -> tuple[str, list[str]]:
+    """The condition, and its parameters, that a row is still its that was seen to have it."""
+    if owner is None:
+        return "owner IS NULL", []
+    return f"owner = {table.dialect.place(owner)}", [owner]
 
 
 def freed(table: Table, verdict: Verdict) -> tuple[str, list[float]]:

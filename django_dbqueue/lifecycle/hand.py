@@ -8,7 +8,7 @@ from typing import Any
 
 from ..states import Status
 from .execute import changed, places
-from .free import ONE_LESS, freed
+from .free import ONE_LESS, freed, owned
 from .keep import take_out
 from .table import Table
 from .verdict import UNHARMED, Verdict
@@ -51,7 +51,7 @@ def release(table: Table, seen: Iterable[Seen]) -> Changed:
 def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take jobs out for good: into the archive as they are, or deleted where there is none."""
 
-    return _by_state(seen, set(Status), partial(take_out, table))
+    return _by_state(table, seen, set(Status), partial(take_out, table))
 
 
 def _move(table: Table, seen: Iterable[Seen], sources: set[Status], sets: str) -> Changed:
@@ -63,30 +63,34 @@ def _move(table: Table, seen: Iterable[Seen], sources: set[Status], sets: str) -
             [*keys, *params],
         )
 
-    return _by_state(seen, sources, update)
+    return _by_state(table, seen, sources, update)
 
 
 def _by_state(
+    table: Table,
     seen: Iterable[Seen],
     sources: set[Status],
     write: Callable[[Sequence[Any], str, Sequence[Any]], int],
 ) -> Changed:
     """Write chunks of jobs that were seen in the same state under the same owner."""
     result = Changed()
-    state = lambda item: (item[1], item[2] is not None, item[2] or "")  # noqa: E731
-    for (status, is_owned, owner), group in groupby(sorted(seen, key=state), key=state):
-        keys = sorted(key for key, _, _ in group)
+    for _, group in groupby(sorted(seen, key=_state), key=_state):
+        alike = list(group)
+        keys = sorted(key for key, _, _ in alike)
+        _, status, owner = alike[0]
         if status not in sources:
             result.skipped += len(keys)
             continue
-        condition, params = (
-            ("status = %s AND owner = %s", [status, owner])
-            if is_owned
-            else ("status = %s AND owner IS NULL", [status])
-        )
+        same, its = owned(table, owner)
+        condition, params = f"status = %s AND {same}", [status, *its]
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
             count = write(chunk, condition, params)
             result.changed += count
             result.skipped += len(chunk) - count
     return result
+
+
+def _state(seen: Seen) -> tuple[str, str]:
+    """What a hand wrote may be of any type: of these only the texts can be compared."""
+    return repr(seen[1]), repr(seen[2])

@@ -28,7 +28,7 @@ def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
 
 def head_of(table: Table, queue: str) -> Head | None:
     """The first ready job of one queue."""
-    return _first(table, "queue = %s", [queue])
+    return _first(table, f"queue = {table.dialect.place(queue)}", [queue])
 
 
 def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:
@@ -44,10 +44,13 @@ def _hop(table: Table, last: str, until: str | None, most: int) -> list[Head]:
     while len(found) < most:
         after = found[-1].queue if found else last
         # '' only by hand; such a job is to be found, too.
-        beyond = "queue > %s" if found or last else "queue >= %s"
+        beyond = ">" if found or last else ">="
         # The database compares: it may order names otherwise than Python does.
-        end, params = ("", [after]) if until is None else (" AND queue <= %s", [after, until])
-        head = _first(table, beyond + end, params)
+        condition, params = f"queue {beyond} {table.dialect.place(after)}", [after]
+        if until is not None:
+            condition += f" AND queue <= {table.dialect.place(until)}"
+            params.append(until)
+        head = _first(table, condition, params)
         if head is None:
             break
         found.append(head)

@@ -1,12 +1,14 @@
 """What a queue table says about its jobs: ``class Policy``, merged along the MRO."""
 
 import logging
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal
 
 from ..backoff import Backoff, Exponential
-from ..guard import caught
+from ..guard import caught, message_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -50,18 +52,89 @@ class Policy:
         error = caught(lambda: given.append(float(self.backoff.seconds(attempt))))
         if error is None and given[0] >= 0:
             return given[0]
-        logger.error("backoff.seconds(%d) gave %s: retrying in 60 s", attempt, error or given[0])
+        what = given[0] if error is None else f"{type(error).__name__}: {message_of(error)}"
+        logger.error("backoff.seconds(%d) gave %s: retrying in 60 s", attempt, what)
         return 60.0
 
 
 OPTIONS = frozenset(option.name for option in fields(Policy))
 
 
+def _is_number(value: Any, low: float, high: float) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return low <= value <= high and value < math.inf
+
+
+def _backoff_problem(value: Any) -> str:
+    """Ask it for the first pauses; what it does later is caught when it comes to it."""
+    return next(filter(None, (_pause_problem(value, attempt) for attempt in (1, 2, 10))), "")
+
+
+def _pause_problem(value: Any, attempt: int) -> str:
+    given: list[Any] = []
+    error = caught(lambda: given.append(value.seconds(attempt)))
+    if error is not None:
+        return f"its seconds({attempt}) raised {type(error).__name__}: {message_of(error)}"
+    if not _is_number(given[0], 0, math.inf):
+        return f"its seconds({attempt}) gave {given[0]!r:.80}, not a number of at least 0"
+    return ""
+
+
+def _unless(is_right: bool, problem: str) -> str:
+    return "" if is_right else problem
+
+
+def _time_problem(value: Any) -> str:
+    is_right = _is_number(value, 0, MAX_SECONDS)
+    return _unless(is_right, f"it must be between 0 and {MAX_SECONDS} seconds")
+
+
+# By option, what is wrong with a value, or ''.
+PROBLEMS: dict[str, Callable[[Any], str]] = {
+    "time_to_run": lambda value: _unless(
+        _is_number(value, 1, MAX_SECONDS), f"it must be between 1 and {MAX_SECONDS} seconds"
+    ),
+    "max_attempts": lambda value: _unless(
+        isinstance(value, int) and _is_number(value, 1, 2**31 - 1),
+        "it must be a whole number of at least 1",
+    ),
+    "backoff": _backoff_problem,
+    "finish": lambda value: _unless(value in ("batch", "each"), "it must be 'batch' or 'each'"),
+    "dedup_until": lambda value: _unless(
+        value in ("claim", "done"), "it must be 'claim' or 'done'"
+    ),
+    "strict_order": lambda value: _unless(isinstance(value, bool), "it must be True or False"),
+    "archive": lambda value: _unless(
+        value is None or isinstance(value, str), "it must be 'app_label.Model' or None"
+    ),
+    "archive_after": _time_problem,
+    "prune_after": lambda value: "" if value is None else _time_problem(value),
+}
+
+
+def problems(model: type) -> dict[str, str]:
+    """The options of a queue table's policy whose values make no sense, and why."""
+    given = declared_options(model)
+    found: dict[str, str] = {}
+    for name in sorted(OPTIONS & given.keys()):
+        # A value may refuse even to be compared.
+        error = caught(lambda name=name: found.update({name: PROBLEMS[name](given[name])}))  # type: ignore[misc]
+        if error is not None:
+            found[name] = f"it cannot be looked at: {type(error).__name__}: {message_of(error)}"
+    return {name: problem for name, problem in found.items() if problem}
+
+
 @cache
 def policy_of(model: type) -> Policy:
-    """The policy of a queue table; unknown options are left to the system check."""
-    given = declared_options(model)
-    return Policy(**{name: value for name, value in given.items() if name in OPTIONS})
+    """The policy of a queue table; what the system checks object to counts as not given, so that a
+    worker that was started without them goes on."""
+    given, wrong = declared_options(model), problems(model)
+    for name, problem in wrong.items():
+        message = "%s: Policy.%s makes no sense and is left out: %s"
+        logger.error(message, model.__name__, name, problem)
+    known = OPTIONS - wrong.keys()
+    return Policy(**{name: value for name, value in given.items() if name in known})
 
 
 def declared_options(model: type) -> dict[str, Any]:

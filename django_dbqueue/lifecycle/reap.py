@@ -13,7 +13,7 @@ from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from .errors import appended, entry
 from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
-from .free import MAX_COUNT, ONE_LESS, freed
+from .free import MAX_COUNT, ONE_LESS, freed, owned
 from .policy import MAX_CRASHES
 from .table import Table
 from .verdict import UNHARMED, Verdict, after_crash, after_failure
@@ -181,7 +181,15 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
         f"WHERE status = 1 AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )
-    return [Held(*row) for row in found]
+    return [
+        Held(key, queue, owner, _count(attempts), _count(crashes), errors)
+        for key, queue, owner, attempts, crashes, errors in found
+    ]
+
+
+def _count(stored: Any) -> int:
+    """What the column holds; on SQLite that need not be a number."""
+    return stored if isinstance(stored, int) else 0
 
 
 def _free(table: Table, held: Held) -> Reaped | None:
@@ -232,7 +240,7 @@ def _reaped(
     still: str = "",
 ) -> Reaped | None:
     """Compare-and-set on the owner that was judged; None when the row had moved on."""
-    same, owner = ("owner IS NULL", []) if held.owner is None else ("owner = %s", [held.owner])
+    same, owner = owned(table, held.owner)
     count = changed_once(
         table.connection,
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND {same}{still}",

@@ -8,10 +8,10 @@ from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost, Undone
-from ..fields import DbNow, InstantField, NameField
+from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
 from ..lifecycle import enqueue, finish
 from ..lifecycle.finish import Written
-from ..lifecycle.policy import Policy, policy_of
+from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .index import DedupConstraint, HotIndex
@@ -41,7 +41,7 @@ class JobColumns(models.Model):
     created_at = InstantField(db_default=DbNow(), editable=False)
     finished_at = InstantField(null=True, editable=False)
     expires_at = InstantField(null=True, blank=True)
-    errors = models.JSONField(default=list, editable=False)
+    errors = ErrorsField(default=list, editable=False)
     dedup_key = NameField(null=True, blank=True)
 
     class Meta:
@@ -63,6 +63,8 @@ class JobColumns(models.Model):
         try:
             exception, message = self.errors[-1]["exception"], self.errors[-1]["message"]
         except (LookupError, TypeError):
+            exception = message = None
+        if not (isinstance(exception, str) and isinstance(message, str)):
             return str(self.errors)  # somebody wrote it by hand
         # Bury and Retry say what is to be done; their message says why.
         return message if exception in {"Bury", "Retry"} else f"{exception}: {message}"
@@ -124,6 +126,8 @@ class Job(JobColumns):
     def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
         """Finished badly: retried by policy, or buried when the attempts are used up."""
         problem = error if isinstance(error, BaseException) else RuntimeError(error)
+        if seconds is not None:
+            check_seconds(seconds, "seconds", MAX_SECONDS)
         self._ending_owner()
         if finish.fail(self._table(), self, problem, seconds) is None:
             self._say_gone()

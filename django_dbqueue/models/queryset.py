@@ -9,9 +9,10 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connections, models, router, transaction
 
-from ..fields import DbNow, check_name
+from ..fields import DbNow, check_name, check_seconds, check_words
 from ..lifecycle import bulk, claim, enqueue, hand
 from ..lifecycle.hand import Changed
+from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .queue import Queue
@@ -29,6 +30,8 @@ def _become_another_process() -> None:
 
 os.register_at_fork(after_in_child=_become_another_process)
 TRIES = 3
+MAX_OWNER = 64
+MAX_REASON = 500
 
 
 def new_owner() -> str:
@@ -157,8 +160,9 @@ class JobQuerySet(models.QuerySet[JobT]):
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()
         found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
-        # A join lists a job once per row that it meets.
-        seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
+        with table.dialect.lenient():
+            # A join lists a job once per row that it meets.
+            seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
         return verb(table, list(seen.values()))
 
     def _for_writing(self) -> str:
@@ -181,10 +185,10 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         waits in the queue (or, by policy, until it is done) no second one is made: that one comes
         back, with False. ``ValidationError`` names a field that is out of its limits.
         """
-        if delay and columns.get("retry_at") is not None:
-            raise ValidationError({"delay": "give delay or retry_at, not both"})
-        if delay:
-            columns["retry_at"] = enqueue.due_in(delay)
+        if due := enqueue.due_in(delay):
+            if columns.get("retry_at") is not None:
+                raise ValidationError({"delay": "give delay or retry_at, not both"})
+            columns["retry_at"] = due
         job = self.model(dedup_key=dedup_key, **columns)
         if dedup_key is None:
             job.save(using=self._db, force_insert=True)
@@ -225,13 +229,14 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         are no keys to be had, no ``save()`` and no signals. A ``dedup_key`` that is taken is an
         ``IntegrityError``. ``delay`` and ``ValidationError`` are those of ``enqueue``.
         """
-        whole = [{**columns, **row} for row in rows] if columns else list(rows)
+        given, due = list(rows), enqueue.due_in(delay)
+        bulk.check_rows(given)
+        whole = [{**columns, **row} for row in given] if columns else given
         if not whole:
             return 0
-        if delay and "retry_at" in whole[0]:
+        if due and "retry_at" in whole[0]:
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
-        due = enqueue.due_in(delay)
         table = table_of(self.model, self._for_writing())
         if table.is_plain and bulk.is_simple(self.model):
             bulk.insert_many(table, whole, delay)
@@ -249,6 +254,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         the late ``complete()`` raises ``ClaimLost``. Nothing is claimed from a paused queue.
         Raises ``TransactionManagementError`` inside ``atomic()``.
         """
+        check_name(queue, "queue")
+        if owner is not None:
+            check_words(owner, "owner", MAX_OWNER)
         table = table_of(self.model, self._for_writing())
         if queue in self.paused_queues():
             return []
@@ -257,9 +265,13 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
         """Stop claims from a queue for some seconds, or until ``resume``; running jobs go on."""
         check_name(queue, "queue")
+        if seconds is not None:
+            check_seconds(seconds, "seconds", MAX_SECONDS)
+        check_words(reason, "reason", MAX_REASON)
         self._control().pause(self.model._meta.label_lower, queue, seconds, reason)
 
     def resume(self, queue: str = "default") -> None:
+        check_name(queue, "queue")
         self._control().resume(self.model._meta.label_lower, queue)
 
     def paused_queues(self) -> set[str]:

@@ -10,6 +10,9 @@ from ..conf import conf
 from ..lifecycle.table import Table, table_of
 from ..models import Job
 
+# A slip of the finger shall not fork until the host stands still.
+MOST = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
+
 
 class UnknownTable(ValueError):
     """A queue table was named that is not installed."""
@@ -55,10 +58,11 @@ class Options:
     reap_interval: float = 1
 
     def __post_init__(self) -> None:
-        for name in ("processes", "threads", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("sleep", "shutdown_timeout"):
+        for name, most in MOST.items():
+            if not 1 <= getattr(self, name) <= most:
+                said = f"at least 1 and at most {most}, not {getattr(self, name)}"
+                raise ValueError(f"{name} must be {said}")
+        for name in ("sleep", "shutdown_timeout", "reap_interval"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
         if self.max_time is not None and self.max_time <= 0:
@@ -88,6 +92,8 @@ class Options:
 
 def check_beat_timing(beat_interval: float, worker_timeout: float) -> None:
     """``ValueError`` where one late beat would make a worker look dead."""
+    if beat_interval <= 0:
+        raise ValueError(f"BEAT_INTERVAL must be more than 0 seconds, not {beat_interval:g}")
     if worker_timeout <= 2 * beat_interval:
         raise ValueError(
             f"WORKER_TIMEOUT ({worker_timeout:g} s) must be more than twice "

@@ -8,12 +8,15 @@ from types import FrameType
 Handler = signal.Handlers | int | None
 
 
+LONGEST = 1e6  # seconds; a poll counts its milliseconds in 31 bits
+
+
 def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
     """Wait until one of them can be read, or has been closed at the other end."""
     poll = select.poll()  # select() knows only the first 1,024 descriptors
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(None if seconds is None else max(0.0, seconds) * 1000))
+    return bool(poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000))
 
 
 class Wakeup:

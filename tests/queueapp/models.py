@@ -11,7 +11,7 @@ import uuid
 
 from django.db import models
 
-from django_dbqueue.backoff import Fixed, Listed
+from django_dbqueue.backoff import Fixed
 from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.fields import InstantField
 from django_dbqueue.models import ArchivedJob, Job
@@ -262,8 +262,17 @@ class Batch(Job):
             time.sleep(60)
 
 
+class Moody:
+    """A backoff that works until it is needed."""
+
+    works = True
+
+    def seconds(self, attempt: int) -> float:
+        return [60.0][0 if self.works else attempt]
+
+
 class BrokenBackoff(Job):
-    """Its backoff is of no use."""
+    """Its backoff is of no use, which no check can see."""
 
     fails = models.BooleanField(default=False)
 
@@ -271,10 +280,11 @@ class BrokenBackoff(Job):
         pass
 
     class Policy:
-        backoff = Listed(())
+        backoff = Moody()
 
     def run(self) -> None:
         if self.fails:
+            Moody.works = False
             raise RuntimeError("it does not work")
 
 

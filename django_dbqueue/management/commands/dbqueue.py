@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
 
 from ...adopt import plan
 from ...adoptable import CannotAdopt
@@ -18,6 +17,7 @@ from ...report import take_report
 from ...roster import UnknownWorker, request_stop, roster
 from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
+from .runworker import alias
 
 # A queue app: the core knows it by its name only.
 TORTURE = "django_dbqueue.torture."
@@ -94,9 +94,3 @@ def torture(options: dict[str, Any]) -> str:
 
 def as_json(content: Any) -> str:
     return json.dumps(content, indent=2)
-
-
-def alias(text: str) -> str:
-    if text not in connections:
-        raise ArgumentTypeError(f"{text!r} is no database alias; known: {', '.join(connections)}")
-    return text

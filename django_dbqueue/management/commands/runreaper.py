@@ -4,6 +4,7 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from ...conf import conf
@@ -11,7 +12,7 @@ from ...worker.options import all_served, beat_timing, check_beat_timing
 from ...worker.patrol import Patrol
 from ...worker.session import forget_pools
 from ._log import log_to_stderr
-from .runworker import seconds
+from .runworker import alias, seconds
 
 
 class Command(BaseCommand):
@@ -20,20 +21,22 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("--once", action="store_true", help="one pass, then stop")
-        add(
-            "--interval", type=seconds, default=conf["REAP_INTERVAL"], help="seconds between passes"
-        )
+        add("--interval", type=seconds, help="seconds between passes; default: REAP_INTERVAL")
         add("--json", action="store_true", help="log one JSON object a line")
-        add("--database", help="only the queue tables of this database alias")
+        add("--database", type=alias, help="only the queue tables of this database alias")
 
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
         forget_pools()
+        served, interval = all_served(options["database"]), options["interval"]
+        if not served:
+            raise CommandError("No queue table is here: nothing has to be looked after.")
         try:
+            interval = conf["REAP_INTERVAL"] if interval is None else interval
             check_beat_timing(**beat_timing())
-        except ValueError as error:
+        except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
-        patrol = Patrol(all_served(options["database"]), options["interval"], **beat_timing())
+        patrol = Patrol(served, interval, **beat_timing())
         if options["once"]:
             self.stdout.write(str(patrol.once()))
             return

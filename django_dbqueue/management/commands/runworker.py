@@ -2,15 +2,18 @@
 
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 
 from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
+from ...lifecycle.policy import MAX_SECONDS
 from ...worker.ending import RELOADER
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
 from ...worker.reload import Reloader
@@ -29,8 +32,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("tables", nargs="*", metavar="TABLE[:QUEUE]", help="default: every queue table")
-        add("--processes", type=positive, default=conf["PROCESSES"], help="children to run jobs in")
-        add("--threads", type=positive, default=conf["THREADS"], help="jobs at once in each child")
+        add("--processes", type=positive, help="children to run jobs in")
+        add("--threads", type=positive, help="jobs at once in each child")
         add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
         add("--once", action="store_true", help="run one job, if there is one, and stop")
         add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
@@ -50,10 +53,10 @@ class Command(BaseCommand):
         add("--tries", type=positive, help="attempts, whatever the tables' policies say")
         add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
         add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
-        add("--sleep", type=seconds, default=conf["SLEEP"], help="longest pause when idle")
-        add("--shutdown-timeout", type=seconds, default=conf["SHUTDOWN_TIMEOUT"])
+        add("--sleep", type=seconds, help="longest pause when idle")
+        add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
-        add("--database", help="serve the queue tables of this database alias only")
+        add("--database", type=alias, help="serve the queue tables of this database alias only")
 
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
@@ -91,22 +94,22 @@ class Command(BaseCommand):
         try:
             if given["health_file"]:
                 Path(given["health_file"]).touch()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise CommandError(f"--health-file cannot be written: {error}") from error
         try:
             return self.checked(given, served)
-        except ValueError as error:
+        except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
 
     def checked(self, given: dict[str, Any], served: tuple[Served, ...]) -> Options:
         return Options(
             served=served,
-            processes=given["processes"],
-            threads=given["threads"],
-            batch_size=given["batch_size"] or conf["BATCH_SIZE"],
+            processes=chosen(given, "processes"),
+            threads=chosen(given, "threads"),
+            batch_size=chosen(given, "batch_size"),
             batch_grows=given["batch_size"] is None,
-            sleep=given["sleep"],
-            shutdown_timeout=given["shutdown_timeout"],
+            sleep=chosen(given, "sleep"),
+            shutdown_timeout=chosen(given, "shutdown_timeout"),
             stop_when_empty=given["stop_when_empty"],
             max_jobs=given["max_jobs"],
             max_time=given["max_time"],
@@ -118,16 +121,27 @@ class Command(BaseCommand):
         )
 
 
+def chosen(given: dict[str, Any], name: str) -> Any:
+    """The option, or else the setting."""
+    return conf[name.upper()] if given[name] is None else given[name]
+
+
+def alias(text: str) -> str:
+    if text not in connections:
+        raise ArgumentTypeError(f"{text!r} is no database alias; known: {', '.join(connections)}")
+    return text
+
+
 def positive(text: str) -> int:
     number = int(text)
-    if number < 1:
+    if not 1 <= number < 2**31:
         raise ValueError
     return number
 
 
 def seconds(text: str) -> float:
     number = float(text)
-    if not 0 <= number < float("inf"):
+    if not 0 <= number <= MAX_SECONDS:
         raise ValueError
     return number
 
