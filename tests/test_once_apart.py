@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from django.db import connection, connections
 
-from django_dbqueue.exceptions import ClaimLost
+from django_dbqueue.exceptions import ClaimLost, Undone
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Queue, Receipt
 from django_dbqueue.models.once import Once
@@ -170,3 +170,12 @@ def test_the_receipt_of_a_job_is_the_same_whoever_makes_it(jobs):
     take_over(job)
     assert receipt_of(apart(), claim(jobs)).digest == first.digest
     assert len(first.digest) == 64
+
+
+def test_its_run_cannot_end_the_claim(jobs):
+    """On its own database that would be true at once, whatever becomes of the effects."""
+    jobs.create(action="complete")
+    job = claim(jobs)
+    with pytest.raises(Undone, match="its transaction ends it"):
+        once(job).run_and_complete()
+    assert (state(job), effects(), Receipt.objects.count()) == (Status.CLAIMED, [], 0)

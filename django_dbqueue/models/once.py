@@ -134,7 +134,7 @@ class Once:
                 )
             return True
         self.fate = finish.fate(self.table, self.owner, self.key)
-        if self.fate is not Fate.DONE:
+        if self.is_apart or self.fate is not Fate.DONE:
             raise ClaimLost(f"{self.job}: {self.fate.value}; nothing was written")
         self.has_committed = True
         return False
