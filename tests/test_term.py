@@ -105,7 +105,8 @@ def test_after_term_nothing_is_claimed_or_charged_and_the_worker_leaves_in_time(
     print(
         f"seed {SEED}: {len(rounds)} TERMs, {cut_off} jobs cut off, "
         f"{sum(one.unstarted for one in rounds)} not started and not charged; "
-        f"last claim {latest:+.3f} s from TERM, exit {longest:+.2f} s from the end of the grace time at the latest"
+        f"last claim {latest:+.3f} s from TERM, "
+        f"exit {longest:+.2f} s from the end of the grace time at the latest"
     )
     assert latest < IN_FLIGHT
     assert longest < 1

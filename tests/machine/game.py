@@ -104,6 +104,11 @@ class Game(RuleBasedStateMachine):
         return [one for one in self.claims if not self.oracle.holds(one.pk, one.claim_owner)]
 
     @property
+    def once_complete(self):
+        """Done twice is done, where the row is still there to tell."""
+        return CLAIMED if self.model is StagedFleeting else DONE
+
+    @property
     def robbed(self):
         """Claims whose job another owner has."""
         taken = {k for k, row in self.oracle.live.items() if row.status == CLAIMED}
@@ -282,11 +287,18 @@ class Game(RuleBasedStateMachine):
         name, *arguments = verb
         getattr(self, f"_{name}")(job, *arguments)
 
+    @move(3, needs="held", job=picked("held"), verb=VERBS)
+    def own_twice(self, job, verb):
+        """Once more a second later, as if no answer had come."""
+        self.own(job, verb)
+        self._move_clock(1)
+        self.own(job, verb)
+
     def _touch(self, job):
         self._own(job, lambda job: job.touch(), self.oracle.touch)
 
     def _complete(self, job):
-        self._own(job, lambda job: job.complete(), self.oracle.complete)
+        self._own(job, lambda job: job.complete(), self.oracle.complete, self.once_complete)
 
     def _release(self, job, delay):
         self._own(job, lambda job: job.release(delay), lambda key: self.oracle.release(key, delay))
@@ -310,9 +322,7 @@ class Game(RuleBasedStateMachine):
             "expire": lambda job: finish.expire(self.table, job),
         }
         call = calls.get(verb, lambda job: getattr(job, verb)())
-        # Done twice is done, where the row is still there to tell.
-        again = verb == "complete" and self.model is not StagedFleeting
-        self._own(job, call, refused, kept=DONE if again else CLAIMED)
+        self._own(job, call, refused, self.once_complete if verb == "complete" else CLAIMED)
 
     @move(2, needs="claims", job=picked("claims"))
     def save_as_owner(self, job):
