@@ -1,9 +1,11 @@
 """Looks after queues from the command line."""
 
 import json
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,12 @@ from ...roster import UnknownWorker, request_stop, roster
 from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
 
+# A queue app: the core knows it by its name only.
+TORTURE = "django_dbqueue.torture."
+
 
 class Command(BaseCommand):
-    help = "Look after queues: status, workers [--stop NAME], check, adopt APP.MODEL"
+    help = "Look after queues: status, workers [--stop NAME], check, adopt APP.MODEL, torture"
     # They would hide the advice of `adopt`, and hinder whoever has to stop a worker.
     requires_system_checks = ()
 
@@ -39,6 +44,8 @@ class Command(BaseCommand):
         adopt.add_argument("model", metavar="APP.MODEL")
         adopt.add_argument("--name", help="of the migration; default: adopt_MODEL")
         adopt.add_argument("--dry-run", action="store_true", help="print the migration only")
+        torture = verbs.add_parser("torture", help="kill workers on a scratch database, and judge")
+        import_module(TORTURE + "options").add_arguments(torture, alias)
 
     def handle(self, *args: Any, **options: Any) -> None:
         verbs: dict[str, Callable[..., str]] = {
@@ -46,6 +53,7 @@ class Command(BaseCommand):
             "workers": workers,
             "check": check,
             "adopt": adopt,
+            "torture": torture,
         }
         try:
             self.stdout.write(verbs[options["verb"]](options))
@@ -76,6 +84,12 @@ def adopt(options: dict[str, Any]) -> str:
     path, here = adoption.write(), Path.cwd()
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     return "\n".join([str(shown), *adoption.summary()])
+
+
+def torture(options: dict[str, Any]) -> str:
+    if code := import_module(TORTURE + "command").torture(options):
+        sys.exit(code)
+    return ""
 
 
 def as_json(content: Any) -> str:

@@ -1,0 +1,48 @@
+"""The processes of a torture that are no workers; ``manage.py dbqueue torture`` starts them."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import django
+
+
+def campaign(plan_text: str) -> int:
+    from .campaign import Campaign  # noqa: PLC0415  # needs the apps
+    from .nemesis import CannotTorture  # noqa: PLC0415
+    from .options import Plan  # noqa: PLC0415
+    from .recorder import given  # noqa: PLC0415
+    from .scratch import scratch_database  # noqa: PLC0415
+    from .summary import figures_text, verdicts_text  # noqa: PLC0415
+
+    plan = Plan(**json.loads(plan_text))
+    with scratch_database() as config:
+        one = Campaign(plan, Path(given()["folder"]), config)
+        try:
+            report, events = one.run()
+        except CannotTorture as error:
+            print(error, file=sys.stderr)
+            return 2
+    print(figures_text(plan, report, events))
+    print(verdicts_text(report, one.troubles))
+    return int(bool(one.troubles) or not report.holds)
+
+
+def produce(number: str, rate: str) -> int:
+    from .producer import produce  # noqa: PLC0415  # needs the apps
+    from .recorder import given  # noqa: PLC0415
+
+    produce(int(number), float(rate), given()["seed"])
+    return 0
+
+
+def main(verb: str, *arguments: str) -> int:
+    # The finally clauses are to run: they end all processes, and drop the scratch database.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    django.setup()
+    return campaign(*arguments) if verb == "campaign" else produce(*arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

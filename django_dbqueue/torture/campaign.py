@@ -1,0 +1,135 @@
+"""One torture: processes start, faults come, all heals and drains, and is judged."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from django.db.utils import Error
+
+from ..conf import conf
+from ..dialects import dialect_of
+from ..lifecycle.execute import rows
+from ..lifecycle.policy import MAX_CRASHES
+from ..states import Status
+from .checker import Report, Settings, check
+from .fleet import Group, environment, python
+from .havoc import here
+from .history import Event, read
+from .models import Effect, Remains, Torment
+from .nemesis import Nemesis
+from .options import Plan
+
+LEAVE_WITHIN = 60.0  # seconds
+FINISHED = (Status.DONE, Status.BURIED)
+_nap = threading.Event()
+
+
+class Campaign:
+    """``run`` returns the verdicts, the events and whatever else went wrong."""
+
+    def __init__(self, plan: Plan, folder: Path, config: dict[str, Any]) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.config = config
+        self.troubles: list[str] = []
+        rate = plan.jobs_per_second / plan.producers
+        self.producers = [
+            self._group(f"producer-{n}", "django_dbqueue.torture", "produce", str(n), str(rate))
+            for n in range(plan.producers)
+        ]
+        self.workers = [
+            *(self._worker(number) for number in range(plan.workers)),
+            self._group("reaper-0", "django", "runreaper"),
+        ]
+
+    def _group(self, who: str, *command: str, skew: float = 0, is_worker: bool = False) -> Group:
+        known = environment(self.config, str(self.folder), who, skew, self.plan.seed)
+        return Group(who, python(*command), known, self.folder / f"{who}.log", is_worker)
+
+    def _worker(self, number: int) -> Group:
+        skew = self.plan.skew * (number % 3 - 1)
+        sizes = ["--processes", str(self.plan.processes), "--threads", str(1 + number % 2)]
+        command = ["django", "runworker", *sizes, "--shutdown-timeout", "20"]
+        return self._group(f"worker-{number}", *command, skew=skew, is_worker=True)
+
+    def run(self) -> tuple[Report, list[Event]]:
+        groups = [*self.workers, *self.producers]
+        try:
+            for group in groups:
+                group.start()
+            Nemesis(self.plan, groups).run()
+            self._end(self.producers)
+            self._drain()
+            self._end(self.workers)
+        finally:
+            for group in groups:
+                group.kill()
+        return self._judge()
+
+    def _end(self, groups: list[Group]) -> None:
+        for group in groups:
+            group.ask_to_stop()
+        for group in groups:
+            group.end(LEAVE_WITHIN)
+            for code in group.own_ends:
+                self.troubles.append(f"{group.who} ended by itself, with {code}: see {group.log}")
+
+    def _drain(self) -> None:
+        """Until nothing is left to do: the longest that a claim may last, and some more."""
+        left_at = time.monotonic() + 2 * Torment.policy().time_to_run + 6 * conf["WORKER_TIMEOUT"]
+        while time.monotonic() < left_at:
+            for group in self.workers:
+                group.revive()
+            if self._left() == 0:
+                return
+            _nap.wait(0.2)
+        self.troubles.append(f"{self._left()} jobs were not finished in time")
+
+    def _left(self) -> int | None:
+        """How many jobs are to be finished yet; None where the database does not say."""
+        try:
+            return int(Torment.objects.exclude(status__in=FINISHED).count())
+        except Error:
+            here().close()
+            return None
+
+    def _judge(self) -> tuple[Report, list[Event]]:
+        events = read(self.folder)
+        dump = [*_rows(Torment, "live"), *_rows(Remains, "archive")]
+        told = Settings(
+            max_attempts=Torment.policy().max_attempts,
+            max_crashes=MAX_CRASHES,
+            beat_interval=conf["BEAT_INTERVAL"],
+            worker_timeout=conf["WORKER_TIMEOUT"],
+            reap_interval=conf["REAP_INTERVAL"],
+        )
+        return check(events, dump, list(Effect.objects.values("mark")), told), events
+
+
+COLUMNS = ("mark", "queue", "status", "owner", "attempts", "crashes", "errors", "dedup_key")
+
+
+def _rows(model: Any, place: str) -> list[dict[str, Any]]:
+    labels = dict(Status.choices)
+    past = _seconds_past(model)
+    return [
+        row
+        | {
+            "place": place,
+            "key": row["pk"],
+            "status": labels.get(row["status"], str(row["status"])),
+            "retry_at_past_seconds": past.get(row["pk"]),
+            "finished": row["finished_at"] is not None,
+        }
+        for row in model._base_manager.values("pk", "finished_at", *COLUMNS)
+    ]
+
+
+def _seconds_past(model: Any) -> dict[Any, float]:
+    """By the database's clock, how long ago each row was to move by itself."""
+    dialect = dialect_of(here())
+    name, pk = here().ops.quote_name(model._meta.db_table), model._meta.pk.column
+    sql = f"SELECT {pk}, {dialect.seconds_until('retry_at')} FROM {name}"
+    found = rows(here(), f"{sql} WHERE retry_at IS NOT NULL", [])
+    return {key: -float(seconds or 0) for key, seconds in found}

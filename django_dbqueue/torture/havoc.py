@@ -1,0 +1,159 @@
+"""What can be done to each kind of database, so that the queue feels it."""
+
+import random
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import Error
+
+from ..dialects import Dialect, dialect_of
+from ..dialects.mysql import MySQL
+from ..dialects.postgresql import PostgreSQL
+from ..lifecycle.execute import rows
+from ..lifecycle.table import table_of
+from .models import Torment
+
+ACCOUNT = "dbqueue_torture"
+_nap = threading.Event()
+
+
+def here() -> BaseDatabaseWrapper:
+    """This thread's connection to the scratch database."""
+    return connections["default"]
+
+
+def havoc_for_this_database() -> "Havoc":
+    return HAVOC.get(type(dialect_of(here())), Havoc)()
+
+
+def sql(statement: str, *params: str | int) -> list[tuple[Any, ...]]:
+    with here().cursor() as cursor:
+        cursor.execute(statement, params or None)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+class Havoc:
+    """On SQLite there is no server: a lock and an old snapshot are all that others can do."""
+
+    clients: ClassVar[str] = ""
+    drop: ClassVar[str] = ""
+    snapshot: ClassVar[tuple[str, ...]] = ("BEGIN",)
+    takes_read_only: ClassVar[bool] = False
+    missing: ClassVar[str] = "SQLite has no connections to drop, and no read-only spells"
+
+    def account(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The database as the tortured processes reach it; read-only binds them, too."""
+        return config
+
+    def forget_account(self) -> None:
+        """Undo that."""
+
+    def drop_connection(self, dice: random.Random) -> bool:
+        """Whether there was one to drop."""
+        found = rows(here(), self.clients, []) if self.clients else []
+        if found:
+            sql(self.drop, dice.choice(sorted(found))[0])
+        return bool(found)
+
+    def read_only(self, on: bool) -> None:
+        """Let the database take no writes, or take them again."""
+
+    def quarrel(self, dice: random.Random) -> None:
+        """Transactions that are in the way of the queue's, for a moment."""
+        with transaction.atomic():
+            sql("SELECT 1")
+            _nap.wait(dice.uniform(0.1, 1))
+
+
+class ServerHavoc(Havoc):
+    """Two transactions lock the same jobs in opposite orders."""
+
+    takes_read_only = True
+    missing = ""
+
+    def quarrel(self, dice: random.Random) -> None:
+        table = table_of(Torment, "default")
+        found = rows(here(), f"SELECT {table.pk} FROM {table.name} WHERE status < 2 LIMIT 20", [])
+        keys = [key for (key,) in dice.sample(found, min(4, len(found)))]
+        gate = threading.Barrier(2)
+        ways = [lambda: _lock(keys, gate), lambda: _lock(keys[::-1], gate)]
+        threads = [threading.Thread(target=apart, args=(way,), daemon=True) for way in ways]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def _lock(keys: list[Any], gate: threading.Barrier) -> None:
+    jobs = Torment.objects.select_for_update()
+    with transaction.atomic():
+        for number, key in enumerate(keys):
+            jobs.filter(pk=key).first()
+            if not number:
+                try:
+                    gate.wait(1)
+                except threading.BrokenBarrierError:
+                    pass  # the other one waits for the same job
+
+
+def apart(work: Callable[[], object]) -> None:
+    """Do something to the database on a thread of its own, which may fail while others do too."""
+    try:
+        work()
+    except Error:
+        pass  # it was killed, or away, or chosen as the victim
+    finally:
+        connections.close_all()
+
+
+class MySQLHavoc(ServerHavoc):
+    clients = (
+        "SELECT id FROM information_schema.processlist "
+        "WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+    )
+    drop = "KILL %s"
+    snapshot = (
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    )
+    hosts = ("%", "localhost")
+
+    def account(self, config: dict[str, Any]) -> dict[str, Any]:
+        password = secrets.token_urlsafe(12)
+        self.forget_account()
+        for host in self.hosts:
+            sql(f"CREATE USER {ACCOUNT}@%s IDENTIFIED BY %s", host, password)
+            name = here().ops.quote_name(config["NAME"])
+            sql(f"GRANT ALL ON {name}.* TO {ACCOUNT}@%s", host)
+        return config | {"USER": ACCOUNT, "PASSWORD": password}
+
+    def forget_account(self) -> None:
+        for host in self.hosts:
+            sql(f"DROP USER IF EXISTS {ACCOUNT}@%s", host)
+
+    def read_only(self, on: bool) -> None:
+        sql("SET GLOBAL read_only = %s", int(on))
+
+
+class PostgreSQLHavoc(ServerHavoc):
+    clients = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    drop = "SELECT pg_terminate_backend(%s)"
+    snapshot = ("BEGIN ISOLATION LEVEL REPEATABLE READ",)
+
+    def read_only(self, on: bool) -> None:
+        """Of this database only, and of sessions that begin from now on: let all begin anew."""
+        name = here().ops.quote_name(str(here().settings_dict["NAME"]))
+        sql("SET default_transaction_read_only = off")
+        sql(f"ALTER DATABASE {name} SET default_transaction_read_only = {'on' if on else 'off'}")
+        for (pid,) in rows(here(), self.clients, []):
+            sql(self.drop, pid)
+
+
+HAVOC: dict[type[Dialect], type[Havoc]] = {MySQL: MySQLHavoc, PostgreSQL: PostgreSQLHavoc}

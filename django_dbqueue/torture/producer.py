@@ -1,0 +1,128 @@
+"""Enqueues torments, in every way there is, until it is told to stop."""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.utils import Error
+
+from .models import Torment
+from .recorder import history, tell
+
+QUEUES = ("default", "mail", "reports")
+DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
+MOST = 20  # jobs in one transaction
+stop = threading.Event()
+
+Batch = list[dict[str, Any]]
+
+
+def produce(number: int, rate: float, seed: int) -> None:
+    """Keep up ``rate`` jobs a second."""
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
+    dice, made, began = random.Random(f"{seed} producer {number}"), 0, time.monotonic()
+    while not stop.is_set():
+        batch = _batch(dice, f"{history().who}-{began:.0f}-{made}")
+        Attempt(dice, batch).make()
+        made += len(batch)
+        stop.wait(began + made / rate - time.monotonic())
+    connections.close_all()
+
+
+def _batch(dice: random.Random, prefix: str) -> Batch:
+    """Jobs of one transaction, all with the same columns."""
+    count = 1 if dice.random() < 0.5 else dice.randint(2, MOST)
+    delay = dice.choice([0, 0, 0, 0, dice.uniform(0.1, 5)])
+    return [_columns(dice, f"{prefix}.{place}", delay) for place in range(count)]
+
+
+def _columns(dice: random.Random, mark: str, delay: float) -> dict[str, Any]:
+    is_long = dice.random() < 0.02
+    return {
+        "mark": mark,
+        "deed": dice.choice(DEEDS),
+        "queue": dice.choice(QUEUES),
+        "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
+        "seconds": dice.uniform(0.5, 3) if is_long else dice.uniform(0, 0.04),
+        "delay": delay,
+    }
+
+
+class Attempt:
+    """One transaction: what it tried, and what is known of its end."""
+
+    def __init__(self, dice: random.Random, batch: Batch) -> None:
+        self.dice = dice
+        self.batch = batch
+        self.keys: dict[str, int] = {}
+        # The answer of the commit is what is waited for.
+        self.is_committing = False
+        self.undone = False
+        # Found to have a twin, so that it was not made.
+        self.refused: set[str] = set()
+
+    def make(self) -> None:
+        for job in self.batch:
+            exact = {"exactly_once": True} if job["deed"] == "exact" else {}
+            delay = {"delay": job["delay"]} if job["delay"] else {}
+            tell("enqueue", "invoke", mark=job["mark"], queue=job["queue"], **delay, **exact)
+        try:
+            self._transact()
+        except Error:
+            connections.close_all()
+            self._close("info" if self.is_committing else "fail")
+        else:
+            self._close("fail" if self.undone else "ok")
+
+    def _close(self, outcome: str) -> None:
+        for job in self.batch:
+            mark = job["mark"]
+            key = {"key": self.keys[mark]} if outcome == "ok" and mark in self.keys else {}
+            kind = "fail" if mark in self.refused else outcome
+            tell("enqueue", kind, mark=mark, queue=job["queue"], **key)
+
+    def _transact(self) -> None:
+        with transaction.atomic():
+            self.dice.choice(self._ways())()
+            self.undone = self.dice.random() < 0.1
+            transaction.set_rollback(self.undone)
+            self.is_committing = not self.undone
+
+    def _ways(self) -> list[Callable[[], None]]:
+        if len(self.batch) == 1:
+            return [self._create, self._once]
+        if self.batch[0]["delay"]:
+            return [self._create, self._many]
+        return [self._create, self._in_bulk, self._many]
+
+    def _create(self) -> None:
+        for job in self.batch:
+            made: Any = Torment.objects.enqueue(**job).job
+            self.keys[job["mark"]] = made.pk
+
+    def _once(self) -> None:
+        """With a key that others have, too."""
+        [job] = self.batch
+        made, is_new = Torment.objects.enqueue(dedup_key=f"twin-{self.dice.randrange(5)}", **job)
+        if is_new and made is not None:
+            self.keys[job["mark"]] = made.pk
+        else:
+            self.refused.add(job["mark"])
+
+    def _in_bulk(self) -> None:
+        jobs = [Torment(**_without_delay(job)) for job in self.batch]
+        self.keys = {job.mark: job.pk for job in Torment.objects.bulk_create(jobs) if job.pk}
+
+    def _many(self) -> None:
+        Torment.objects.enqueue_many(
+            [_without_delay(job) for job in self.batch], delay=self.batch[0]["delay"]
+        )
+
+
+def _without_delay(job: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in job.items() if name != "delay"}

@@ -1,0 +1,43 @@
+"""When which fault strikes: worked out of the seed alone."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import merge
+from operator import attrgetter
+
+from .options import Plan
+
+FAULTS = ("kill9", "stop", "drop_connections", "restart", "read_only", "deadlocks", "snapshot")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault: seconds from the start, its kind, and the dice for all that is to be chosen."""
+
+    at: float
+    kind: str
+    dice: random.Random
+
+
+def schedule(plan: Plan) -> list[Fault]:
+    """All faults in the order of time."""
+    kinds = [_of_kind(plan, kind) for kind in FAULTS]
+    return list(merge(*kinds, key=attrgetter("at")))
+
+
+def _of_kind(plan: Plan, kind: str) -> Iterator[Fault]:
+    interval = _interval(plan, kind)
+    if not interval:
+        return
+    dice = random.Random(f"{plan.seed} {kind}")
+    at = interval * dice.uniform(0.5, 1)
+    while at < plan.minutes * 60:
+        yield Fault(at, kind, random.Random(dice.random()))
+        at += interval * dice.uniform(0.5, 1.5)
+
+
+def _interval(plan: Plan, kind: str) -> float:
+    if kind == "restart":
+        return plan.restart_every if plan.restart_database else 0.0
+    return float(getattr(plan, kind))

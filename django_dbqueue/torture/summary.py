@@ -1,0 +1,88 @@
+"""A torture's figures and verdicts, for people."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .checker import Report, Verdict
+from .history import Event
+from .options import Plan
+
+MOST_SHOWN = 5
+WIDTH = 32
+
+
+def figures_text(plan: Plan, report: Report, events: Sequence[Event]) -> str:
+    lines = [*_faults(plan, events), *_figures(report)]
+    return "\n".join(f"{name:<{WIDTH}}{value}" for name, value in lines)
+
+
+def _faults(plan: Plan, events: Sequence[Event]) -> Iterable[tuple[str, object]]:
+    kills = [event for event in events if event["op"] == "kill"]
+    stops = [event for event in events if event["op"] == "stop"]
+    of_workers = [one for one in kills if str(one.get("target", "")).startswith("worker")]
+    yield "seed", plan.seed
+    yield "minutes", f"{plan.minutes:g}"
+    yield "SIGKILLs", len(kills)
+    yield "  of whole workers", sum(one["group"] for one in of_workers)
+    yield "SIGSTOP cycles", len(stops)
+    yield "  of whole workers", sum(one["group"] for one in stops)
+    for name, op in (("server restarts", "db_kill"), ("connections dropped", "conn_kill")):
+        yield name, _count(events, op)
+    yield "read-only spells", _count(events, "read_only", on=True)
+    yield "spells of deadlocks", _count(events, "deadlock")
+    yield "old snapshots", _count(events, "snapshot", open=True)
+
+
+def _count(events: Sequence[Event], op: str, **more: Any) -> int:
+    return sum(one["op"] == op and more.items() <= one.items() for one in events)
+
+
+def _figures(report: Report) -> Iterable[tuple[str, object]]:
+    figures = report.figures
+    explained = sum(figures.duplicates.values())
+    causes = ", ".join(f"{cause} {count}" for cause, count in sorted(figures.duplicates.items()))
+    yield "jobs", figures.jobs
+    yield "lost", figures.lost
+    yield "unexpected", figures.unexpected
+    yield "duplicates, explained", f"{explained} ({causes})" if causes else 0
+    yield "duplicates, unexplained", figures.unexplained
+    yield "overlapping claims", figures.overlaps
+    yield "zombie writes", figures.zombie_writes
+    yield "hand-over, supervisor alive", _spread(figures.handover_supervised)
+    yield "hand-over, without", _spread(figures.handover_alone)
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return "none"
+    shares = (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
+    spread = ", ".join(f"{name} {percentile(seconds, share):.2f} s" for name, share in shares)
+    return f"{spread} of {len(seconds)}"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def verdicts_text(report: Report, troubles: Sequence[str]) -> str:
+    red = [verdict for verdict in report.verdicts.values() if not verdict.holds]
+    lines = [line for verdict in red for line in _offences(verdict)] + list(troubles)
+    if lines:
+        return "\n".join(lines)
+    return f"all {len(report.verdicts)} invariants hold"
+
+
+def _offences(verdict: Verdict) -> Iterable[str]:
+    offences = verdict.offences
+    yield f"{verdict.name} is broken {len(offences)} times: {verdict.says}"
+    for offence in offences[:MOST_SHOWN]:
+        yield f"  {offence.words}"
+        for event in offence.events[:MOST_SHOWN]:
+            yield f"    {_event_text(event)}"
+
+
+def _event_text(event: Event) -> str:
+    fields = " ".join(f"{k}={v}" for k, v in event.items() if k not in {"t", "op", "type"})
+    return f"{event['t'] / 1e9:.3f} {event['op']} {event['type']} {fields}"
