@@ -2,6 +2,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MEASURE_ARGS ?=
+TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
 export BENCH_PEERS ?= .venv-peers
@@ -9,7 +10,7 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 
-.PHONY: help venv demo admin test test-sqlite check prove stress bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove stress torture bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -41,6 +42,9 @@ prove: packages $(STAMPS)/servers  ## the promises at full length, on every data
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh
+
+torture: packages $(STAMPS)/servers  ## kill, stop and cut off workers and servers for 5 minutes each; TORTURE_ARGS
+	$(BIN)/python scripts/torture.py --handover 3 $(TORTURE_ARGS)
 
 bench: bench-peers bench-ours  ## both of the next two
 

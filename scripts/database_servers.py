@@ -153,6 +153,24 @@ class Server:
         self.pid_file.unlink(missing_ok=True)
         return True
 
+    def freeze(self) -> list[int]:
+        """SIGSTOP to all of its processes; their pids."""
+        frozen: list[int] = []
+        # The first one first, so that it starts no more of them.
+        while new := [pid for pid in family(self.pid()) if pid not in frozen]:
+            for pid in new:
+                os.kill(pid, signal.SIGSTOP)
+            frozen += new
+        return frozen
+
+    def kill(self) -> None:
+        """SIGKILL to all of its processes, as when the machine goes down."""
+        for pid in (killed := self.freeze()):
+            os.kill(pid, signal.SIGKILL)
+        if not wait_for(lambda: all(map(is_gone, killed)), STOP_DEADLINE):
+            raise Failure(f"{self.name} does not die")
+        self.pid_file.unlink(missing_ok=True)
+
 
 class MariaDB(Server):
     name = "mariadb"
@@ -265,6 +283,15 @@ def command_line(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def family(pid: int | None) -> list[int]:
+    """A process and its descendants, parents first."""
+    if pid is None:
+        return []
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    children = path.read_text().split() if path.exists() else []
+    return [pid, *(each for child in children for each in family(int(child)))]
 
 
 def is_gone(pid: int) -> bool:

@@ -116,23 +116,15 @@ class PrivateServer(PrivateDatabase):
 
     def kill(self) -> None:
         """SIGKILL to all of its processes, as when the machine goes down."""
-        for pid in (killed := self.freeze()):
-            os.kill(pid, signal.SIGKILL)
-        assert servers.wait_for(lambda: all(map(servers.is_gone, killed)), 20)
+        self.server.kill()
         self.stop()
 
-    def freeze(self) -> list[int]:
-        """SIGSTOP to all of its processes; their pids."""
-        frozen: list[int] = []
-        # The first one first, so that it starts no more of them.
-        while new := [pid for pid in family(self.server.pid()) if pid not in frozen]:
-            for pid in new:
-                os.kill(pid, signal.SIGSTOP)
-            frozen += new
-        return frozen
+    def freeze(self) -> None:
+        """SIGSTOP to all of its processes."""
+        self.server.freeze()
 
     def thaw(self) -> None:
-        for pid in reversed(family(self.server.pid())):
+        for pid in reversed(servers.family(self.server.pid())):
             os.kill(pid, signal.SIGCONT)
 
     @contextmanager
@@ -177,15 +169,6 @@ ORDINARY = {
 
 def kind_account(url: str) -> str:
     return url.partition("://")[2].partition("@")[0]
-
-
-def family(pid: int | None) -> list[int]:
-    """A process and its descendants, parents first."""
-    if pid is None:
-        return []
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    children = path.read_text().split() if path.exists() else []
-    return [pid, *(each for child in children for each in family(int(child)))]
 
 
 def private_database(folder: Path) -> PrivateDatabase:

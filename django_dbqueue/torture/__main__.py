@@ -3,13 +3,15 @@
 import json
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import django
 
 
 def campaign(plan_text: str) -> int:
-    from .campaign import Campaign  # noqa: PLC0415  # needs the apps
+    from .campaign import Campaign  # noqa: PLC0415  # needs the apps, as all here
+    from .havoc import havoc_for_this_database  # noqa: PLC0415
     from .nemesis import CannotTorture  # noqa: PLC0415
     from .options import Plan  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
@@ -17,7 +19,10 @@ def campaign(plan_text: str) -> int:
     from .summary import figures_text, verdicts_text  # noqa: PLC0415
 
     plan = Plan(**json.loads(plan_text))
-    with scratch_database() as config:
+    with ExitStack() as stack:
+        config = stack.enter_context(scratch_database())
+        if plan.read_only:
+            config = stack.enter_context(havoc_for_this_database().account(config))
         one = Campaign(plan, Path(given()["folder"]), config)
         try:
             report, events = one.run()
@@ -30,7 +35,7 @@ def campaign(plan_text: str) -> int:
 
 
 def produce(number: str, rate: str) -> int:
-    from .producer import produce  # noqa: PLC0415  # needs the apps
+    from .producer import produce  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
 
     produce(int(number), float(rate), given()["seed"])

@@ -3,7 +3,8 @@
 import random
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django.db import connections, transaction
@@ -45,12 +46,10 @@ class Havoc:
     takes_read_only: ClassVar[bool] = False
     missing: ClassVar[str] = "SQLite has no connections to drop, and no read-only spells"
 
-    def account(self, config: dict[str, Any]) -> dict[str, Any]:
-        """The database as the tortured processes reach it; read-only binds them, too."""
-        return config
-
-    def forget_account(self) -> None:
-        """Undo that."""
+    @contextmanager
+    def account(self, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The database as processes have to reach it that read-only is to bind."""
+        yield config
 
     def drop_connection(self, dice: random.Random) -> bool:
         """Whether there was one to drop."""
@@ -122,16 +121,20 @@ class MySQLHavoc(ServerHavoc):
     )
     hosts = ("%", "localhost")
 
-    def account(self, config: dict[str, Any]) -> dict[str, Any]:
-        password = secrets.token_urlsafe(12)
-        self.forget_account()
+    @contextmanager
+    def account(self, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """One of their own: who may administer the server may always write."""
+        password, name = secrets.token_urlsafe(12), here().ops.quote_name(config["NAME"])
+        self._forget_account()
         for host in self.hosts:
             sql(f"CREATE USER {ACCOUNT}@%s IDENTIFIED BY %s", host, password)
-            name = here().ops.quote_name(config["NAME"])
             sql(f"GRANT ALL ON {name}.* TO {ACCOUNT}@%s", host)
-        return config | {"USER": ACCOUNT, "PASSWORD": password}
+        try:
+            yield config | {"USER": ACCOUNT, "PASSWORD": password}
+        finally:
+            self._forget_account()
 
-    def forget_account(self) -> None:
+    def _forget_account(self) -> None:
         for host in self.hosts:
             sql(f"DROP USER IF EXISTS {ACCOUNT}@%s", host)
 

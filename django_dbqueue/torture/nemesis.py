@@ -50,11 +50,13 @@ class Nemesis:
 
     def run(self) -> None:
         began = time.monotonic()
-        for fault in schedule(self.plan):
-            self._wait(began + fault.at)
-            getattr(self, f"do_{fault.kind}")(fault)
-        self._wait(began + self.plan.minutes * 60)
-        self.heal()
+        try:
+            for fault in schedule(self.plan):
+                self._wait(began + fault.at)
+                getattr(self, f"do_{fault.kind}")(fault)
+            self._wait(began + self.plan.minutes * 60)
+        finally:
+            self.heal()
 
     def _wait(self, until: float) -> None:
         """Look after the processes meanwhile."""

@@ -19,6 +19,7 @@ INSTALLED_APPS = ["django_dbqueue", "django_dbqueue.torture"]
 DATABASES: dict[str, Any] = {"default": GIVEN["database"]}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
+TIME_ZONE = "UTC"
 DEBUG = False
 
 LOGGING: dict[str, Any] = {
