@@ -266,6 +266,12 @@ class PostgreSQL(Server):
     def ping(self) -> list[str]:
         return [self.binaries["pg_isready"], f"--host={self.folder}", "--dbname=postgres", "-q"]
 
+    def kill(self) -> None:
+        super().kill()
+        # As long as nobody has reaped the old one, a new one would take it for alive.
+        for lock in (self.data / "postmaster.pid", self.folder / ".s.PGSQL.5432.lock"):
+            lock.unlink(missing_ok=True)
+
     def create_database(self) -> None:
         self.call(
             self.binaries["createdb"], f"--host={self.folder}", "--username=postgres", DATABASE

@@ -12,15 +12,17 @@ from ..dialects import dialect_of
 from ..lifecycle.execute import rows
 from ..lifecycle.policy import MAX_CRASHES
 from ..states import Status
-from .checker import Report, Settings, check
+from .checker import check
 from .fleet import Group, environment, python
 from .havoc import here
 from .history import Event, read
 from .models import Effect, Remains, Torment
 from .nemesis import Nemesis
 from .options import Plan
+from .verdicts import Report, Settings
 
 LEAVE_WITHIN = 60.0  # seconds
+MOST_THREADS = 2
 FINISHED = (Status.DONE, Status.BURIED)
 _nap = threading.Event()
 
@@ -49,7 +51,12 @@ class Campaign:
 
     def _worker(self, number: int) -> Group:
         skew = self.plan.skew * (number % 3 - 1)
-        sizes = ["--processes", str(self.plan.processes), "--threads", str(1 + number % 2)]
+        sizes = [
+            "--processes",
+            str(self.plan.processes),
+            "--threads",
+            str(1 + number % MOST_THREADS),
+        ]
         command = ["django", "runworker", *sizes, "--shutdown-timeout", "20"]
         return self._group(f"worker-{number}", *command, skew=skew, is_worker=True)
 
@@ -100,6 +107,8 @@ class Campaign:
         told = Settings(
             max_attempts=Torment.policy().max_attempts,
             max_crashes=MAX_CRASHES,
+            time_to_run=Torment.policy().time_to_run,
+            threads=MOST_THREADS,
             beat_interval=conf["BEAT_INTERVAL"],
             worker_timeout=conf["WORKER_TIMEOUT"],
             reap_interval=conf["REAP_INTERVAL"],

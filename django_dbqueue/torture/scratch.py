@@ -1,11 +1,13 @@
 """The scratch database: made beside the alias' own, migrated, dropped."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from django.db import connection, connections
+from django.db.utils import Error
 
 COPIED = ("ENGINE", "NAME", "USER", "PASSWORD", "HOST", "PORT", "OPTIONS", "TEST")
 
@@ -34,4 +36,7 @@ def scratch_database() -> Iterator[dict[str, Any]]:
         yield config
     finally:
         connections.close_all()
-        creation.destroy_test_db(own_name, verbosity=0)
+        try:
+            creation.destroy_test_db(own_name, verbosity=0)
+        except Error as error:
+            print(f"the scratch database {config['NAME']} is left: {error}", file=sys.stderr)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .checker import Report, Verdict
 from .history import Event
 from .options import Plan
+from .verdicts import Report, Verdict, percentile
 
 MOST_SHOWN = 5
 WIDTH = 32
@@ -52,18 +52,12 @@ def _figures(report: Report) -> Iterable[tuple[str, object]]:
     yield "hand-over, without", _spread(figures.handover_alone)
 
 
-def _spread(seconds: Sequence[float]) -> str:
+def _spread(seconds: list[float]) -> str:
     if not seconds:
         return "none"
     shares = (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
     spread = ", ".join(f"{name} {percentile(seconds, share):.2f} s" for name, share in shares)
     return f"{spread} of {len(seconds)}"
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def verdicts_text(report: Report, troubles: Sequence[str]) -> str:
