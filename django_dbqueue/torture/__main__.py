@@ -43,8 +43,9 @@ def produce(number: str, rate: str) -> int:
 
 
 def main(verb: str, *arguments: str) -> int:
-    # The finally clauses are to run: they end all processes, and drop the scratch database.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if verb == "campaign":
+        # The finally clauses are to run: they end all processes, and drop the scratch database.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     django.setup()
     return campaign(*arguments) if verb == "campaign" else produce(*arguments)
 

@@ -97,7 +97,8 @@ class Group:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = -signal.SIGKILL
-        if code:
+        # It may not have come as far as to have a handler.
+        if code not in {0, -signal.SIGTERM}:
             self.own_ends.append(code)
 
     def kill(self) -> None:

@@ -12,7 +12,7 @@ class Plan:
 
     seed: int
     minutes: float = 1.0
-    jobs_per_second: float = 80.0
+    jobs_per_second: float = 100.0
     workers: int = 6
     processes: int = 2
     producers: int = 2

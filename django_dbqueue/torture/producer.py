@@ -16,6 +16,7 @@ from .recorder import history, tell
 QUEUES = ("default", "mail", "reports")
 DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
 MOST = 20  # jobs in one transaction
+PAUSE = 0.005  # seconds between two, at least
 stop = threading.Event()
 
 Batch = list[dict[str, Any]]
@@ -25,12 +26,13 @@ def produce(number: int, rate: float, seed: int) -> None:
     """Keep up ``rate`` jobs a second."""
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
-    dice, made, began = random.Random(f"{seed} producer {number}"), 0, time.monotonic()
+    dice, began, made, tried = random.Random(f"{seed} producer {number}"), time.monotonic(), 0, 0
     while not stop.is_set():
-        batch = _batch(dice, f"{history().who}-{began:.0f}-{made}")
-        Attempt(dice, batch).make()
-        made += len(batch)
-        stop.wait(began + made / rate - time.monotonic())
+        batch = _batch(dice, f"{history().who}-{began:.0f}-{tried}")
+        tried += 1
+        # What an outage has kept it from is made up for.
+        made += len(batch) if Attempt(dice, batch).make() else 0
+        stop.wait(max(PAUSE, began + made / rate - time.monotonic()))
     connections.close_all()
 
 
@@ -48,7 +50,7 @@ def _columns(dice: random.Random, mark: str, delay: float) -> dict[str, Any]:
         "deed": dice.choice(DEEDS),
         "queue": dice.choice(QUEUES),
         "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
-        "seconds": dice.uniform(0.5, 3) if is_long else dice.uniform(0, 0.04),
+        "seconds": dice.uniform(0.3, 1.5) if is_long else dice.uniform(0, 0.04),
         "delay": delay,
     }
 
@@ -66,7 +68,8 @@ class Attempt:
         # Found to have a twin, so that it was not made.
         self.refused: set[str] = set()
 
-    def make(self) -> None:
+    def make(self) -> bool:
+        """Whether the database took part."""
         for job in self.batch:
             exact = {"exactly_once": True} if job["deed"] == "exact" else {}
             delay = {"delay": job["delay"]} if job["delay"] else {}
@@ -76,8 +79,9 @@ class Attempt:
         except Error:
             connections.close_all()
             self._close("info" if self.is_committing else "fail")
-        else:
-            self._close("fail" if self.undone else "ok")
+            return False
+        self._close("fail" if self.undone else "ok")
+        return True
 
     def _close(self, outcome: str) -> None:
         for job in self.batch:
