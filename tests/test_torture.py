@@ -9,7 +9,12 @@ import sys
 import pytest
 from django.db import connection
 
-from scripts import database_servers as servers
+from django_dbqueue.torture.options import Plan
+from django_dbqueue.torture.schedule import FAULTS, schedule
+from django_dbqueue.torture.scratch import beside
+from django_dbqueue.torture.summary import figures_text, verdicts_text
+from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
+from tests.private_server import private_session  # noqa: F401  # a fixture
 from tests.processes import ROOT
 
 SEED = 5
@@ -30,12 +35,17 @@ SMALL = {
 }
 
 
-def torture(url, *more, **changed):
-    options = [f"--{name}={value}" for name, value in (SMALL | changed).items()]
+def torture(url, *more):
+    options = [f"--{name}={value}" for name, value in SMALL.items()]
     command = [sys.executable, "manage.py", "dbqueue", "torture", f"--seed={SEED}", *options, *more]
-    env = os.environ | FAST | {"DATABASE_URL": url, "DEBUG": "0"}
     return subprocess.run(
-        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200, check=False
+        command,
+        cwd=ROOT,
+        env=os.environ | FAST | {"DATABASE_URL": url, "DEBUG": "0"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
 
 
@@ -43,39 +53,83 @@ def figure(run, name):
     return int(re.search(rf"^ *{re.escape(name)} +(\d+)", run.stdout, re.MULTILINE)[1])
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """Of a database of the test's own, and the command that kills and restarts its server."""
+def restart_command(private):
     if connection.vendor == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('torture')}/own.sqlite3", ""
-        return
-    kind = {"mysql": servers.MariaDB, "postgresql": servers.PostgreSQL}[connection.vendor]
-    with servers.short_folder() as folder:
-        server = kind(folder)
-        server.start()
-        try:
-            yield server.url(), restart_command(server.name, folder)
-        finally:
-            server.stop()
+        return ""
+    server = private.server
+    script = [sys.executable, str(ROOT / "scripts/torture.py"), "restart"]
+    return shlex.join([*script, server.name, str(server.folder.parent)])
 
 
-def restart_command(name, folder):
-    script = [sys.executable, str(ROOT / "scripts/torture.py"), "restart", name, str(folder)]
-    return shlex.join(script)
-
-
-@pytest.mark.proof
-def test_nothing_is_lost_or_run_without_a_cause_under_torture(address):
-    url, restart = address
-    run = torture(url, f"--restart-database={restart}")
+def test_nothing_is_lost_or_run_without_a_cause(private_session):  # noqa: F811
+    private_session.start()
+    restart = restart_command(private_session)
+    run = torture(private_session.admin_url, f"--restart-database={restart}")
     print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert figure(run, "jobs") > 100
+    assert figure(run, "jobs") > 50
     assert figure(run, "SIGKILLs") > 5
-    assert figure(run, "SIGSTOP cycles") > 3
+    assert figure(run, "SIGSTOP cycles") > 2
     assert figure(run, "server restarts") == (1 if restart else 0)
 
 
-def test_what_a_torture_finds_is_said_with_its_events(address):
-    """Here it is told that a claim lasts shorter than it does."""
-    url, _ = address
+def test_what_is_broken_is_named_with_its_events():
+    event = {"t": 5_000_000_000, "op": "start", "type": "invoke", "key": 7, "pid": 1}
+    red = Verdict("I3", "nobody starts it twice", [Offence("job 7: twice", [event])])
+    report = Report({"I3": red, "I1": Verdict("I1", "it is there", [])}, Figures())
+    text = verdicts_text(report, ["worker-1 ended by itself"])
+    assert text.splitlines() == [
+        "I3 is broken 1 times: nobody starts it twice",
+        "  job 7: twice",
+        "    5.000 start invoke key=7 pid=1",
+        "worker-1 ended by itself",
+    ]
+
+
+def test_the_figures_tell_kills_of_workers_from_those_of_children():
+    kill = {"op": "kill", "group": True, "target": "worker-2"}
+    figures = Figures(jobs=3, duplicates={"kill": 2}, handover_alone=[1.0, 12.5])
+    text = figures_text(Plan(seed=9), Report({}, figures), [kill, kill | {"group": False}])
+    found = dict(re.findall(r"^ *(\S.*?) {2,}(\S.*)$", text, re.MULTILINE))
+    assert (found["seed"], found["jobs"], found["lost"]) == ("9", "3", "0")
+    assert (found["SIGKILLs"], found["of whole workers"]) == ("2", "0")
+    assert found["duplicates, explained"] == "2 (kill 2)"
+    assert found["hand-over, without"] == "p50 12.50 s, p99 12.50 s, max 12.50 s of 2"
+
+
+def test_a_seed_makes_the_same_faults_again():
+    def faults(**told):
+        plan = Plan(minutes=5, restart_database="true", read_only=20, **told)
+        return [(one.at, one.kind, one.dice.random()) for one in schedule(plan)]
+
+    assert faults(seed=1) == faults(seed=1) != faults(seed=2)
+    assert {kind for _, kind, _ in faults(seed=1)} == set(FAULTS)
+    assert sorted(faults(seed=1)) == faults(seed=1)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_of_no_interval_never_comes(kind):
+    switch = "restart_every" if kind == "restart" else kind
+    plan = Plan(seed=1, minutes=5, restart_database="true", **{"read_only": 20.0, switch: 0.0})
+    assert kind not in {one.kind for one in schedule(plan)}
+
+
+def test_five_minutes_have_as_many_faults_as_are_promised():
+    kinds = [one.kind for one in schedule(Plan(seed=1, minutes=5, restart_database="true"))]
+    assert kinds.count("kill9") >= 200
+    assert kinds.count("stop") >= 100
+    assert kinds.count("restart") >= 10
+
+
+def test_the_scratch_database_is_another_one(tmp_path):
+    server = {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "TEST": {"MIRROR": "x"}}
+    assert beside(server, tmp_path)["TEST"] == {"NAME": "test_shop_torture"}
+    file = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/shop.sqlite3"}
+    assert beside(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
+
+
+def test_a_folder_with_other_histories_is_refused(tmp_path):
+    (tmp_path / "old.jsonl").touch()
+    run = torture("sqlite://:memory:", f"--keep={tmp_path}")
+    assert run.returncode == 1
+    assert "is not empty" in run.stderr
