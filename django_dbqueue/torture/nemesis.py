@@ -122,14 +122,19 @@ class Nemesis:
 
     def do_stop(self, fault: Fault) -> None:
         dice = fault.dice
-        # Short ones more often: who is stopped does not work.
-        seconds = self.timeout * (0.5 + 2.5 * dice.random() ** 2)
+        length = dice.uniform(0, 1)
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
         if dice.random() < WHOLE and len(going) > len(self.workers) // 2:
-            self._stop_group(dice.choice(going), seconds)
+            self._stop_group(dice.choice(going), self._seconds(length))
         elif child := self._a_child(dice):
             group, pid = child
+            # Mostly a short one: nobody else has the jobs of who is stopped alone.
+            seconds = self._seconds(length**2)
             self._stop(group, [pid], seconds, partial(os.kill, pid), group=False)
+
+    def _seconds(self, length: float) -> float:
+        """0.5 to 3 times what others wait before they take its jobs."""
+        return self.timeout * (0.5 + 2.5 * length)
 
     def _stop_group(self, group: Group, seconds: float) -> None:
         group.is_stopped = True

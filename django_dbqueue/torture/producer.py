@@ -16,6 +16,7 @@ from .recorder import history, tell
 QUEUES = ("default", "mail", "reports")
 DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
 MOST = 20  # jobs in one transaction
+LONG = 0.06  # the share of jobs that take longer than a moment
 PAUSE = 0.005  # seconds between two, at least
 stop = threading.Event()
 
@@ -44,7 +45,7 @@ def _batch(dice: random.Random, prefix: str) -> Batch:
 
 
 def _columns(dice: random.Random, mark: str, delay: float) -> dict[str, Any]:
-    is_long = dice.random() < 0.02
+    is_long = dice.random() < LONG
     return {
         "mark": mark,
         "deed": dice.choice(DEEDS),
