@@ -45,7 +45,7 @@ def options_of(name):
 
 
 def named(text):
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text))
 
 
 def worker_command(text):

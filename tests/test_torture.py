@@ -9,6 +9,7 @@ import sys
 import pytest
 from django.db import connection
 
+from django_dbqueue.torture.fleet import environment, python
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
@@ -126,6 +127,18 @@ def test_the_scratch_database_is_another_one(tmp_path):
     assert beside(server, tmp_path)["TEST"] == {"NAME": "test_shop_torture"}
     file = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/shop.sqlite3"}
     assert beside(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
+
+
+def test_the_migrations_are_up_to_date(tmp_path):
+    config = beside({"ENGINE": "django.db.backends.sqlite3", "NAME": "none"}, tmp_path)
+    run = subprocess.run(
+        python("django", "makemigrations", "--check", "--dry-run", "dbqueue_torture"),
+        env=environment(config, str(tmp_path), "test"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_a_folder_with_other_histories_is_refused(tmp_path):

@@ -53,7 +53,7 @@ class Campaign:
         skew = self.plan.skew * (number % 3 - 1)
         sizes = [
             "--processes",
-            str(self.plan.processes),
+            str(self.plan.children),
             "--threads",
             str(1 + number % MOST_THREADS),
         ]

@@ -14,7 +14,7 @@ class Plan:
     minutes: float = 1.0
     jobs_per_second: float = 100.0
     workers: int = 6
-    processes: int = 2
+    children: int = 2
     producers: int = 2
     kill9: float = 1.35
     groups: float = 0.15
@@ -39,7 +39,7 @@ HELP = {
     "minutes": "how long faults are made; then all is healed, drained and judged",
     "jobs_per_second": "enqueued, by all producers together",
     "workers": "processes of runworker, each with its children",
-    "processes": "children of each worker",
+    "children": "of each worker, which run its jobs",
     "producers": "processes that enqueue",
     "kill9": "seconds between SIGKILLs; 0 = none, as for every fault",
     "groups": "the share of the kills that takes a worker's whole process group, from 0 to 1",
