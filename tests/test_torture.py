@@ -3,8 +3,10 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -15,8 +17,9 @@ from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
+from tests.conftest import wait_until
 from tests.private_server import private_session  # noqa: F401  # a fixture
-from tests.processes import ROOT
+from tests.processes import ROOT, running
 
 SEED = 5
 FAST = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "1.5"}
@@ -72,6 +75,29 @@ def test_nothing_is_lost_or_run_without_a_cause(private_session):  # noqa: F811
     assert figure(run, "SIGKILLs") > 5
     assert figure(run, "SIGSTOP cycles") > 2
     assert figure(run, "server restarts") >= bool(restart)
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_who_is_told_to_stop_leaves_nothing_behind(private_session, tmp_path):  # noqa: F811
+    private_session.start()
+    told = ["--minutes=5", "--workers=1", f"--keep={tmp_path}"]
+    with running(private_session.admin_url, "dbqueue", "torture", *told) as process:
+        wait_until(lambda: list(tmp_path.glob("worker-0-*.jsonl")))
+        assert processes_with(str(tmp_path))
+        process.send(signal.SIGTERM)
+        assert process.end(60) == 128 + signal.SIGTERM
+    assert not processes_with(str(tmp_path))
+
+
+def processes_with(word):
+    """Those that have it in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found += [path] if word.encode() in path.read_bytes() else []
+        except OSError:
+            pass  # it is gone
+    return found
 
 
 def test_what_is_broken_is_named_with_its_events():

@@ -45,7 +45,8 @@ def produce(number: str, rate: str) -> int:
 def main(verb: str, *arguments: str) -> int:
     if verb == "campaign":
         # The finally clauses are to run: they end all processes, and drop the scratch database.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     django.setup()
     return campaign(*arguments) if verb == "campaign" else produce(*arguments)
 

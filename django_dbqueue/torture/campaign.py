@@ -83,15 +83,19 @@ class Campaign:
                 self.troubles.append(f"{group.who} ended by itself, with {code}: see {group.log}")
 
     def _drain(self) -> None:
-        """Until nothing is left to do: the longest that a claim may last, and some more."""
-        left_at = time.monotonic() + 2 * Torment.policy().time_to_run + 6 * conf["WORKER_TIMEOUT"]
-        while time.monotonic() < left_at:
+        """Until nothing is left to do, or nothing gets less for longer than any claim may last."""
+        patience = Torment.policy().time_to_run + 6 * conf["WORKER_TIMEOUT"]
+        fewest, give_up = None, time.monotonic() + patience
+        while time.monotonic() < give_up:
             for group in self.workers:
                 group.revive()
-            if self._left() == 0:
+            left = self._left()
+            if left == 0:
                 return
+            if left is not None and (fewest is None or left < fewest):
+                fewest, give_up = left, time.monotonic() + patience
             _nap.wait(0.2)
-        self.troubles.append(f"{self._left()} jobs were not finished in time")
+        self.troubles.append(f"{fewest} jobs were not finished in time")
 
     def _left(self) -> int | None:
         """How many jobs are to be finished yet; None where the database does not say."""

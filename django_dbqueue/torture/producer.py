@@ -17,7 +17,8 @@ QUEUES = ("default", "mail", "reports")
 DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
 MOST = 20  # jobs in one transaction
 LONG = 0.06  # the share of jobs that take longer than a moment
-PAUSE = 0.005  # seconds between two, at least
+PAUSE = 0.005  # seconds between two transactions, at least
+OUTAGE = 0.1  # after one that did not work
 stop = threading.Event()
 
 Batch = list[dict[str, Any]]
@@ -32,8 +33,10 @@ def produce(number: int, rate: float, seed: int) -> None:
         batch = _batch(dice, f"{history().who}-{began:.0f}-{tried}")
         tried += 1
         # What an outage has kept it from is made up for.
-        made += len(batch) if Attempt(dice, batch).make() else 0
-        stop.wait(max(PAUSE, began + made / rate - time.monotonic()))
+        has_worked = Attempt(dice, batch).make()
+        made += len(batch) if has_worked else 0
+        due_in = began + made / rate - time.monotonic()
+        stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
     connections.close_all()
 
 
