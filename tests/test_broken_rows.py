@@ -189,6 +189,9 @@ def test_jobs_that_fail_and_are_gone_by_then_are_no_error(database_url, log):
         assert process.end() == 0
     assert "went wrong" not in process.stderr
     assert "recording" not in process.stderr
+    # Nothing was written: it is said of no failure, nor when it is retried.
+    assert " failed: " not in process.stderr
+    assert "was deleted while it ran; nothing to write" in process.stderr
 
 
 def test_a_batch_of_which_some_were_deleted_completes_the_others(database_url, log):

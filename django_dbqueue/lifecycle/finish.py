@@ -1,6 +1,5 @@
 """What the holder of a claim may do with it; every statement asks for the owner."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +12,6 @@ from .free import ONE_LESS, claim_end, freed
 from .policy import MAX_SECONDS
 from .table import Table
 from .verdict import Verdict, after_failure
-
-logger = logging.getLogger("django_dbqueue")
 
 
 @dataclass
@@ -56,21 +53,24 @@ def release(table: Table, owner: str, keys: Sequence[Any], delay: float = 0) -> 
     return _owned(table, owner, keys, sets, params, kept=None)
 
 
-def fail(table: Table, job: Any, error: BaseException, seconds: float | None = None) -> Verdict:
+def fail(
+    table: Table, job: Any, error: BaseException, seconds: float | None = None
+) -> Verdict | None:
     """Record a failed attempt: retried by the policy, or buried when the attempts are used up.
 
-    Raises ``ClaimLost``, and writes nothing, when another owner has the job.
+    Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
     """
     verdict = after_failure(table.policy, job.attempts, error)
-    _end(table, job, verdict, error, seconds)
-    return verdict
+    return verdict if _end(table, job, verdict, error, seconds) else None
 
 
-def expire(table: Table, job: Any) -> None:
-    """Finish a job that was found past ``expires_at``: it never ran."""
+def expire(table: Table, job: Any) -> bool:
+    """Finish a job that was found past ``expires_at``: it never ran. False when it is gone."""
     done, params = _done(table)
     sets = f"{done}, dequeued_time = NULL, attempts = {ONE_LESS}"
-    _one(table, job, _owned(table, job.claim_owner, [job.claim_key], sets, params, kept=None))
+    return _one(
+        table, job, _owned(table, job.claim_owner, [job.claim_key], sets, params, kept=None)
+    )
 
 
 def _done(table: Table) -> tuple[str, list[float]]:
@@ -84,7 +84,7 @@ def _done(table: Table) -> tuple[str, list[float]]:
 
 def _end(
     table: Table, job: Any, verdict: Verdict, error: BaseException, seconds: float | None
-) -> None:
+) -> bool:
     """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
     reading the column first is safe."""
     key, owner = job.claim_key, job.claim_owner
@@ -96,18 +96,18 @@ def _end(
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
     errors = appended(stored[0][0] if stored else None, new)
     sets, params = freed(table, verdict)
-    _one(
+    return _one(
         table,
         job,
         _owned(table, owner, [key], f"{sets}, errors = %s", [*params, errors], kept=None),
     )
 
 
-def _one(table: Table, job: Any, written: Written) -> None:
+def _one(table: Table, job: Any, written: Written) -> bool:
+    """Whether it was there to be written."""
     if written.lost:
         raise ClaimLost(f"{table.label} {job.pk}: another owner has it by now; nothing was written")
-    if written.gone:
-        logger.info("%s %s was deleted while it was claimed; nothing to write", table.label, job.pk)
+    return not written.gone
 
 
 def _owned(

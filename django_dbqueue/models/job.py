@@ -122,7 +122,8 @@ class Job(JobColumns):
         """Finished badly: retried by policy, or buried when the attempts are used up."""
         problem = error if isinstance(error, BaseException) else RuntimeError(error)
         self._owner()
-        finish.fail(self._table(), self, problem, seconds)
+        if finish.fail(self._table(), self, problem, seconds) is None:
+            self._say_gone()
         self.claim_owner = None
 
     def release(self, delay: float = 0) -> None:
@@ -223,7 +224,10 @@ class Job(JobColumns):
         if written.lost:
             raise ClaimLost(f"{self}: another owner has it by now; nothing was written")
         if written.gone:
-            logger.info("%s was deleted while it was claimed; nothing to write", self)
+            self._say_gone()
+
+    def _say_gone(self) -> None:
+        logger.info("%s was deleted while it was claimed; nothing to write", self)
 
 
 class ArchivedJob(JobColumns):

@@ -192,11 +192,14 @@ def _complete(table: Table, group: list[Outcome]) -> None:
 
 def _expire(outcome: Outcome, table: Table) -> None:
     try:
-        finish.expire(table, outcome.job)
+        was_there = finish.expire(table, outcome.job)
     except ClaimLost as error:
         events.lost(table, outcome.job, outcome.owner, error)
     else:
-        events.expired(table, outcome.job)
+        if was_there:
+            events.expired(table, outcome.job)
+        else:
+            events.gone(table, outcome.job, outcome.owner)
 
 
 def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
@@ -206,6 +209,9 @@ def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
         said = f"{type(error).__name__}: {message_of(error)}"
         events.lost(table, outcome.job, outcome.owner, f"its error was: {said}")
     else:
-        events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
+        if verdict is None:
+            events.gone(table, outcome.job, outcome.owner)
+        else:
+            events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
     # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
     error.__traceback__ = None
