@@ -1,5 +1,6 @@
 """One torture: processes start, faults come, all heals and drains, and is judged."""
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -117,7 +118,9 @@ class Campaign:
             worker_timeout=conf["WORKER_TIMEOUT"],
             reap_interval=conf["REAP_INTERVAL"],
         )
-        return check(events, dump, list(Effect.objects.values("mark")), told), events
+        effects = list(Effect.objects.values("mark"))
+        (self.folder / "rows.json").write_text(json.dumps({"rows": dump, "effects": effects}))
+        return check(events, dump, effects, told), events
 
 
 COLUMNS = ("mark", "queue", "status", "owner", "attempts", "crashes", "errors", "dedup_key")

@@ -79,4 +79,6 @@ def _offences(verdict: Verdict) -> Iterable[str]:
 
 def _event_text(event: Event) -> str:
     fields = " ".join(f"{k}={v}" for k, v in event.items() if k not in {"t", "op", "type"})
+    if "t" not in event:
+        return f"the row: {fields[:500]}"
     return f"{event['t'] / 1e9:.3f} {event['op']} {event['type']} {fields}"
