@@ -16,6 +16,7 @@ import os
 import random
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,8 @@ SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL
 DATABASES = ("sqlite", *SERVERS)
 READ_ONLY = "35"  # seconds between spells
 HANDOVER = {
-    "--jobs-per-second": "15",
+    "--jobs-per-second": "10",
+    "--long-jobs": "1",
     "--kill9": "1.2",
     "--groups": "0.3",
     "--stop": "0",
@@ -117,6 +119,8 @@ def main(argv: list[str]) -> int:
         if argv[:1] == ["restart"]:
             restart(*argv[1:])
             return 0
+        # The finally clauses stop the servers.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         return torture(parse(argv))
     except Failure as failure:
         print(failure, file=sys.stderr)

@@ -34,11 +34,11 @@ def campaign(plan_text: str) -> int:
     return int(bool(one.troubles) or not report.holds)
 
 
-def produce(number: str, rate: str) -> int:
-    from .producer import produce  # noqa: PLC0415
+def produce(number: str, rate: str, long_jobs: str) -> int:
+    from .producer import Producer  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
 
-    produce(int(number), float(rate), given()["seed"])
+    Producer(int(number), float(long_jobs), given()["seed"]).run(float(rate))
     return 0
 
 

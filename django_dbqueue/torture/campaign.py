@@ -37,10 +37,7 @@ class Campaign:
         self.config = config
         self.troubles: list[str] = []
         rate = plan.jobs_per_second / plan.producers
-        self.producers = [
-            self._group(f"producer-{n}", "django_dbqueue.torture", "produce", str(n), str(rate))
-            for n in range(plan.producers)
-        ]
+        self.producers = [self._producer(n, rate) for n in range(plan.producers)]
         self.workers = [
             *(self._worker(number) for number in range(plan.workers)),
             self._group("reaper-0", "django", "runreaper"),
@@ -49,6 +46,10 @@ class Campaign:
     def _group(self, who: str, *command: str, skew: float = 0, is_worker: bool = False) -> Group:
         known = environment(self.config, str(self.folder), who, skew, self.plan.seed)
         return Group(who, python(*command), known, self.folder / f"{who}.log", is_worker)
+
+    def _producer(self, number: int, rate: float) -> Group:
+        told = [str(number), str(rate), str(self.plan.long_jobs)]
+        return self._group(f"producer-{number}", "django_dbqueue.torture", "produce", *told)
 
     def _worker(self, number: int) -> Group:
         skew = self.plan.skew * (number % 3 - 1)

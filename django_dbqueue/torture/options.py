@@ -13,6 +13,7 @@ class Plan:
     seed: int
     minutes: float = 1.0
     jobs_per_second: float = 100.0
+    long_jobs: float = 0.06
     workers: int = 6
     children: int = 2
     producers: int = 2
@@ -38,6 +39,7 @@ class Plan:
 HELP = {
     "minutes": "how long faults are made; then all is healed, drained and judged",
     "jobs_per_second": "enqueued, by all producers together",
+    "long_jobs": "the share of the jobs that take 0.3 to 1.5 s, the others a moment",
     "workers": "processes of runworker, each with its children",
     "children": "of each worker, which run its jobs",
     "producers": "processes that enqueue",

@@ -16,7 +16,6 @@ from .recorder import history, tell
 QUEUES = ("default", "mail", "reports")
 DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
 MOST = 20  # jobs in one transaction
-LONG = 0.06  # the share of jobs that take longer than a moment
 PAUSE = 0.005  # seconds between two transactions, at least
 OUTAGE = 0.1  # after one that did not work
 stop = threading.Event()
@@ -24,39 +23,45 @@ stop = threading.Event()
 Batch = list[dict[str, Any]]
 
 
-def produce(number: int, rate: float, seed: int) -> None:
-    """Keep up ``rate`` jobs a second."""
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
-    dice, began, made, tried = random.Random(f"{seed} producer {number}"), time.monotonic(), 0, 0
-    while not stop.is_set():
-        batch = _batch(dice, f"{history().who}-{began:.0f}-{tried}")
-        tried += 1
-        # What an outage has kept it from is made up for.
-        has_worked = Attempt(dice, batch).make()
-        made += len(batch) if has_worked else 0
-        due_in = began + made / rate - time.monotonic()
-        stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
-    connections.close_all()
+class Producer:
+    """Keeps up a rate; its seed decides what it enqueues."""
 
+    def __init__(self, number: int, long_jobs: float, seed: int) -> None:
+        self.dice = random.Random(f"{seed} producer {number}")
+        self.long_jobs = long_jobs
+        self.began = time.monotonic()
 
-def _batch(dice: random.Random, prefix: str) -> Batch:
-    """Jobs of one transaction, all with the same columns."""
-    count = 1 if dice.random() < 0.5 else dice.randint(2, MOST)
-    delay = dice.choice([0, 0, 0, 0, dice.uniform(0.1, 5)])
-    return [_columns(dice, f"{prefix}.{place}", delay) for place in range(count)]
+    def run(self, rate: float) -> None:
+        """Until it is told to stop; what an outage has kept it from is made up for."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: stop.set())
+        made = tried = 0
+        while not stop.is_set():
+            tried += 1
+            batch = self._batch(f"{history().who}-{self.began:.0f}-{tried}")
+            has_worked = Attempt(self.dice, batch).make()
+            made += len(batch) if has_worked else 0
+            due_in = self.began + made / rate - time.monotonic()
+            stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
+        connections.close_all()
 
+    def _batch(self, prefix: str) -> Batch:
+        """Jobs of one transaction, with one delay."""
+        count = 1 if self.dice.random() < 0.5 else self.dice.randint(2, MOST)
+        delay = self.dice.choice([0, 0, 0, 0, self.dice.uniform(0.1, 5)])
+        return [self._columns(f"{prefix}.{place}", delay) for place in range(count)]
 
-def _columns(dice: random.Random, mark: str, delay: float) -> dict[str, Any]:
-    is_long = dice.random() < LONG
-    return {
-        "mark": mark,
-        "deed": dice.choice(DEEDS),
-        "queue": dice.choice(QUEUES),
-        "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
-        "seconds": dice.uniform(0.3, 1.5) if is_long else dice.uniform(0, 0.04),
-        "delay": delay,
-    }
+    def _columns(self, mark: str, delay: float) -> dict[str, Any]:
+        dice = self.dice
+        is_long = dice.random() < self.long_jobs
+        return {
+            "mark": mark,
+            "deed": dice.choice(DEEDS),
+            "queue": dice.choice(QUEUES),
+            "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
+            "seconds": dice.uniform(0.3, 1.5) if is_long else dice.uniform(0, 0.04),
+            "delay": delay,
+        }
 
 
 class Attempt:
