@@ -79,7 +79,13 @@ class Torture:
         if self.given.keep:
             usual += ["--keep", str(self.given.keep / f"{self.name}-{title}")]
         command = [sys.executable, "manage.py", "dbqueue", "torture", *usual, *options]
-        return subprocess.run(command, cwd=ROOT, env=self.environment(), check=False).returncode
+        process = subprocess.Popen(command, cwd=ROOT, env=self.environment())
+        try:
+            return process.wait()
+        finally:
+            # It cleans up when it is asked to, not when it is killed.
+            process.terminate()
+            process.wait()
 
     def environment(self) -> dict[str, str]:
         plain = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}

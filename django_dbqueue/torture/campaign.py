@@ -131,7 +131,7 @@ def _rows(model: Any, place: str) -> list[dict[str, Any]]:
     labels = dict(Status.choices)
     past = _seconds_past(model)
     return [
-        row
+        {name: row[name] for name in COLUMNS}
         | {
             "place": place,
             "key": row["pk"],
