@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 from django.db.utils import Error
 
@@ -45,6 +46,7 @@ class Nemesis:
         self.threads: list[threading.Thread] = []
         self.healed = threading.Event()
         self.problem = ""
+        self._stopped: set[int] = set()
         self._undo: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
@@ -115,21 +117,24 @@ class Nemesis:
         tell("kill", "info", pids=pids, group=True, supervisor=True, target=group.who)
 
     def _a_child(self, dice: random.Random) -> tuple[Group, int] | None:
-        """Of a worker that is not stopped."""
+        """One that is not stopped, nor its worker."""
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
-        found = [(group, pid) for group in going for pid in group.children()]
+        pids = [(group, pid) for group in going for pid in group.children()]
+        found = [(group, pid) for group, pid in pids if pid not in self._stopped]
         return dice.choice(found) if found else None
 
     def do_stop(self, fault: Fault) -> None:
         dice = fault.dice
         length = dice.uniform(0, 1)
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
-        if dice.random() < WHOLE and len(going) > len(self.workers) // 2:
-            self._stop_group(dice.choice(going), self._seconds(length))
+        # What is continued with one stop must not be under another.
+        whole = [group for group in going if not self._stopped & {*group.children()}]
+        if dice.random() < WHOLE and whole and len(going) > len(self.workers) // 2:
+            self._stop_group(dice.choice(whole), self._seconds(length))
         elif child := self._a_child(dice):
             group, pid = child
             # Mostly a short one: nobody else has the jobs of who is stopped alone.
-            seconds = self._seconds(length**2)
+            seconds = self._seconds(length**3)
             self._stop(group, [pid], seconds, partial(os.kill, pid), group=False)
 
     def _seconds(self, length: float) -> float:
@@ -149,8 +154,14 @@ class Nemesis:
         *,
         group: bool,
     ) -> None:
-        said = {"pids": pids, "group": group, "supervisor": group, "target": target.who}
+        said: dict[str, Any] = {
+            "pids": pids,
+            "group": group,
+            "supervisor": group,
+            "target": target.who,
+        }
         self._freeze(send)
+        self._stopped |= {*pids}
         tell("stop", "info", **said)
         self._later(seconds, partial(self._thaw, target, said, send))
 
@@ -163,13 +174,14 @@ class Nemesis:
             send(signal.SIGCONT)
             _nap.wait(LOOK_EVERY)
 
-    def _thaw(self, target: Group, said: dict[str, object], send: Callable[[int], None]) -> None:
+    def _thaw(self, target: Group, said: dict[str, Any], send: Callable[[int], None]) -> None:
+        self._stopped -= {*said["pids"]}
         try:
             send(signal.SIGCONT)
         except ProcessLookupError:
             return  # killed meanwhile
         tell("cont", "info", **said)
-        if said["group"] and target.pid in said["pids"]:  # type: ignore[operator]
+        if said["group"] and target.pid in said["pids"]:
             target.is_stopped = False
 
     # The database
