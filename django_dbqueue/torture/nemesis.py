@@ -107,7 +107,7 @@ class Nemesis:
         child = self._a_child(dice)
         if child is not None:
             group, pid = child
-            os.kill(pid, signal.SIGKILL)
+            _send(os.kill, pid, signal.SIGKILL)
             tell("kill", "info", pids=[pid], group=False, supervisor=False, target=group.who)
 
     def _kill_group(self, group: Group) -> None:
@@ -135,7 +135,7 @@ class Nemesis:
             group, pid = child
             # Mostly a short one: nobody else has the jobs of who is stopped alone.
             seconds = self._seconds(length**3)
-            self._stop(group, [pid], seconds, partial(os.kill, pid), group=False)
+            self._stop(group, [pid], seconds, partial(_send, os.kill, pid), group=False)
 
     def _seconds(self, length: float) -> float:
         """0.5 to 3 times what others wait before they take its jobs."""
@@ -143,7 +143,7 @@ class Nemesis:
 
     def _stop_group(self, group: Group, seconds: float) -> None:
         group.is_stopped = True
-        self._stop(group, group.family(), seconds, partial(os.killpg, group.pid), group=True)
+        self._stop(group, group.family(), seconds, partial(_send, os.killpg, group.pid), group=True)
 
     def _stop(
         self,
@@ -176,10 +176,7 @@ class Nemesis:
 
     def _thaw(self, target: Group, said: dict[str, Any], send: Callable[[int], None]) -> None:
         self._stopped -= {*said["pids"]}
-        try:
-            send(signal.SIGCONT)
-        except ProcessLookupError:
-            return  # killed meanwhile
+        send(signal.SIGCONT)
         tell("cont", "info", **said)
         if said["group"] and target.pid in said["pids"]:
             target.is_stopped = False
@@ -247,6 +244,13 @@ class Nemesis:
         tell("db_up", "info")
         if code:
             self.problem = f"--restart-database exited with {code}: {said}"
+
+
+def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
+    try:
+        how(pid, number)
+    except ProcessLookupError:
+        pass  # it ended meanwhile
 
 
 def _call(command: str) -> tuple[int, str]:
