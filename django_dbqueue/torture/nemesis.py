@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 from django.db.utils import Error
 
@@ -45,6 +46,7 @@ class Nemesis:
         self.threads: list[threading.Thread] = []
         self.healed = threading.Event()
         self.problem = ""
+        self._stopped: set[int] = set()
         self._undo: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
@@ -105,7 +107,7 @@ class Nemesis:
         child = self._a_child(dice)
         if child is not None:
             group, pid = child
-            os.kill(pid, signal.SIGKILL)
+            _send(os.kill, pid, signal.SIGKILL)
             tell("kill", "info", pids=[pid], group=False, supervisor=False, target=group.who)
 
     def _kill_group(self, group: Group) -> None:
@@ -115,22 +117,25 @@ class Nemesis:
         tell("kill", "info", pids=pids, group=True, supervisor=True, target=group.who)
 
     def _a_child(self, dice: random.Random) -> tuple[Group, int] | None:
-        """Of a worker that is not stopped."""
+        """One that is not stopped, nor its worker."""
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
-        found = [(group, pid) for group in going for pid in group.children()]
+        pids = [(group, pid) for group in going for pid in group.children()]
+        found = [(group, pid) for group, pid in pids if pid not in self._stopped]
         return dice.choice(found) if found else None
 
     def do_stop(self, fault: Fault) -> None:
         dice = fault.dice
         length = dice.uniform(0, 1)
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
-        if dice.random() < WHOLE and len(going) > len(self.workers) // 2:
-            self._stop_group(dice.choice(going), self._seconds(length))
+        # What is continued with one stop must not be under another.
+        whole = [group for group in going if not self._stopped & {*group.children()}]
+        if dice.random() < WHOLE and whole and len(going) > len(self.workers) // 2:
+            self._stop_group(dice.choice(whole), self._seconds(length))
         elif child := self._a_child(dice):
             group, pid = child
             # Mostly a short one: nobody else has the jobs of who is stopped alone.
-            seconds = self._seconds(length**2)
-            self._stop(group, [pid], seconds, partial(os.kill, pid), group=False)
+            seconds = self._seconds(length**3)
+            self._stop(group, [pid], seconds, partial(_send, os.kill, pid), group=False)
 
     def _seconds(self, length: float) -> float:
         """0.5 to 3 times what others wait before they take its jobs."""
@@ -138,7 +143,7 @@ class Nemesis:
 
     def _stop_group(self, group: Group, seconds: float) -> None:
         group.is_stopped = True
-        self._stop(group, group.family(), seconds, partial(os.killpg, group.pid), group=True)
+        self._stop(group, group.family(), seconds, partial(_send, os.killpg, group.pid), group=True)
 
     def _stop(
         self,
@@ -149,8 +154,14 @@ class Nemesis:
         *,
         group: bool,
     ) -> None:
-        said = {"pids": pids, "group": group, "supervisor": group, "target": target.who}
+        said: dict[str, Any] = {
+            "pids": pids,
+            "group": group,
+            "supervisor": group,
+            "target": target.who,
+        }
         self._freeze(send)
+        self._stopped |= {*pids}
         tell("stop", "info", **said)
         self._later(seconds, partial(self._thaw, target, said, send))
 
@@ -163,13 +174,11 @@ class Nemesis:
             send(signal.SIGCONT)
             _nap.wait(LOOK_EVERY)
 
-    def _thaw(self, target: Group, said: dict[str, object], send: Callable[[int], None]) -> None:
-        try:
-            send(signal.SIGCONT)
-        except ProcessLookupError:
-            return  # killed meanwhile
+    def _thaw(self, target: Group, said: dict[str, Any], send: Callable[[int], None]) -> None:
+        self._stopped -= {*said["pids"]}
+        send(signal.SIGCONT)
         tell("cont", "info", **said)
-        if said["group"] and target.pid in said["pids"]:  # type: ignore[operator]
+        if said["group"] and target.pid in said["pids"]:
             target.is_stopped = False
 
     # The database
@@ -235,6 +244,13 @@ class Nemesis:
         tell("db_up", "info")
         if code:
             self.problem = f"--restart-database exited with {code}: {said}"
+
+
+def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
+    try:
+        how(pid, number)
+    except ProcessLookupError:
+        pass  # it ended meanwhile
 
 
 def _call(command: str) -> tuple[int, str]:
