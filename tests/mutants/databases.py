@@ -81,8 +81,8 @@ MUTANTS = [
     ),
     (
         POSTGRESQL,
-        "WHERE status = 0 AND queue = %s ",
-        "WHERE queue = %s ",
+        "WHERE status = 0 AND queue = %s",
+        "WHERE queue = %s",
         "claims any job",
         ON_POSTGRESQL,
     ),
