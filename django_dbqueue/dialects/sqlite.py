@@ -66,9 +66,8 @@ class SQLite(Dialect):
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         cursor.execute(
-            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN ("
-            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = "
-            f"{self.place(claim.queue)} "
+            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN (SELECT {claim.pk} "
+            f"FROM {claim.table} WHERE status = 0 AND queue = {self.place(claim.queue)} "
             f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )

@@ -143,14 +143,14 @@ MUTANTS = [
     ),
     (
         FREE,
-        "CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
-        "attempts",
+        "THEN attempts - 1 ELSE 0 END",
+        "THEN attempts ELSE attempts END",
         "no attempt is ever taken back",
     ),
     (
         FREE,
-        "CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
-        "attempts - 1",
+        'f"CASE WHEN attempts BETWEEN 1 AND {MAX_COUNT} THEN attempts - 1 ELSE 0 END"',
+        '"attempts - 1"',
         "attempts fall below 0",
     ),
     (

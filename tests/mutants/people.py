@@ -8,14 +8,14 @@ BEATS, REAPER = "worker/beats.py", "reaper.py"
 MUTANTS = [
     (
         HAND,
-        '("status = %s AND owner = %s", [status, owner])',
-        '("status = %s", [status])',
+        'f"status = %s AND {same}", [status, *its]',
+        '"status = %s", [status]',
         "a person's verb hits a job that another has claimed since the look",
     ),
     (
         HAND,
-        '("status = %s AND owner IS NULL", [status])',
-        '("owner IS NULL", [])',
+        'f"status = %s AND {same}", [status, *its]',
+        "same, its",
         "a person's verb hits a job in another state than it saw",
     ),
     (HAND, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
