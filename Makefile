@@ -12,6 +12,8 @@ export BENCH_PEERS ?= .venv-peers
 BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
+# One proof, at full length, on each database in turn.
+PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
 
 .PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
 
@@ -46,11 +48,8 @@ prove: packages $(STAMPS)/servers  ## the promises at full length, on every data
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)
 
-sweeps: packages $(STAMPS)/servers  ## kill a worker, and raise every error, at every statement (half an hour)
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s tests/sweeps $(PYTEST_ARGS)
-
-# One proof, at full length, on each database in turn.
-PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
+sweeps: packages $(STAMPS)/servers  ## a kill, an error, or another verb between any two statements
+	$(PROOF) tests/sweeps $(PYTEST_ARGS)
 
 machine: packages $(STAMPS)/servers  ## random calls against a model in plain Python (5 minutes); MACHINE_SEED
 	$(PROOF) tests/machine $(PYTEST_ARGS)
@@ -68,7 +67,7 @@ mutants: packages $(STAMPS)/servers  ## break the package in 135 places, one by 
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -s $(PYTEST_ARGS) tests/fuzz
+	$(PROOF) tests/fuzz $(PYTEST_ARGS)
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh
