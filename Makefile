@@ -42,7 +42,7 @@ check: $(STAMPS)/check  ## lint, types, migrations, the house rules
 	$(BIN)/python manage.py check
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
 
-prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (about an hour)
+prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -m proof -s $(PYTEST_ARGS)
 
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
