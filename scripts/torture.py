@@ -29,7 +29,7 @@ SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL
 DATABASES = ("sqlite", *SERVERS)
 READ_ONLY = "35"  # seconds between spells
 HANDOVER = {
-    "--jobs-per-second": "10",
+    "--jobs-per-second": "4",
     "--long-jobs": "1",
     "--kill9": "1.2",
     "--groups": "0.3",
