@@ -16,7 +16,8 @@ from django_dbqueue.worker.lanes import Lanes
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import Session
-from tests.helpers import claimed, in_thread, table
+from tests.conftest import fresh, wait_until
+from tests.helpers import claimed, in_thread, overwrite, table
 from tests.queueapp.models import Batch, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -58,6 +59,26 @@ def test_a_batch_size_that_was_asked_for_is_kept():
 
 def test_jobs_that_run_together_are_one_item_and_counted_as_one():
     assert adapted(claimer(batch_size=500), table(Batch)) == (500, 1)
+
+
+def test_what_was_fetched_ahead_makes_room_for_a_job_that_has_crashed():
+    one = claimer()
+    Note.objects.create()
+    wait_until(lambda: [one.turn()] and len(one.buffer))
+    one.buffer.get()  # a runner is at work
+    jobs = [Note.objects.create() for _ in range(5)]
+    crashed = Note.objects.create(priority=5000)
+    overwrite(crashed, crashes=1)
+    wait_until(lambda: [one.turn()] and one.suspects)
+    assert len(one.buffer) == 5
+    one.turn()
+    assert (len(one.buffer), Note.objects.ready().count()) == (0, 5)
+    assert {fresh(job).attempts for job in jobs} == {0}
+    one.turn()
+    assert not len(one.buffer)
+    one.buffer.done[0] += 1
+    one.turn()
+    assert [job.pk for job in one.buffer.get().jobs] == [crashed.pk]
 
 
 def test_news_do_not_end_the_rest_of_a_locked_table():

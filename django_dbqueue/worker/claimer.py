@@ -112,8 +112,10 @@ class Claimer:
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
-        items = [*self.buffer.withdraw(), *self.suspects]
-        self.suspects = []
+        suspects, self.suspects = self.suspects, []
+        self._give_back([*self.buffer.withdraw(), *suspects])
+
+    def _give_back(self, items: list[Item]) -> None:
         given = 0
         try:
             while items:
@@ -145,7 +147,10 @@ class Claimer:
         return self._claim()
 
     def _run_alone(self) -> float:
-        """A job that may have killed a worker runs with nothing beside it, not even an outcome."""
+        """A job that may have killed a worker runs with nothing beside it, not even an outcome.
+        What was fetched ahead of it is given back, so that it need not wait for that."""
+        if len(self.buffer) and not self.alone:
+            self._give_back(self.buffer.withdraw())
         if self.buffer.under_way or self.unwritten():
             return 0.05
         self.alone = bool(self.suspects)
