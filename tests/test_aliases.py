@@ -5,6 +5,7 @@ import os
 import re
 import signal
 
+import django
 import pytest
 
 from tests.conftest import wait_until
@@ -173,8 +174,10 @@ def test_a_database_without_a_driver_and_without_jobs_is_in_nobodys_way(two):
         settings.write(ELSEWHERE)
     assert "far.far" in two.manage("dbqueue", "status")
     two.manage("dbqueue", "workers")
-    two.manage("runreaper", "--once")
-    process = two.worker("--stop-when-empty", DBQUEUE_NOTIFY="1")
+    # From 6.1 on, Django's own checks ask the driver of every database.
+    unchecked = ["--skip-checks"] if django.VERSION >= (6, 1) else []
+    two.manage("runreaper", "--once", *unchecked)
+    process = two.worker("--stop-when-empty", *unchecked, DBQUEUE_NOTIFY="1")
     assert process.wait(30) == 0
     assert two.all_done(1)
     assert "Traceback" not in process.log.read_text()

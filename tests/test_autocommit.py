@@ -2,7 +2,7 @@
 that never comes."""
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
 
 from django_dbqueue.lifecycle.execute import together
 from django_dbqueue.worker.session import Session
@@ -38,8 +38,8 @@ def test_a_transaction_of_ours_leaves_no_connection_out_of_autocommit(broken_way
 
 
 def test_a_thread_of_ours_goes_on_in_autocommit_after_a_transaction_of_djangos(broken_way_back):
-    with pytest.raises(OperationalError):
-        Note.objects.bulk_create([Note()])
+    with pytest.raises(OperationalError), transaction.atomic():
+        Note.objects.create()
     Session({"default"}).prepare()
     Note.objects.create()
     assert seen_by_others() == 2
