@@ -332,6 +332,28 @@ def test_an_urgent_job_is_seen_among_others_that_never_end(always):
     wait_until(is_claimed, seconds=20)
 
 
+def lanes_of_one_slow_look(monkeypatch, idle_share):
+    """The look was so slow that another whole one is far off."""
+    monkeypatch.setattr(floors_module, "LONGEST", 3600.0)
+    monkeypatch.setattr(floors_module, "IDLE_SHARE", idle_share)
+    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    assert made.next() is None
+    Note.objects.create()
+    made.watches[0].next_look = 0.0
+    return made
+
+
+def test_news_are_looked_for_where_the_floors_have_nothing(monkeypatch, always):
+    made = lanes_of_one_slow_look(monkeypatch, idle_share=1e9)
+    assert made.next() is None
+    made.look_now()
+    assert made.next() is not None
+
+
+def test_who_has_nothing_else_to_do_looks_sooner(monkeypatch, always):
+    assert lanes_of_one_slow_look(monkeypatch, idle_share=0.0).next() is not None
+
+
 def test_an_error_forgets_the_floors(always):
     one = claimer()
     Note.objects.enqueue_many({} for _ in range(2))

@@ -3,7 +3,8 @@
 A snapshot that somebody holds open keeps the database from clearing away the dead entries in front
 of the ready ones. Some databases pass over all of them, so that every look takes longer than the
 last; it is quick where it begins at a job that was ready a moment ago. What became ready below such
-a floor meanwhile (kicked, retried, more urgent, committed late) waits for a whole look.
+a floor meanwhile (kicked, retried, more urgent, committed late) waits for a whole look, which comes
+at once where there is news, or nothing else to do.
 """
 
 import time
@@ -17,6 +18,7 @@ from .table import Table
 CHEAP = 0.002  # seconds per queue that a whole look may take; then there are no floors
 LONGEST = 1.0  # seconds between two whole looks
 SHARE = 100.0  # a whole look follows after so many times as long as the last one took
+IDLE_SHARE = 10.0  # and after so many where nothing is ready from the floors on
 WHOLE_EVERY = 5.0  # seconds between two claims without a floor
 MOST_QUEUES = 20
 MOST_PRIORITIES = 3
@@ -50,6 +52,12 @@ class Floors:
         self._lanes: dict[str, Lane] = {}
         self._in_force = False
         self._look_at = 0.0
+        self._may_look_at = 0.0
+
+    @property
+    def may_look(self) -> bool:
+        """Whether there is time for a whole look, since there is nothing else to do."""
+        return time.monotonic() >= self._may_look_at
 
     @property
     def must_look(self) -> bool:
@@ -75,6 +83,7 @@ class Floors:
         is_slow = seconds > CHEAP * (len(heads) + 1)
         self._in_force = is_slow and table.dialect.passes_dead_rows and not _is_exact(table)
         self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
+        self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
         for head in heads:
             lane = self._lanes.get(head.queue)
             if lane is not None and not lane.holds(head.priority, head.key):

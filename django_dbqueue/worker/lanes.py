@@ -31,6 +31,7 @@ class Watch:
     pause: float = FIRST_PAUSE
     next_look: float = 0.0
     looked_at: float = 0.0
+    has_news: bool = False
     _last: str = ""
     _is_left_out: bool = False
     _is_locked: bool = False
@@ -39,9 +40,8 @@ class Watch:
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
-        if self.floors.must_look:
-            self.looked_at = time.monotonic()
         found = self._ready_or_left_out(options.table(self.served.model, self.served.using))
+        self.has_news = False
         if found:
             paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
             found = [name for name in found if name not in paused]
@@ -62,6 +62,7 @@ class Watch:
             self._is_locked = trouble is Trouble.AGAIN
             if trouble and not self._is_locked:
                 raise
+            self.looked_at = time.monotonic()
             level = logging.DEBUG if self._is_left_out else logging.WARNING
             self._is_left_out = True
             logger.log(level, "%s is left out: %s", self.served, str(error).strip())
@@ -69,13 +70,22 @@ class Watch:
 
     def _ready(self, table: Table) -> list[str]:
         """Queues with ready jobs, where a whole look is slow those that are known."""
-        if not self.floors.must_look:
-            known = self.floors.queues
-            return [name for name in known if has_ready(table, name, self.floors.of(name))]
-        began = time.monotonic()
+        known = self._known(table)
+        if known is not None:
+            return known
+        self.looked_at = time.monotonic()
         found = self._heads(table)
-        self.floors.looked(table, found, time.monotonic() - began)
+        self.floors.looked(table, found, time.monotonic() - self.looked_at)
         return [head.queue for head in found]
+
+    def _known(self, table: Table) -> list[str] | None:
+        """What is ready from the floors on; None where only a whole look tells."""
+        if self.floors.must_look:
+            return None
+        queues = self.floors.queues
+        found = [name for name in queues if has_ready(table, name, self.floors.of(name))]
+        is_enough = found or not (self.has_news or self.floors.may_look)
+        return found if is_enough else None
 
     def _heads(self, table: Table) -> list[Head]:
         """Where there are very many queues, the next ones each time."""
@@ -126,6 +136,7 @@ class Lanes:
         for watch in self.watches:
             if not watch._is_locked:
                 watch.next_look = 0.0
+                watch.has_news = True
 
     def look_again(self) -> None:
         """Now, and soon after: there was work."""
