@@ -34,7 +34,7 @@ def game():
 @pytest.mark.proof
 def test_whatever_is_called_in_whatever_order_every_row_is_as_the_model_says(game, full):
     long = (200, 50) if connection.vendor == "sqlite" else (100, 30)
-    games, steps = long if full else (40, 30)
+    games, steps = long if full else (24, 30)
     print(f"seed {SEED}: {games} games of {steps} steps")
     rules = settings(
         max_examples=games,
