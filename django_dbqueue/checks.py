@@ -11,7 +11,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .checks_once import check_exactly_once
+from .checks_once import check_exactly_once, check_receipts
 from .conf import conf, nearest, unknown_names, wrong_values
 from .dialects import anyone_notifies, dialect_of
 from .fields import NameField
@@ -77,6 +77,7 @@ def check_databases(databases: Sequence[str] | None = None, **_: Any) -> list[Ch
     for alias in databases or ():
         if names := _table_names(alias):
             found += _check_database(connections[alias], names)
+        found += check_receipts(connections[alias])
     return found
 
 

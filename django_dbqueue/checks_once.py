@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+from django.apps import apps
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 from django.db import connections, router
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .dialects import dialect_of
 from .lifecycle.policy import policy_of
-from .models import Job
+from .models import Job, Receipt
 
 LONG = 60  # seconds of time_to_run
 
@@ -72,4 +74,18 @@ def _length(model: type[Job], alias: str) -> Iterator[CheckMessage]:
         hint=f"{blocks} Set Policy.time_to_run to {LONG} or less.",
         obj=model,
         id="dbqueue.W004",
+    )
+
+
+def check_receipts(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+    """Where jobs of another database write to this one, it needs the table of receipts."""
+    models = [model for model in apps.get_models() if issubclass(model, Job)]
+    writers = [model for model in models if policy_of(model).exactly_once == connection.alias]
+    if not writers or Receipt._meta.db_table in connection.introspection.table_names():
+        return
+    yield Error(
+        f"{writers[0]._meta.label} writes to {connection.alias!r} exactly once, where the table "
+        f"{Receipt._meta.db_table} is missing.",
+        hint=f"Run: manage.py migrate --database {connection.alias}",
+        id="dbqueue.E016",
     )

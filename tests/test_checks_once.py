@@ -3,12 +3,15 @@
 from itertools import count
 
 import pytest
-from django.db import connection, models
+from django.db import connection, connections, models
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
 from django_dbqueue import checks
-from django_dbqueue.models import Job
+from django_dbqueue.lifecycle.policy import policy_of
+from django_dbqueue.models import Job, Receipt
+from django_dbqueue.worker.options import Options, parse_served
+from tests.apart import empty_database
 from tests.queueapp.models import Fleeing, Recited, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -76,3 +79,27 @@ def test_a_long_time_to_run_is_warned_of():
     assert ids == ["dbqueue.W004"]
     assert ("nobody else writes" in said) == (connection.vendor == "sqlite")
     assert said_of(False, seconds=300) == ([], "")
+
+
+@pytest.fixture
+def writes_aside(monkeypatch, tmp_path):
+    """A queue table that writes to an empty database exactly once."""
+    with empty_database(tmp_path):
+        monkeypatch.setattr(Transfer.Policy, "exactly_once", "aside")
+        policy_of.cache_clear()
+        yield
+    policy_of.cache_clear()
+
+
+def test_a_database_without_receipts_is_refused_where_they_are_to_be_written(writes_aside):
+    [found] = checks.check_databases(databases=["aside"])
+    assert found.id == "dbqueue.E016"
+    assert "migrate --database aside" in found.hint
+    with connections["aside"].schema_editor() as editor:
+        editor.create_model(Receipt)
+    assert checks.check_databases(databases=["aside"]) == []
+
+
+def test_a_worker_has_the_database_checked_that_its_jobs_write_to(writes_aside):
+    served = parse_served(["queueapp.Transfer", "queueapp.Fleeing"])
+    assert Options(served=served).databases() == ["aside", "default"]

@@ -3,60 +3,24 @@
 The jobs are in a SQLite file, their effects in the database under test.
 """
 
-from dataclasses import replace
-
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from django_dbqueue.exceptions import ClaimLost, Undone
-from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.models import Queue, Receipt
-from django_dbqueue.models.once import Once
+from django_dbqueue.models import Receipt
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
+from tests.apart import apart, claim, effects, jobs_aside, once, state
 from tests.helpers import in_thread
-from tests.queueapp.models import Effect, Transfer
+from tests.queueapp.models import Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 @pytest.fixture
 def jobs(tmp_path):
-    """The manager of a queue table in a database of its own."""
-    options = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}
-    config = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "aside.sqlite3"}
-    connections.databases["aside"] = connections.configure_settings(
-        {"default": {}, "aside": config | {"OPTIONS": options}}
-    )["aside"]
-    with connections["aside"].schema_editor() as editor:
-        for model in (Queue, Transfer):
-            editor.create_model(model)
-    yield Transfer.objects.db_manager("aside")
-    connections["aside"].close()
-    del connections["aside"], connections.databases["aside"]
-
-
-def apart():
-    """The queue table, on the calling thread's connection, whose jobs write to "default"."""
-    table = table_of(Transfer, "aside")
-    return replace(table, policy=replace(table.policy, exactly_once="default"))
-
-
-def claim(jobs):
-    [job] = jobs.claim()
-    return job
-
-
-def once(job, work=None):
-    return Once(apart(), job, work or job.run)
-
-
-def state(job):
-    return Transfer.objects.using("aside").get(pk=job.pk).status
-
-
-def effects():
-    return list(Effect.objects.values_list("job", flat=True))
+    with jobs_aside(tmp_path) as manager:
+        yield manager
 
 
 def take_over(job):
@@ -70,7 +34,7 @@ def test_effect_and_receipt_are_written_together_and_the_job_is_done(jobs):
     once(job).run_and_complete()
     assert (state(job), effects()) == (Status.DONE, [job.pk])
     [receipt] = Receipt.objects.all()
-    assert (receipt.job_table, receipt.job_key) == ("queueapp.transfer", str(job.pk))
+    assert (receipt.job_table, receipt.job_key) == ("queueapp.transfer@aside", str(job.pk))
 
 
 def test_a_failed_run_leaves_no_receipt(jobs):

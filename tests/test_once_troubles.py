@@ -11,7 +11,7 @@ from django_dbqueue.models.once import TRIES, Once
 from django_dbqueue.states import Status
 from django_dbqueue.worker.buffer import Item
 from django_dbqueue.worker.once import OnceByWorker
-from django_dbqueue.worker.runner import _once, _run
+from django_dbqueue.worker.runner import _prepare, _run
 from tests.conftest import fresh
 from tests.helpers import claimed, steal, table
 from tests.queueapp.models import Batch, Effect, Transfer
@@ -174,6 +174,8 @@ def test_a_batch_is_refused_even_where_the_check_was_silenced():
     one = table(Batch)
     one = replace(one, policy=replace(one.policy, exactly_once=True))
     item = Item(one, jobs[0].claim_owner, jobs, 0.0, 0)
-    assert _once(item) is None
+    once = []
+    _prepare(item, once)
+    assert once == []
     with pytest.raises(TypeError, match="run_batch"):
         _run(item)

@@ -170,6 +170,11 @@ class Dialect:
     def ring(self) -> None:
         """Tell those who listen that a job is ready, once the caller's transaction commits."""
 
+    def knows(self, error: Error) -> bool:
+        """Whether it is an error of this database's driver, or one of ours."""
+        driver: Any = self.connection.Database  # type: ignore[attr-defined]
+        return error.__cause__ is None or isinstance(error.__cause__, driver.Error)
+
     def trouble(self, error: Error) -> Trouble | None:
         """What to do about a database error; None = it is the statement's own fault."""
         if isinstance(error, InterfaceError):

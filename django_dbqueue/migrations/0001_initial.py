@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('digest', models.CharField(editable=False, max_length=64, primary_key=True, serialize=False)),
                 ('job_table', models.CharField(max_length=200)),
-                ('job_key', models.CharField(max_length=255)),
+                ('job_key', models.TextField()),
                 ('written_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), editable=False)),
             ],
             options={

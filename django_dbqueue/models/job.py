@@ -10,6 +10,7 @@ from django.db.models.query_utils import DeferredAttribute
 from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
 from ..lifecycle import enqueue, finish
+from ..lifecycle.answer import settle
 from ..lifecycle.finish import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -150,11 +151,12 @@ class Job(JobColumns):
     def run_exactly_once(self) -> None:
         """``run()`` and the completion in one transaction, for one's own loop over ``claim()``.
 
-        Where it raises, nothing was written, and the claim is still held: ``fail()`` it, unless it
-        is ``ClaimLost``. ``Policy.exactly_once`` says in which database; ``RuntimeError`` inside
-        ``atomic()``. It may run up to five times, where the database asks for another try.
+        Where it raises, nothing was written (after a lost connection that is unknown), and the
+        claim is still held: ``fail()`` it, unless it is ``ClaimLost``. ``Policy.exactly_once`` says
+        in which database; ``RuntimeError`` inside ``atomic()``. It may run up to five times, where
+        the database asks for another try.
         """
-        Once(self._table(), self, self.run).run_and_complete()
+        Once(self._table(), self, lambda: settle(self.run())).run_and_complete()  # type: ignore[func-returns-value]
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Enqueue a new job; of an old one write only the columns that the lifecycle leaves alone.

@@ -15,10 +15,12 @@ from uuid import UUID
 
 from django.db import IntegrityError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import TransactionManagementError
 from django.db.utils import Error
 
 from ..dialects import Trouble, dialect_of
 from ..exceptions import ClaimLost, Undone
+from ..guard import caught
 from ..lifecycle import finish
 from ..lifecycle.execute import Retries
 from ..lifecycle.finish import Fate
@@ -78,7 +80,7 @@ class Once:
         with nothing written then, or ``ClaimLost``."""
         while not self.has_committed:
             try:
-                if self._is_wanted():
+                if self.is_wanted():
                     self._try()
             except NotHeld:
                 self._was_refused = self._is_doubtful = True
@@ -86,18 +88,35 @@ class Once:
                 if self.has_committed:
                     raise  # by what was to follow the commit
                 self._is_doubtful = True
-                _nap.wait(self.pause_after(error))
+                self._wait_after(error)
 
     def run_and_complete(self) -> None:
         """``run`` for somebody's own loop, with what comes after it."""
+        error = caught(self.run)
+        if error is not None and not self.has_committed:
+            raise error
+        if error is not None:
+            logger.error("%s is done, but not what was to follow", self.job, exc_info=error)
+        if self.is_apart:
+            self.job.complete()
+            caught(self.prune_sometimes)
+        else:
+            self.job.claim_owner = None
+
+    def _wait_after(self, error: Error) -> None:
+        """Until another try; where there is to be none, the error, unless all is there already."""
         try:
-            self.run()
-        finally:
-            if self.has_committed and self.is_apart:
-                self.job.complete()
-                self.prune_sometimes()
-            elif self.has_committed:
-                self.job.claim_owner = None
+            _nap.wait(self.pause_after(error))
+        except Error:
+            caught(self._look_for_receipt)
+            if not self.has_committed:
+                raise
+
+    def _look_for_receipt(self) -> None:
+        """In another database the claim does not tell whether a lost COMMIT has arrived."""
+        if self.is_apart and self._receipt is not None:
+            self.effects.close()
+            self.has_committed = self._has_receipt()
 
     def pause_after(self, error: Error) -> float:
         """Seconds until another try; raises the error where there is to be none."""
@@ -107,14 +126,17 @@ class Once:
         return random.uniform(0.005, 0.02 * 2**self.tries)
 
     def trouble(self, error: Error) -> Trouble | None:
-        return dialect_of(self.effects).trouble(error) or self.table.dialect.trouble(error)
+        """Told by the dialect of whose driver raised it: another might take it for a lost
+        connection, and wait for ever."""
+        asked = (dialect_of(self.effects), self.table.dialect)
+        return next(filter(None, (one.trouble(error) for one in asked if one.knows(error))), None)
 
     def prune_sometimes(self) -> None:
         """Whoever writes receipts sees to the old ones."""
         if random.randrange(PRUNE_ONE_IN) == 0:
             Receipt.objects.db_manager(self.effects.alias).prune(self.table)
 
-    def _is_wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """Whether the job is still to be run; ``ClaimLost`` where it is not by us."""
         if self._is_doubtful and not self._is_held():
             return False
@@ -135,7 +157,9 @@ class Once:
             return True
         self.fate = finish.fate(self.table, self.owner, self.key)
         if self.is_apart or self.fate is not Fate.DONE:
-            raise ClaimLost(f"{self.job}: {self.fate.value}; nothing was written")
+            is_known = self._was_refused or (self.fate is Fate.LOST and not self.is_apart)
+            written = "nothing was written" if is_known else "its last commit is unknown"
+            raise ClaimLost(f"{self.job}: {self.fate.value}; {written}")
         self.has_committed = True
         return False
 
@@ -156,6 +180,8 @@ class Once:
 
     def _do_in_transaction(self) -> None:
         alias = self.effects.alias
+        if not (self.effects.in_atomic_block or self.effects.get_autocommit()):
+            raise TransactionManagementError(f"{alias!r} is not in autocommit: nothing ends it")
         try:
             with transaction.atomic(using=alias, durable=True):
                 # The first one: another one's error keeps those after it from being called.
@@ -202,7 +228,7 @@ class Once:
     def _restore(self) -> None:
         """The instance as it was, so that nothing that was rolled back is saved later."""
         self.job.__dict__.clear()
-        self.job.__dict__.update(_copied(self._before))
+        self.job.__dict__.update(_copied(self.job, self._before))
         self.job._state.fields_cache.clear()
         self.job._state.adding, self.job._state.db = False, self.table.connection.alias
 
@@ -214,15 +240,25 @@ def _is_open(value: object) -> bool:
 def _kept(job: Any) -> dict[str, Any]:
     """The attributes of a job as they are now. Columns whose values may change in place, and are
     no plain JSON, are left out: they are read again when they are asked for."""
-    columns = {column.attname for column in job._meta.concrete_fields}
+    columns, pk = _columns(job), job._meta.pk.attname
     return _copied(
+        job,
         {
             name: value
             for name, value in job.__dict__.items()
-            if name not in columns or _is_open(value) or isinstance(value, FIXED)
-        }
+            if name not in columns or name == pk or _is_open(value) or isinstance(value, FIXED)
+        },
     )
 
 
-def _copied(values: dict[str, Any]) -> dict[str, Any]:
-    return {n: copy.deepcopy(value) if _is_open(value) else value for n, value in values.items()}
+def _copied(job: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """With columns of their own; what others have hung on the job stays theirs."""
+    columns = _columns(job)
+    return {
+        name: copy.deepcopy(value) if name in columns and _is_open(value) else value
+        for name, value in values.items()
+    }
+
+
+def _columns(job: Any) -> set[str]:
+    return {column.attname for column in job._meta.concrete_fields}

@@ -15,7 +15,7 @@ CHUNK = 500
 class ReceiptManager(models.Manager["Receipt"]):
     def prune(self, table: Table) -> int:
         """Delete up to 500 receipts of jobs that nobody will run again: done, or gone; how many."""
-        old = self.filter(job_table=table.label, written_at__lt=DbNow(plus=-KEPT))
+        old = self.filter(job_table=_place(table), written_at__lt=DbNow(plus=-KEPT))
         found = dict(old.order_by("written_at").values_list("digest", "job_key")[:CHUNK])
         if not found:
             return 0
@@ -33,7 +33,7 @@ class Receipt(models.Model):
 
     digest = models.CharField(primary_key=True, max_length=64, editable=False)
     job_table = models.CharField(max_length=200)
-    job_key = models.CharField(max_length=255)
+    job_key = models.TextField()
     written_at = InstantField(db_default=DbNow(), editable=False)
 
     objects = ReceiptManager()
@@ -53,9 +53,14 @@ def receipt_of(table: Table, job: Any) -> Receipt:
     """
     row = table.model._base_manager.using(table.connection.alias).filter(pk=job.pk)
     made = InstantField().get_prep_value(row.values_list("created_at", flat=True).first())
-    name = f"{table.label}:{job.pk}:{made and made.isoformat()}"
+    name = f"{_place(table)}:{job.pk}:{made and made.isoformat()}"
     digest = sha256(name.encode()).hexdigest()
-    return Receipt(digest=digest, job_table=table.label, job_key=str(job.pk))
+    return Receipt(digest=digest, job_table=_place(table), job_key=str(job.pk))
+
+
+def _place(table: Table) -> str:
+    """The same queue table in another database has other jobs, of the same keys and times."""
+    return f"{table.label}@{table.connection.alias}"
 
 
 def _unfinished(table: Table, keys: Iterable[str]) -> set[str]:

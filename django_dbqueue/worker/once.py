@@ -20,12 +20,21 @@ logger = logging.getLogger("django_dbqueue")
 PASSING = {Trouble.AGAIN, Trouble.LOST, Trouble.READ_ONLY}
 
 
+class Expired(Exception):
+    """The job is not to be run any more, and its effects are not there."""
+
+
+def is_apart(table: Table) -> bool:
+    """Whether a job's effects may be there although it is not done."""
+    return isinstance(table.policy.exactly_once, str)
+
+
 class OnceByWorker(Once):
     """Waits for a database that is away, until the claim says what became of the last try."""
 
     def __init__(self, table: Table, job: Any, work: Callable[[], object]) -> None:
         super().__init__(table, job, work)
-        self._patience = Patience(f"running {job} in one transaction")
+        self._patience = Patience(f"running {table.label} {job.claim_key} in one transaction")
 
     def pause_after(self, error: Error) -> float:
         trouble = self.trouble(error)
@@ -38,6 +47,12 @@ class OnceByWorker(Once):
             self.table.connection.close()
         return self._patience.failed(error)
 
+    def is_wanted(self) -> bool:
+        is_wanted = super().is_wanted()
+        if is_wanted and self.job.has_expired:
+            raise Expired
+        return is_wanted
+
     def hand_on(self, finisher: Finisher, error: Exception | None, seconds: float) -> None:
         """Tell of the end, and write what the transaction of the effects could not hold."""
         if self.has_committed and error is not None:
@@ -47,6 +62,8 @@ class OnceByWorker(Once):
         elif self.has_committed:
             finisher.write_now(Outcome(self.table, self.owner, self.job, None, seconds))
             caught(self.prune_sometimes)
+        elif isinstance(error, Expired):
+            finisher.write_now(Outcome(self.table, self.owner, self.job, expired=True))
         elif self.fate is Fate.GONE:
             events.gone(self.table, self.job, self.owner)
         else:

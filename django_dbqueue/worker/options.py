@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 
 from django.apps import apps
-from django.db import router
+from django.db import connections, router
 
 from ..backoff import Backoff
 from ..conf import conf
+from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Job
 
@@ -76,6 +77,12 @@ class Options:
             alias: sorted(str(served) for served in self.served if served.using == alias)
             for alias in aliases
         }
+
+    def databases(self) -> list[str]:
+        """The aliases that its jobs are in, or write to exactly once."""
+        asked = {policy_of(served.model).exactly_once for served in self.served}
+        apart = {alias for alias in asked if isinstance(alias, str) and alias in connections}
+        return sorted(apart | {served.using for served in self.served})
 
     def table(self, model: type[Job], using: str) -> Table:
         """A queue table with this worker's own tries and backoff."""

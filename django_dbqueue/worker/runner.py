@@ -1,24 +1,23 @@
 """One job's life, from the buffer to its outcome."""
 
-import inspect
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.db import connections
 from django.db.utils import Error
 
 from .. import events
 from ..guard import caught, whole
 from ..lifecycle import finish
+from ..lifecycle.answer import settle
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
-from .once import OnceByWorker
+from .once import OnceByWorker, is_apart
 from .orphans import explained
 from .session import drop_dead_connections, reset_connections, watch_connections
 
@@ -109,20 +108,22 @@ class Runner(threading.Thread):
 
     def life(self, item: Item) -> None:
         """Run the job and hand its outcome on."""
-        expired = [job for job in item.jobs if job.has_expired]
+        expired = [job for job in item.jobs if job.has_expired and not is_apart(item.table)]
         if expired and not self._leave_out(item, expired):
             return
         started = self._start_clock(item)
         for job in item.jobs:
             events.started(item.table, job)
-        once = _once(item)
-        error = caught(once.run if once else partial(_run, item))
+        once: list[OnceByWorker] = []
+        error = caught(partial(_prepare, item, once))
+        if error is None:
+            error = caught(once[0].run if once else partial(_run, item))
         seconds = time.monotonic() - started
         self.slot.finish()
         reset_connections(failed=error is not None)
         error = error and explained(item.jobs, error)
-        if once is not None:
-            once.hand_on(self.finisher, error, seconds)
+        if once:
+            once[0].hand_on(self.finisher, error, seconds)
         else:
             self._hand_on(item, error, seconds)
 
@@ -166,26 +167,16 @@ class Runner(threading.Thread):
                 self.finisher.put(outcome)
 
 
-def _once(item: Item) -> OnceByWorker | None:
-    if not item.table.policy.exactly_once or item.table.takes_batches:
-        return None
-    return OnceByWorker(item.table.on_this_thread(), item.jobs[0], partial(_run, item))
+def _prepare(item: Item, once: list[OnceByWorker]) -> None:
+    """Whatever the project has made of its model may fail here, too."""
+    if item.table.policy.exactly_once and not item.table.takes_batches:
+        once.append(OnceByWorker(item.table.on_this_thread(), item.jobs[0], partial(_run, item)))
 
 
 def _run(item: Item) -> None:
     if item.table.takes_batches and item.table.policy.exactly_once:
         raise TypeError("run_batch() is not for tables with exactly_once: define run()")
     if item.table.takes_batches:
-        answer = item.table.model.run_batch(list(item.jobs))
+        settle(item.table.model.run_batch(list(item.jobs)))
     else:
-        answer = item.jobs[0].run()
-    if answer is None:
-        return
-    if inspect.isawaitable(answer):
-        async_to_sync(_wait_for)(answer)
-    elif inspect.isgenerator(answer) or inspect.isasyncgen(answer):
-        raise TypeError("run() yields: nothing in it was run; it has to be a plain method")
-
-
-async def _wait_for(answer: Awaitable[object]) -> None:
-    await answer
+        settle(item.jobs[0].run())

@@ -72,7 +72,7 @@ class Command(BaseCommand):
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         if not given["skip_checks"]:
-            self.check(databases=sorted(chosen.serves()))
+            self.check(databases=chosen.databases())
         if command := missing_migrations(chosen):
             say(f"The queue tables are not up to date. Run this first:\n  {command}")
             sys.exit(MIGRATIONS_MISSING)

@@ -1,0 +1,57 @@
+"""Jobs in a SQLite file whose effects are in the database under test."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+from django.db import connections
+
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.models import Queue
+from django_dbqueue.models.once import Once
+from tests.queueapp.models import Effect, Transfer
+
+
+@contextmanager
+def empty_database(tmp_path):
+    """The alias "aside": an empty SQLite file."""
+    options = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}
+    config = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "aside.sqlite3"}
+    connections.databases["aside"] = connections.configure_settings(
+        {"default": {}, "aside": config | {"OPTIONS": options}}
+    )["aside"]
+    yield
+    connections["aside"].close()
+    del connections["aside"], connections.databases["aside"]
+
+
+@contextmanager
+def jobs_aside(tmp_path):
+    """The manager of a queue table in a database of its own."""
+    with empty_database(tmp_path):
+        with connections["aside"].schema_editor() as editor:
+            for model in (Queue, Transfer):
+                editor.create_model(model)
+        yield Transfer.objects.db_manager("aside")
+
+
+def apart():
+    """The queue table, on the calling thread's connection, whose jobs write to "default"."""
+    table = table_of(Transfer, "aside")
+    return replace(table, policy=replace(table.policy, exactly_once="default"))
+
+
+def claim(jobs):
+    [job] = jobs.claim()
+    return job
+
+
+def once(job, work=None):
+    return Once(apart(), job, work or job.run)
+
+
+def state(job):
+    return Transfer.objects.using("aside").get(pk=job.pk).status
+
+
+def effects():
+    return list(Effect.objects.values_list("job", flat=True))

@@ -1,0 +1,136 @@
+"""Exactly once at the edges: what projects hang on a job, loops of one's own, jobs that expired."""
+
+import sqlite3
+import threading
+from dataclasses import replace
+
+import pytest
+from django.db import OperationalError, connection
+from django.db.models import QuerySet
+from django.db.transaction import TransactionManagementError
+
+from django_dbqueue.dialects import Trouble
+from django_dbqueue.fields import DbNow
+from django_dbqueue.models import Receipt
+from django_dbqueue.models.once import Once
+from django_dbqueue.models.receipt import KEPT, receipt_of
+from django_dbqueue.states import Status
+from django_dbqueue.worker.once import Expired, OnceByWorker
+from tests.apart import apart, claim, effects, jobs_aside, once, state
+from tests.conftest import fresh
+from tests.helpers import claimed, table
+from tests.queueapp.models import Effect, Recited, Transfer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    with jobs_aside(tmp_path) as manager:
+        yield manager
+
+
+def test_a_coroutine_runs_in_ones_own_loop():
+    job = claimed(Recited)
+    job.run_exactly_once()
+    assert (fresh(job).status, effects()) == (Status.DONE, [job.pk])
+
+
+def test_a_run_that_yields_fails_in_ones_own_loop(monkeypatch):
+    def run(self):
+        yield Effect.objects.create(job=self.pk)
+
+    monkeypatch.setattr(Transfer, "run", run)
+    job = claimed(Transfer)
+    with pytest.raises(TypeError):
+        job.run_exactly_once()
+    assert (fresh(job).status, effects()) == (Status.CLAIMED, [])
+
+
+def test_what_follows_the_commit_does_not_end_ones_own_loop():
+    job = claimed(Transfer, action="break_hook")
+    job.run_exactly_once()
+    assert (fresh(job).status, effects()) == (Status.DONE, [job.pk])
+
+
+def test_what_others_hang_on_a_job_stays_theirs(monkeypatch):
+    job = claimed(Transfer, action="fail")
+    job.span = {"lock": threading.Lock()}
+    monkeypatch.setattr(Transfer, "__str__", lambda self: self.no_such_thing)
+    one = OnceByWorker(table(Transfer), job, job.run)
+    before = job.span
+    with pytest.raises(RuntimeError):
+        one.run()
+    assert job.span is before
+    assert job.data == {}
+
+
+def test_an_error_is_judged_by_the_database_that_raised_it(jobs):
+    jobs.create()
+    one = once(claim(jobs))
+    error = OperationalError("no such table: elsewhere")
+    error.__cause__ = sqlite3.OperationalError("no such table: elsewhere")
+    assert one.trouble(error) is None
+    locked = OperationalError("database is locked")
+    locked.__cause__ = sqlite3.OperationalError("database is locked")
+    locked.__cause__.sqlite_errorname = "SQLITE_BUSY"
+    assert one.trouble(locked) is Trouble.AGAIN
+
+
+def test_a_commit_of_the_last_try_whose_answer_was_lost_is_found_by_its_receipt(jobs, monkeypatch):
+    jobs.create()
+    job = claim(jobs)
+    one = once(job)
+    original = one.effects._commit
+
+    def lose():
+        original()
+        monkeypatch.undo()
+        raise OperationalError("lost") from sqlite3.OperationalError("neither this nor that")
+
+    monkeypatch.setattr(one.effects, "_commit", lose)
+    one.run_and_complete()
+    assert (state(job), effects()) == (Status.DONE, [job.pk])
+
+
+def test_an_expired_job_whose_effects_are_there_is_completed(jobs):
+    jobs.create()
+    job = claim(jobs)
+    once(job).run()
+    job.has_expired = True
+    late = OnceByWorker(apart(), job, lambda: pytest.fail("it ran"))
+    late.run()
+    assert late.has_committed
+
+
+def test_an_expired_job_without_effects_is_not_run(jobs):
+    jobs.create()
+    job = claim(jobs)
+    job.has_expired = True
+    with pytest.raises(Expired):
+        OnceByWorker(apart(), job, lambda: pytest.fail("it ran")).run()
+
+
+def test_the_same_key_in_another_database_is_another_job(jobs):
+    jobs.create()
+    [twin] = [Transfer.objects.create(pk=jobs.get().pk)]
+    QuerySet(Transfer).update(created_at=jobs.get().created_at)
+    here = replace(table(Transfer), policy=apart().policy)
+    there, own = receipt_of(apart(), jobs.get()), receipt_of(here, twin)
+    assert there.digest != own.digest
+    there.save(force_insert=True)
+    Receipt.objects.update(written_at=DbNow(plus=-KEPT - 60))
+    QuerySet(Transfer).update(status=Status.DONE)
+    assert Receipt.objects.prune(here) == 0
+
+
+def test_a_connection_out_of_autocommit_is_refused():
+    job = claimed(Transfer)
+    connection.set_autocommit(False)
+    try:
+        with pytest.raises(TransactionManagementError):
+            Once(table(Transfer), job, job.run).run()
+    finally:
+        connection.rollback()
+        connection.set_autocommit(True)
+    assert effects() == []
