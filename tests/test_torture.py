@@ -12,12 +12,14 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.torture.fleet import environment, python
+from django_dbqueue.torture.nemesis import Nemesis
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
 from tests.conftest import wait_until
+from tests.helpers import start_all
 from tests.private_server import private_session  # noqa: F401  # a fixture
 from tests.processes import ROOT, running
 
@@ -146,6 +148,15 @@ def test_five_minutes_have_as_many_faults_as_are_promised():
     assert kinds.count("kill9") >= 200
     assert kinds.count("stop") >= 100
     assert kinds.count("restart") >= 10
+
+
+def test_a_restart_waits_for_the_one_before_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("django_dbqueue.torture.nemesis.tell", lambda *_, **__: None)
+    place = tmp_path / "down"
+    command = f"mkdir {place} && sleep 0.3 && rmdir {place}"
+    one = Nemesis(Plan(seed=SEED, restart_database=command), [])
+    start_all(one._restart, one._restart)
+    assert one.problem == ""
 
 
 def test_the_scratch_database_is_another_one(tmp_path):

@@ -46,6 +46,7 @@ class Nemesis:
         self.threads: list[threading.Thread] = []
         self.healed = threading.Event()
         self.problem = ""
+        self._restarting = threading.Lock()
         self._stopped: set[int] = set()
         self._undo: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -236,12 +237,14 @@ class Nemesis:
         self._aside(self._restart)
 
     def _restart(self) -> None:
-        tell("db_kill", "info")
-        try:
-            code, said = _call(self.plan.restart_database)
-        except subprocess.TimeoutExpired:
-            code, said = 1, f"it took more than {RESTART_WITHIN:g} s"
-        tell("db_up", "info")
+        # The next one would kill a server that its command is still waiting for.
+        with self._restarting:
+            tell("db_kill", "info")
+            try:
+                code, said = _call(self.plan.restart_database)
+            except subprocess.TimeoutExpired:
+                code, said = 1, f"it took more than {RESTART_WITHIN:g} s"
+            tell("db_up", "info")
         if code:
             self.problem = f"--restart-database exited with {code}: {said}"
 
