@@ -350,6 +350,31 @@ def test_news_are_looked_for_where_the_floors_have_nothing(monkeypatch, always):
     assert made.next() is not None
 
 
+def test_news_are_looked_for_beside_a_paused_queue(monkeypatch, always):
+    monkeypatch.setattr(floors_module, "LONGEST", 3600.0)
+    monkeypatch.setattr(floors_module, "IDLE_SHARE", 1e9)
+    one = claimer()
+    Note.objects.enqueue_many({} for _ in range(9))
+    assert jobs_of(one)
+    Note.objects.pause("default")
+    Note.objects.create(queue="other")
+    one.lanes.look_now()
+    assert [job.queue for job in jobs_of(one)] == ["other"]
+
+
+def test_a_look_that_found_something_proves_no_emptiness():
+    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    since = time.monotonic()
+    Note.objects.create()
+    assert made.next() is not None
+    # A claim may come back without it: somebody has locked it.
+    assert not made.all_looked_at(since)
+    Note.objects.pause()
+    made.look_now()
+    assert made.next() is None
+    assert made.all_looked_at(since)
+
+
 def test_who_has_nothing_else_to_do_looks_sooner(monkeypatch, always):
     assert lanes_of_one_slow_look(monkeypatch, idle_share=0.0).next() is not None
 
