@@ -1,5 +1,9 @@
 """What django-dbqueue raises; bad input is a plain ``ValueError`` or ``ValidationError``."""
 
+from decimal import Decimal
+
+LONGEST = 1e300  # seconds that a float holds for sure
+
 
 class DBQueueError(Exception):
     """The base of every error that django-dbqueue raises by itself."""
@@ -27,11 +31,17 @@ class Retry(DBQueueError):
     Without a delay the policy's backoff decides.
     """
 
-    def __init__(self, delay: float | None = None, reason: str = "") -> None:
-        if delay is not None and not (isinstance(delay, int | float) and delay >= 0):
+    def __init__(self, delay: float | Decimal | None = None, reason: str = "") -> None:
+        if delay is not None and not _is_delay(delay):
             raise ValueError(f"delay must be at least 0 seconds, not {delay!r}")
         super().__init__(reason or "asked to be retried")
-        self.delay = delay
+        self.delay = None if delay is None else float(min(delay, LONGEST))
+
+
+def _is_delay(value: object) -> bool:
+    if isinstance(value, Decimal) and value.is_nan():
+        return False  # it would not even be compared
+    return isinstance(value, int | float | Decimal) and value >= 0
 
 
 class Bury(DBQueueError):

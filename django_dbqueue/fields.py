@@ -149,7 +149,7 @@ def check_seconds(value: Any, name: str, most: float) -> float:
     if isinstance(value, Decimal) and not value.is_finite():
         is_number = False  # it would not even be compared
     if not is_number or not 0 <= value <= most:
-        raise ValueError(f"{name} must be between 0 and {most:g} seconds, not {value!r:.80}")
+        raise ValueError(f"{name} must be between 0 and {most} seconds, not {value!r:.80}")
     return float(value)
 
 

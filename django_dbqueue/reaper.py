@@ -158,11 +158,12 @@ class Reaper:
             return count
 
         # None: the table was left out, hence holds its claims still.
-        counts = [self._alone(table, free, None) for table in here]
-        count = sum(filter(None, counts))
+        counts = {table.label: self._alone(table, free, None) for table in here}
+        count = sum(filter(None, counts.values()))
         done.reaped += count
-        missing = worker.served_tables() - {table.label for table in here}
-        is_left = bool(missing) or None in counts
+        served = worker.served_tables()
+        missing = served - counts.keys()
+        is_left = bool(missing) or any(counts[label] is None for label in served & counts.keys())
         if locked or (is_left and self._leave_to_others(worker, missing)):
             return
         Worker.objects.using(alias).silent(self.worker_timeout).filter(pk=worker.pk).sign_off(

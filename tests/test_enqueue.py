@@ -167,6 +167,18 @@ def test_a_delay_that_means_nothing_is_refused(delay):
     assert not Note.objects.exists()
 
 
+@pytest.mark.parametrize("delay", [None, False, 0])
+def test_no_delay_is_now(delay):
+    Note.objects.enqueue(delay=delay)
+    Note.objects.enqueue_many([{}], delay=delay)
+    assert [job.status for job in Note.objects.all()] == [Status.READY] * 2
+
+
+def test_the_longest_delay_is_told_in_full():
+    with pytest.raises(ValidationError, match="between 0 and 315360000 seconds"):
+        Note.objects.enqueue(delay=1e9)
+
+
 def test_delay_and_retry_at_exclude_each_other():
     with pytest.raises(ValidationError, match="delay"):
         Note.objects.enqueue(delay=1, retry_at=timezone.now())

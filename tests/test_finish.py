@@ -1,6 +1,7 @@
 """What the holder of a claim does with it: complete, touch, fail, release, bury, expire."""
 
 import logging
+from decimal import Decimal
 
 import pytest
 from django.utils import timezone
@@ -230,7 +231,20 @@ def test_retry_at_once_is_ready_at_once():
     assert fresh(job).status == Status.READY
 
 
-@pytest.mark.parametrize("delay", [-1, float("nan")])
+def test_retry_takes_a_decimal():
+    delay = Retry(Decimal("1.5")).delay
+    assert (type(delay), delay) == (float, 1.5)
+    assert Retry(10**400).delay > 10**100
+
+
+def test_a_job_fails_though_the_callers_clock_was_set_back():
+    job = claimed()
+    job.fail("no", seconds=-0.1)
+    row = fresh(job)
+    assert (row.status, row.errors[-1]["seconds"]) == (Status.DELAYED, 0)
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), Decimal("NaN"), Decimal("sNaN"), Decimal(-1)])
 def test_retry_refuses_a_delay_that_means_nothing(delay):
     with pytest.raises(ValueError, match="delay"):
         Retry(delay)

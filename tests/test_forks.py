@@ -38,6 +38,25 @@ def write_open_files(path):
     return 0
 
 
+def children_that(body, count):
+    return Children([None] * count, 1, "a" * 32, body)
+
+
+@pytest.mark.usefixtures("_no_collector")
+def test_the_collector_runs_once_for_many_forks():
+    runs = []
+    note = lambda phase, info: runs.append(phase)  # noqa: E731
+    gc.callbacks.append(note)
+    try:
+        children = children_that(lambda *_: 0, count=3)
+        children.fill(lambda board: None)
+    finally:
+        gc.callbacks.remove(note)
+    assert len(children.living) == 3
+    assert runs == ["start", "stop"]
+    wait_until(lambda: not (children.deaths() or children.living))
+
+
 @pytest.mark.usefixtures("_no_collector")
 def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_open(tmp_path):
     connections.close_all()
@@ -49,7 +68,7 @@ def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_ope
     assert left_open
     Note.objects.count()
     ours = open_files() - before
-    children = Children([None], 1, "a" * 32, lambda *_: write_open_files(tmp_path / "files"))
+    children = children_that(lambda *_: write_open_files(tmp_path / "files"), count=1)
     children.fill(lambda board: None)
     wait_until(children.deaths)
     inherited = set((tmp_path / "files").read_text().splitlines())

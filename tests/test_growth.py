@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 SEED = int(os.environ.get("DBQUEUE_TEST_SEED") or random.randrange(2**32))
 DEAD = 20_000
-SLOW, QUICK = 0.01, 0.0001  # seconds
+SLOW, QUICK = 1.0, 0.0001  # seconds
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def passes_dead_rows(monkeypatch):
 def always(monkeypatch, passes_dead_rows):
     """Every look counts as slow, and whole ones come soon."""
     monkeypatch.setattr(floors_module, "CHEAP", -1.0)
+    monkeypatch.setattr(floors_module, "TRIPS", 0.0)
     monkeypatch.setattr(floors_module, "SHARE", 1e9)
     monkeypatch.setattr(floors_module, "LONGEST", 0.02)
     monkeypatch.setattr(floors_module, "WHOLE_EVERY", 0.05)
@@ -95,6 +96,18 @@ def test_there_is_no_floor_while_looks_are_quick(passes_dead_rows):
     floors.looked(table(), [], QUICK)
     assert floors.for_claim("default") == []
     assert floors.must_look
+
+
+def test_there_is_no_floor_where_only_the_way_is_long(passes_dead_rows):
+    def delay(execute, *args):
+        time.sleep(0.02)
+        return execute(*args)
+
+    Note.objects.create()
+    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    with connection.execute_wrapper(delay):
+        assert made.next() is not None
+    assert made.watches[0].floors.must_look
 
 
 def test_there_is_no_floor_where_the_order_is_strict(monkeypatch, passes_dead_rows):
@@ -348,6 +361,31 @@ def test_news_are_looked_for_where_the_floors_have_nothing(monkeypatch, always):
     assert made.next() is None
     made.look_now()
     assert made.next() is not None
+
+
+def test_news_are_looked_for_beside_a_paused_queue(monkeypatch, always):
+    monkeypatch.setattr(floors_module, "LONGEST", 3600.0)
+    monkeypatch.setattr(floors_module, "IDLE_SHARE", 1e9)
+    one = claimer()
+    Note.objects.enqueue_many({} for _ in range(9))
+    assert jobs_of(one)
+    Note.objects.pause("default")
+    Note.objects.create(queue="other")
+    one.lanes.look_now()
+    assert [job.queue for job in jobs_of(one)] == ["other"]
+
+
+def test_a_look_that_found_something_proves_no_emptiness():
+    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    since = time.monotonic()
+    Note.objects.create()
+    assert made.next() is not None
+    # A claim may come back without it: somebody has locked it.
+    assert not made.all_looked_at(since)
+    Note.objects.pause()
+    made.look_now()
+    assert made.next() is None
+    assert made.all_looked_at(since)
 
 
 def test_who_has_nothing_else_to_do_looks_sooner(monkeypatch, always):

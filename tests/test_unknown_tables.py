@@ -65,6 +65,14 @@ def test_a_dead_worker_of_an_unknown_table_is_left_to_who_has_it(caplog):
     assert "taken for dead" in fresh(gone).stop_reason
 
 
+def test_a_dead_worker_is_signed_off_whatever_ails_a_table_that_it_never_served():
+    gone, job = dead_worker("queueapp.note")
+    with refused(Pruned._meta.db_table):
+        reaper(Note, Pruned).turn(judge=lambda: True)
+    assert fresh(job).status == Status.READY
+    assert "taken for dead" in fresh(gone).stop_reason
+
+
 def test_what_is_known_here_comes_back_at_once():
     gone, job = dead_worker("queueapp.note", "elsewhere.thing")
     reaper(Note).turn(judge=lambda: True)

@@ -47,8 +47,10 @@ def prepare(job: Any) -> None:
     job.errors = []
 
 
-def due_in(delay: float) -> DbNow | None:
+def due_in(delay: float | None) -> DbNow | None:
     """The ``retry_at`` of a job that is due in ``delay`` seconds by the database's clock."""
+    if delay is None or delay is False:
+        return None
     try:
         seconds = check_seconds(delay, "delay", MAX_SECONDS)
     except ValueError as error:

@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..dialects.base import Floor
+from .execute import rows
 from .table import Table
 
-CHEAP = 0.002  # seconds per queue that a whole look may take; then there are no floors
+# Seconds per queue that a whole look may take, and for its way so many times that of a statement
+# that looks at nothing; then there are no floors.
+CHEAP = 0.002
+TRIPS = 2.0
 LONGEST = 1.0  # seconds between two whole looks
 SHARE = 100.0  # a whole look follows after so many times as long as the last one took
 IDLE_SHARE = 10.0  # and after so many where nothing is ready from the floors on
@@ -80,8 +84,8 @@ class Floors:
 
     def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
         """A whole look took so long, and found these."""
-        is_slow = seconds > CHEAP * (len(heads) + 1)
-        self._in_force = is_slow and table.dialect.passes_dead_rows and not _is_exact(table)
+        may_help = table.dialect.passes_dead_rows and not _is_exact(table)
+        self._in_force = may_help and _is_slow(table, seconds / (len(heads) + 1))
         self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
         for head in heads:
@@ -100,6 +104,15 @@ class Floors:
             lane.whole_at = time.monotonic() + WHOLE_EVERY if is_seen else 0.0
         _keep(lane.keys, lows, MOST_PRIORITIES)
         _keep(self._lanes, {queue: lane}, MOST_QUEUES)
+
+
+def _is_slow(table: Table, seconds: float) -> bool:
+    """Whether a look-up took its time in the database, not on the way there or waiting to run."""
+    if seconds <= CHEAP:
+        return False
+    began = time.monotonic()
+    rows(table.connection, "SELECT 1", [])
+    return seconds > CHEAP + TRIPS * (time.monotonic() - began)
 
 
 def _is_exact(table: Table) -> bool:

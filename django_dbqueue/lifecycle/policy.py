@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from functools import cache
 from typing import Any, Literal
 
@@ -67,17 +68,14 @@ def _is_number(value: Any, low: float, high: float) -> bool:
 
 
 def _backoff_problem(value: Any) -> str:
-    """Ask it for the first pauses; what it does later is caught when it comes to it."""
-    return next(filter(None, (_pause_problem(value, attempt) for attempt in (1, 2, 10))), "")
-
-
-def _pause_problem(value: Any, attempt: int) -> str:
+    """Ask it for the first pause; what it does later is caught when it comes to it."""
     given: list[Any] = []
-    error = caught(lambda: given.append(value.seconds(attempt)))
+    error = caught(lambda: given.append(value.seconds(1)))
     if error is not None:
-        return f"its seconds({attempt}) raised {type(error).__name__}: {message_of(error)}"
-    if not _is_number(given[0], 0, math.inf):
-        return f"its seconds({attempt}) gave {given[0]!r:.80}, not a number of at least 0"
+        return f"its seconds(1) raised {type(error).__name__}: {message_of(error)}"
+    pause = float(given[0]) if isinstance(given[0], Decimal) else given[0]
+    if not _is_number(pause, 0, math.inf):
+        return f"its seconds(1) gave {given[0]!r:.80}, not a number of at least 0"
     return ""
 
 

@@ -127,8 +127,10 @@ class Job(JobColumns):
     def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
         """Finished badly: retried by policy, or buried when the attempts are used up."""
         problem = error if isinstance(error, BaseException) else RuntimeError(error)
+        if isinstance(seconds, int | float) and seconds < 0:
+            seconds = 0.0  # the caller's clock was set back
         if seconds is not None:
-            check_seconds(seconds, "seconds", MAX_SECONDS)
+            seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
         self._ending_owner()
         if finish.fail(self._table(), self, problem, seconds) is None:
             self._say_gone()

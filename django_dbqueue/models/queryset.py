@@ -175,7 +175,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
     def enqueue(
         self,
         *,
-        delay: float = 0,
+        delay: float | None = 0,
         dedup_key: str | None = None,
         **columns: Any,
     ) -> Enqueued[Any]:
@@ -220,7 +220,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         return Enqueued(job, True)
 
     def enqueue_many(
-        self, rows: Iterable[Mapping[str, Any]], *, delay: float = 0, **columns: Any
+        self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any
     ) -> int:
         """Insert many jobs with the caller's transaction, all or none; how many.
 
@@ -239,7 +239,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._for_writing())
         if table.is_plain and bulk.is_simple(self.model):
-            bulk.insert_many(table, whole, delay)
+            bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}
             self.bulk_create([self.model(**row, **dates) for row in whole])

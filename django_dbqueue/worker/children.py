@@ -12,8 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from django.db import connections
+
 from .board import STOP, WRITE_STACKS, Board, Farewell, Running
-from .session import close_before_fork
+from .session import close_left_behind
 from .stacks import Stacks
 
 logger = logging.getLogger("django_dbqueue")
@@ -133,7 +135,9 @@ class Children:
     def fill(self, beat: Callable[[Board], None]) -> float:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
         until there may be more to do."""
-        while self.shares and time.monotonic() >= self._next_spawn:
+        if self._may_fork():
+            close_left_behind()
+        while self._may_fork():
             try:
                 self._fork(beat, self.shares[-1])
             except OSError as error:
@@ -144,12 +148,15 @@ class Children:
                 self.shares.pop()
         return max(0.0, self._next_spawn - time.monotonic()) if self.shares else 60.0
 
+    def _may_fork(self) -> bool:
+        return bool(self.shares) and time.monotonic() >= self._next_spawn
+
     def _fork(self, beat: Callable[[Board], None], share: Share) -> None:
         board, stacks = Board(self.threads), Stacks()
         beat(board)
         board.paused = self.paused
         prefix = f"{self.uuid}.{self.spawned + 1}-"
-        close_before_fork()
+        connections.close_all()
         reader, writer = os.pipe()
         try:
             pid = os.fork()

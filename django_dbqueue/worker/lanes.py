@@ -35,21 +35,30 @@ class Watch:
     _last: str = ""
     _is_left_out: bool = False
     _is_locked: bool = False
+    _whole_since: float | None = None
     queues: deque[str] = field(default_factory=deque)
     floors: Floors = field(default_factory=Floors)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
-        found = self._ready_or_left_out(options.table(self.served.model, self.served.using))
+        table = options.table(self.served.model, self.served.using)
+        self._whole_since = None
+        found = self._unpaused(self._ready_or_left_out(table))
         self.has_news = False
-        if found:
-            paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
-            found = [name for name in found if name not in paused]
+        if self._whole_since is not None:
+            # What it found a claim may not get, so that it is ready still.
+            self.looked_at = 0.0 if found else self._whole_since
         self.queues = deque(found)
         self.pause = FIRST_PAUSE if found else min(self.pause * 1.25, options.sleep)
         wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
         wait = LOCKED if self._is_locked else wait
         self.next_look = time.monotonic() + wait
+
+    def _unpaused(self, found: list[str]) -> list[str]:
+        if not found:
+            return []
+        paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
+        return [name for name in found if name not in paused]
 
     def _ready_or_left_out(self, table: Table) -> list[str]:
         """An error of its own (its migration was undone, somebody has locked it, a name cannot be
@@ -62,7 +71,7 @@ class Watch:
             self._is_locked = trouble is Trouble.AGAIN
             if trouble and not self._is_locked:
                 raise
-            self.looked_at = time.monotonic()
+            self._whole_since = time.monotonic()
             level = logging.DEBUG if self._is_left_out else logging.WARNING
             self._is_left_out = True
             logger.log(level, "%s is left out: %s", self.served, str(error).strip())
@@ -73,9 +82,9 @@ class Watch:
         known = self._known(table)
         if known is not None:
             return known
-        self.looked_at = time.monotonic()
+        began = self._whole_since = time.monotonic()
         found = self._heads(table)
-        self.floors.looked(table, found, time.monotonic() - self.looked_at)
+        self.floors.looked(table, found, time.monotonic() - began)
         return [head.queue for head in found]
 
     def _known(self, table: Table) -> list[str] | None:
@@ -83,7 +92,8 @@ class Watch:
         if self.floors.must_look:
             return None
         queues = self.floors.queues
-        found = [name for name in queues if has_ready(table, name, self.floors.of(name))]
+        ready = [name for name in queues if has_ready(table, name, self.floors.of(name))]
+        found = self._unpaused(ready)
         is_enough = found or not (self.has_news or self.floors.may_look)
         return found if is_enough else None
 

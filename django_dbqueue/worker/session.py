@@ -145,6 +145,11 @@ def close_before_fork() -> None:
     server it ends the session. A thread that still runs keeps its own.
     """
     connections.close_all()
+    close_left_behind()
+
+
+def close_left_behind() -> None:
+    """Close the connections of threads that ended; slow in a large process."""
     # A connection and its parts point at each other, so nothing else would close it.
     gc.collect()
 

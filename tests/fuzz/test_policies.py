@@ -1,6 +1,7 @@
 """Policies of nonsense: the checks name them, and a worker that skips the checks goes on."""
 
 import logging
+from decimal import Decimal
 
 import pytest
 from django.db.models import QuerySet
@@ -96,6 +97,15 @@ def test_a_policy_in_order_is_not_objected_to():
     )
     assert problems(model) == {}
     assert "dbqueue.E014" not in ids(model)
+
+
+@pytest.mark.parametrize("pauses", [(1, 60), (Decimal("0.5"),)])
+def test_a_backoff_need_not_know_more_attempts_than_there_are(pauses):
+    class Table:
+        def seconds(self, attempt):
+            return pauses[attempt - 1]
+
+    assert problems(table_with(backoff=Table(), max_attempts=len(pauses) + 1)) == {}
 
 
 def test_whatever_a_policy_says_the_checks_can_say_it(full):
