@@ -5,12 +5,14 @@ Precedence: command line option > environment > ``settings.DBQUEUE`` > default.
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+from .exceptions import shown
 
 
 class Section(Mapping[str, Any]):
@@ -22,9 +24,12 @@ class Section(Mapping[str, Any]):
 
     all: list["Section"] = []
 
-    def __init__(self, prefix: str, defaults: dict[str, Any]) -> None:
+    def __init__(
+        self, prefix: str, defaults: dict[str, Any], may_be_none: Collection[str] = ()
+    ) -> None:
         self.prefix = prefix
         self.defaults = defaults
+        self.may_be_none = may_be_none
         Section.all.append(self)
 
     def __getitem__(self, name: str) -> Any:
@@ -33,8 +38,10 @@ class Section(Mapping[str, Any]):
         from_environment = os.environ.get(f"DBQUEUE_{key}")
         if from_environment is not None:
             return _convert(key, from_environment, default)
-        given = _settings()
-        return _checked(key, given[key], default) if key in given else default
+        value = _settings().get(key, default)
+        if value is None and name in self.may_be_none:
+            return None
+        return _checked(key, value, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.defaults)
@@ -59,18 +66,20 @@ def _convert(key: str, text: str, default: Any) -> Any:
 def _settings() -> Mapping[str, Any]:
     given = getattr(settings, "DBQUEUE", {})
     if not isinstance(given, Mapping):
-        raise ImproperlyConfigured(f"DBQUEUE must be a dict, not {given!r:.80}")
+        raise ImproperlyConfigured(f"DBQUEUE must be a dict, not {shown(given)}")
     return given
 
 
 def _checked(key: str, value: Any, default: Any) -> Any:
     """A value of the settings; a whole number does for any number, text for what may be None."""
     name = f"DBQUEUE[{key!r}]"
+    if type(default) is int and isinstance(value, float) and value.is_integer():
+        return int(value)
     kinds = {bool: (bool,), float: (int, float), type(None): (str, type(None))}
     right = kinds.get(type(default), (type(default),))
     if not isinstance(value, right) or (isinstance(value, bool) and bool not in right):
         kind = " or ".join(one.__name__ for one in right)
-        raise ImproperlyConfigured(f"{name} must be of type {kind}, not {value!r:.80}")
+        raise ImproperlyConfigured(f"{name} must be of type {kind}, not {shown(value)}")
     return _finite(name, value)
 
 

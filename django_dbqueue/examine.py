@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
 from .conf import conf
@@ -96,8 +97,13 @@ def examine(using: str | None = None, shown: int = 20) -> Examined:
         if why := _unreachable(alias):
             found.unchecked.append(Unchecked(alias, None, why))
             continue
-        for served in here:
-            _examine_or_say_why(served, shown, found)
+        try:
+            for served in here:
+                _examine_or_say_why(served, shown, found)
+        finally:
+            if _is_free(connections[alias]):
+                # What was set for us would have the caller give up on locks, too.
+                connections[alias].close()
     return found
 
 
@@ -105,11 +111,17 @@ def _unreachable(alias: str) -> str:
     """Why a database cannot be asked, or ''."""
     try:
         with connections[alias].cursor() as cursor:
-            # A lock that somebody keeps on a table is not to be waited for.
-            cursor.execute(dialect_of(connections[alias]).own_session())
+            if _is_free(connections[alias]):
+                # A lock that somebody keeps on a table is not to be waited for.
+                cursor.execute(dialect_of(connections[alias]).own_session())
     except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
         return _words(error)
     return ""
+
+
+def _is_free(connection: BaseDatabaseWrapper) -> bool:
+    """Whether no transaction of the caller's is open."""
+    return not connection.in_atomic_block and connection.get_autocommit()
 
 
 def _examine_or_say_why(served: Served, shown: int, found: Examined) -> None:
@@ -168,11 +180,12 @@ class Examination:
         return [one for one in first if (one[0].key, one[0].owner, one[1]) in still]
 
     def _first_of_each(self, sick: Iterable[Sick]) -> Iterator[Sick]:
-        """One more than is to be shown: then there are more."""
+        """Two more than are to be shown: there are more, then, even if the last one is confirmed by
+        nothing since its twin was cut off."""
         counts: Counter[str] = Counter()
         for row, what, advice in sick:
             counts[what] += 1
-            if counts[what] <= self.shown + 1:
+            if counts[what] <= self.shown + 2:
                 yield row, what, advice
 
     def _sick(self, looks: Iterable[tuple[list[Symptom], list[Row]]]) -> Iterator[Sick]:
@@ -200,7 +213,8 @@ class Examination:
             moves = f"FROM {t.name} WHERE status = {status} AND retry_at IS NOT NULL"
             yield ROW, self._rows(ROW, f"{moves} ORDER BY retry_at LIMIT {SPAN}")
         if archive := archive_of(t):
-            newest = f"SELECT {t.pk} FROM {archive} ORDER BY finished_at DESC LIMIT {SPAN}"
+            finished = f"FROM {archive} WHERE finished_at IS NOT NULL"
+            newest = f"SELECT {t.pk} {finished} ORDER BY finished_at DESC LIMIT {SPAN}"
             among = f"SELECT {t.pk} FROM ({newest}) newest"
             yield ROW, self._rows(ROW, f"FROM {t.name} WHERE {t.pk} IN ({among})")
 

@@ -33,9 +33,17 @@ class Retry(DBQueueError):
 
     def __init__(self, delay: float | Decimal | None = None, reason: str = "") -> None:
         if delay is not None and not _is_delay(delay):
-            raise ValueError(f"delay must be at least 0 seconds, not {delay!r}")
+            raise ValueError(f"delay must be at least 0 seconds, not {shown(delay)}")
         super().__init__(reason or "asked to be retried")
         self.delay = None if delay is None else float(min(delay, LONGEST))
+
+
+def shown(value: object) -> str:
+    """A value as a message may show it: of a number that is too long to be printed, its type."""
+    try:
+        return f"{value!r:.80}"
+    except ValueError:
+        return f"a very long {type(value).__name__}"
 
 
 def _is_delay(value: object) -> bool:

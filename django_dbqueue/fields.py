@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
+from .exceptions import shown
 from .guard import clean
 
 UTC = datetime.UTC
@@ -99,7 +100,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return value
         if settings.USE_TZ:
             raise ValueError(f"{self.name or 'instant'}: a naive datetime under USE_TZ: {value!r}")
-        return timezone.make_aware(value, timezone.get_default_timezone()).astimezone(UTC)
+        return self._instant(timezone.make_aware(value, timezone.get_default_timezone()))
 
     def _instant(self, value: Any) -> Any:
         """A naive datetime as it is, an aware one in UTC."""
@@ -108,7 +109,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return found.astimezone(UTC) if timezone.is_aware(found) else found
         except (TypeError, OverflowError, ValidationError):
             name = self.name or "instant"
-            problem = f"{name} must be a datetime of the years 1 to 9999 in UTC, not {value!r:.80}"
+            problem = f"{name} must be a datetime of the years 1 to 9999 in UTC, not {shown(value)}"
             raise ValidationError({name: problem}) from None
 
     def get_db_prep_value(
@@ -149,20 +150,20 @@ def check_seconds(value: Any, name: str, most: float) -> float:
     if isinstance(value, Decimal) and not value.is_finite():
         is_number = False  # it would not even be compared
     if not is_number or not 0 <= value <= most:
-        raise ValueError(f"{name} must be between 0 and {most} seconds, not {value!r:.80}")
+        raise ValueError(f"{name} must be between 0 and {most} seconds, not {shown(value)}")
     return float(value)
 
 
 def check_words(value: Any, name: str, most: int) -> None:
     """``ValueError`` names what is no text that every database stores."""
     if not isinstance(value, str) or len(value) > most or clean(value) != value:
-        raise ValueError(f"{name} must be text of at most {most} characters, not {value!r:.80}")
+        raise ValueError(f"{name} must be text of at most {most} characters, not {shown(value)}")
 
 
 def check_name(value: str, field: str) -> None:
     """Refuse a queue's name or a key that another database would store or compare differently."""
     if not isinstance(value, str) or not value:
-        raise ValidationError({field: f"{field} must be a non-empty string, not {value!r:.80}"})
+        raise ValidationError({field: f"{field} must be a non-empty string, not {shown(value)}"})
     size = len(value.encode(errors="surrogatepass"))
     if size > MAX_NAME_BYTES:
         raise ValidationError({field: f"{field} has {size} bytes; the limit is {MAX_NAME_BYTES}"})

@@ -7,8 +7,10 @@ from django.test import override_settings
 from django.test.utils import isolate_apps
 
 from django_dbqueue import checks
+from django_dbqueue.conf import conf, wrong_values
 from django_dbqueue.dialects.postgresql import PostgreSQL
 from django_dbqueue.fields import NameField
+from django_dbqueue.mail.conf import mail_conf
 from django_dbqueue.models import ArchivedJob, Job, JobManager, JobQuerySet
 from tests.queueapp.models import Kept, Note, Uuid
 
@@ -219,6 +221,15 @@ def test_an_unknown_option_is_found_and_the_nearest_named():
 
     assert ids(Typo) == ["E007"]
     assert "'max_attempts'" in text(Typo)
+
+
+def test_a_whole_number_may_be_a_float_and_a_timeout_none():
+    given = {"THREADS": 2.0, "MAIL_TIMEOUT": None}
+    with override_settings(DBQUEUE=given):
+        assert wrong_values() == []
+        assert (repr(conf["THREADS"]), mail_conf["TIMEOUT"]) == ("2", None)
+    with override_settings(DBQUEUE={"THREADS": 1.5, "SLEEP": None}):
+        assert len(wrong_values()) == 2
 
 
 @override_settings(DBQUEUE={"WORKER_TIMOUT": 5, "THREADS": 2})

@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Queue
@@ -150,6 +151,11 @@ def test_nothing_is_claimed_from_a_paused_queue_until_it_is_resumed():
     assert Queue.objects.get().pause_reason == "the printer is on fire"
     Note.objects.resume()
     assert len(Note.objects.claim()) == 1
+
+
+def test_the_reason_of_a_pause_may_be_translated_late():
+    Note.objects.pause(reason=gettext_lazy("Maintenance"))
+    assert Queue.objects.get().pause_reason == "Maintenance"
 
 
 def test_a_pause_of_some_seconds_ends_by_itself():

@@ -179,6 +179,12 @@ def test_the_longest_delay_is_told_in_full():
         Note.objects.enqueue(delay=1e9)
 
 
+@pytest.mark.parametrize("column", ["priority", "time_to_run", "delay"])
+def test_a_number_too_long_to_be_printed_is_refused_by_name(column):
+    with pytest.raises(ValidationError, match=f"{column} must be .* not a very long int"):
+        Note.objects.enqueue(**{column: 10**5000})
+
+
 def test_delay_and_retry_at_exclude_each_other():
     with pytest.raises(ValidationError, match="delay"):
         Note.objects.enqueue(delay=1, retry_at=timezone.now())

@@ -10,7 +10,8 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.db import connection, connections, transaction
+from django.db.models import QuerySet
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
@@ -23,7 +24,7 @@ from tests.broken import edit
 from tests.conftest import wait_until
 from tests.helpers import buried, claimed, done, overwrite, start, table, table_locked
 from tests.processes import worker
-from tests.queueapp.models import Kept, Note
+from tests.queueapp.models import ArchivedKept, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -146,6 +147,15 @@ def test_a_job_in_both_places():
     assert found() == {job.pk: "is in the archive, too"}
 
 
+def test_a_job_in_both_places_is_found_behind_an_archived_one_without_a_time(monkeypatch):
+    monkeypatch.setattr("django_dbqueue.examine.SPAN", 1)
+    timeless, _, both, _ = [done(Kept) for _ in range(4)]
+    copy_to_archive(table(Kept), [timeless.pk, both.pk])
+    QuerySet(Kept).filter(pk=timeless.pk)._raw_delete("default")
+    edit(ArchivedKept(pk=timeless.pk), "finished_at = NULL")
+    assert found() == {both.pk: "is in the archive, too"}
+
+
 @contextmanager
 def constraint_lost(model):
     [constraint] = model._meta.constraints
@@ -165,6 +175,41 @@ def test_two_jobs_with_one_dedup_key():
         broken("dedup_key = 'a', queue = 'other'")
         broken("dedup_key = 'A'")
         assert {*found()} == {twin.pk for twin in twins}
+
+
+def test_more_twins_than_are_shown_are_told():
+    with constraint_lost(Note):
+        for key in "aabb":
+            broken(f"dedup_key = '{key}'")
+        assert "there are more" in check("--rows", "2")[0]
+
+
+LOCK_PATIENCE = {
+    "mysql": "SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout",
+    "postgresql": "SHOW lock_timeout",
+    "sqlite": "PRAGMA busy_timeout",
+}
+
+
+def lock_patience():
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_PATIENCE[connection.vendor])
+        return cursor.fetchone()
+
+
+def test_the_callers_connection_is_as_patient_as_before():
+    before = lock_patience()
+    assert examine("default").is_clean
+    assert lock_patience() == before
+
+
+def test_a_transaction_of_the_callers_goes_on():
+    with transaction.atomic():
+        before = lock_patience()
+        kept = Note.objects.create()
+        assert examine("default").is_clean
+        assert lock_patience() == before
+    assert Note.objects.get() == kept
 
 
 def held_by(uuid, number="1-1"):

@@ -8,11 +8,13 @@ import weakref
 
 import pytest
 from django.apps import apps
+from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.migrations.writer import MigrationWriter
 from django.db.models.signals import post_init
+from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue.fields import DbNow, InstantField, NameField
@@ -200,6 +202,12 @@ def test_the_hot_indexes_can_be_dropped_and_made_again():
     with connection.cursor() as cursor:
         found = connection.introspection.get_constraints(cursor, Note._meta.db_table)
     assert {index.name for index in Note._meta.indexes} <= set(found)
+
+
+def test_an_instant_that_utc_has_no_year_for_is_refused_by_name():
+    west = override_settings(USE_TZ=False, TIME_ZONE="America/New_York")
+    with west, pytest.raises(ValidationError, match="expires_at must be a datetime"):
+        Note.objects.enqueue(expires_at=datetime.datetime.max)
 
 
 def test_an_instant_field_takes_no_auto_now():

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 from django.db.models import QuerySet
+from django.urls import resolve
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
@@ -94,6 +95,13 @@ def test_the_admin_shows_it(staff, name):
     for page in pages:
         assert staff.get(f"/admin/queueapp/note/{page}").status_code == 200, page
     assert staff.get("/admin/queueapp/note/").content.count(b"queueapp/note/%d/" % job.pk) == 1
+
+
+def test_a_page_is_the_middlewares_to_change_where_columns_have_types(monkeypatch, staff, rf):
+    monkeypatch.setattr(type(table().dialect), "has_typed_columns", True)
+    request = rf.get("/admin/queueapp/note/")
+    request.user = User.objects.get()
+    assert not resolve(request.path).func(request).is_rendered
 
 
 MAIL = [name for name in nonsense() if "errors" in name or "status" in name]

@@ -1,6 +1,6 @@
 """The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,11 +37,6 @@ LIFECYCLE_LIST = (
 )
 
 
-def rendered(response: Any) -> Any:
-    """The rows are read while the page is made."""
-    return response.render() if isinstance(response, SimpleTemplateResponse) else response
-
-
 class ReadOnlyAdmin(Base):
     """A list and a page to look at; what changes a job is an action."""
 
@@ -56,16 +51,23 @@ class ReadOnlyAdmin(Base):
         return False
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        with self._whatever_is_there(request):
-            return rendered(super().changelist_view(request, *args, **kwargs))
+        return self._whatever_is_there(request, super().changelist_view, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        with self._whatever_is_there(request):
-            return rendered(super().changeform_view(request, *args, **kwargs))
+        return self._whatever_is_there(request, super().changeform_view, *args, **kwargs)
 
-    def _whatever_is_there(self, request: HttpRequest) -> AbstractContextManager[None]:
+    def _whatever_is_there(
+        self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """A row edited by hand into what is no text hides none beside it."""
-        return dialect_of(connections[self.get_queryset(request).db]).lenient()
+        dialect = dialect_of(connections[self.get_queryset(request).db])
+        if dialect.has_typed_columns:
+            return view(request, *args, **kwargs)
+        with dialect.lenient():
+            response = view(request, *args, **kwargs)
+            # The rows are read while the page is made.
+            is_lazy = isinstance(response, SimpleTemplateResponse)
+            return response.render() if is_lazy else response
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [field.name for field in self.opts.concrete_fields]

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from django.db.utils import Error
 from .base import ON_TWIN, Claim, Dialect, Row, Trouble
 
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
+_lenient = threading.local()
 
 
 class Undecoded(str):
@@ -85,11 +87,15 @@ class SQLite(Dialect):
     def lenient(self) -> Iterator[None]:
         self.connection.ensure_connection()
         session = self.connection.connection
+        outer, _lenient.session = getattr(_lenient, "session", None), session
         before, session.text_factory = session.text_factory, decoded
         try:
             yield
         finally:
-            session.text_factory = before
+            # Where threads share a connection, another one may have been here when we came.
+            is_theirs = before is decoded and outer is not session
+            session.text_factory = str if is_theirs else before
+            _lenient.session = outer
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models.fields import NOT_PROVIDED
 
+from ..exceptions import shown
 from ..states import Status
 from .enqueue import CHECKS, ring
 from .table import LIFECYCLE_COLUMNS, Table
@@ -124,7 +125,7 @@ def check_rows(rows: Sequence[object]) -> None:
     """``TypeError`` where one is no dict."""
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise TypeError(f"row {number} must be a dict of columns, not {row!r:.80}")
+            raise TypeError(f"row {number} must be a dict of columns, not {shown(row)}")
 
 
 def check_columns(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -12,6 +12,7 @@ from django.db.utils import Error, IntegrityError
 
 from ..dialects import Claim
 from ..dialects.base import Floor, Row
+from ..exceptions import shown
 from ..guard import caught
 from ..states import Status
 from .errors import appended, entry
@@ -45,7 +46,7 @@ def claim(
     past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {limit!r}")
+        raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {shown(limit)}")
     if table.connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"

@@ -12,6 +12,7 @@ from django.db.models.sql import InsertQuery
 from django.db.utils import Error
 
 from ..dialects import dialect_of
+from ..exceptions import shown
 from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
 from .execute import again
@@ -127,7 +128,7 @@ def _stored(table: Table, pk: Any) -> Any | None:
 def _check_range(field: str, low: int, high: int, value: Any) -> None:
     if not isinstance(value, int) or not low <= value <= high:
         raise ValidationError(
-            {field: f"{field} must be a whole number between {low} and {high}, not {value!r:.80}"}
+            {field: f"{field} must be a whole number between {low} and {high}, not {shown(value)}"}
         )
 
 

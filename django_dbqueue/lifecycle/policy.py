@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Literal
 
 from ..backoff import Backoff, Exponential
+from ..exceptions import shown
 from ..guard import caught, message_of
 
 logger = logging.getLogger("django_dbqueue")
@@ -75,7 +76,7 @@ def _backoff_problem(value: Any) -> str:
         return f"its seconds(1) raised {type(error).__name__}: {message_of(error)}"
     pause = float(given[0]) if isinstance(given[0], Decimal) else given[0]
     if not _is_number(pause, 0, math.inf):
-        return f"its seconds(1) gave {given[0]!r:.80}, not a number of at least 0"
+        return f"its seconds(1) gave {shown(given[0])}, not a number of at least 0"
     return ""
 
 

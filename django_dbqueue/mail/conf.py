@@ -11,7 +11,8 @@ mail_conf = Section(
         # Who delivers: a backend, or from Django 6.1 on, where MAILERS is set, one of its entries.
         "DELIVERY_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
         "USING": None,
-        # Seconds to wait for the server where the backend has a timeout and none is set.
+        # Seconds to wait for the server where the backend has a timeout and none is set; None: for
+        # ever.
         "TIMEOUT": 30.0,
         # After a temporary failure; read when a message fails.
         "RETRY_FIRST": 1200.0,  # seconds
@@ -25,6 +26,7 @@ mail_conf = Section(
         "CONNECTION_MAX_MESSAGES": 100,
         "CONNECTION_MAX_AGE": 60.0,
     },
+    may_be_none={"TIMEOUT"},
 )
 
 

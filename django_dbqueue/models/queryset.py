@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connections, models, router, transaction
+from django.utils.functional import Promise
 
 from ..fields import DbNow, check_name, check_seconds, check_words
 from ..lifecycle import bulk, claim, enqueue, hand
@@ -267,6 +268,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         check_name(queue, "queue")
         if seconds is not None:
             check_seconds(seconds, "seconds", MAX_SECONDS)
+        reason = str(reason) if isinstance(reason, Promise) else reason
         check_words(reason, "reason", MAX_REASON)
         self._control().pause(self.model._meta.label_lower, queue, seconds, reason)
 
