@@ -12,8 +12,8 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.torture.fleet import environment, python
-from django_dbqueue.torture.nemesis import Nemesis
 from django_dbqueue.torture.options import Plan
+from django_dbqueue.torture.restarts import Restarts
 from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
@@ -151,12 +151,11 @@ def test_five_minutes_have_as_many_faults_as_are_promised():
 
 
 def test_a_restart_waits_for_the_one_before_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("django_dbqueue.torture.nemesis.tell", lambda *_, **__: None)
+    monkeypatch.setattr("django_dbqueue.torture.restarts.tell", lambda *_, **__: None)
     place = tmp_path / "down"
-    command = f"mkdir {place} && sleep 0.3 && rmdir {place}"
-    one = Nemesis(Plan(seed=SEED, restart_database=command), [])
-    start_all(one._restart, one._restart)
-    assert one.problem == ""
+    restarts = Restarts(f"mkdir {place} && sleep 0.3 && rmdir {place}")
+    start_all(restarts.restart, restarts.restart)
+    assert restarts.problem == ""
 
 
 def test_the_scratch_database_is_another_one(tmp_path):

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -20,13 +19,13 @@ from .fleet import Group
 from .havoc import apart, havoc_for_this_database, here, sql
 from .options import Plan
 from .recorder import tell
+from .restarts import RESTART_WITHIN, Restarts
 from .schedule import Fault, schedule
 
 LOOK_EVERY = 0.05  # seconds
 READ_ONLY = 3.0  # seconds that a spell lasts
 HELD = 0.75  # of its interval, an old snapshot
 WHOLE = 0.45  # the share of the stops that takes a whole worker
-RESTART_WITHIN = 90.0  # seconds
 _nap = threading.Event()
 
 
@@ -45,8 +44,7 @@ class Nemesis:
         self.timeout = float(conf["WORKER_TIMEOUT"])
         self.threads: list[threading.Thread] = []
         self.healed = threading.Event()
-        self.problem = ""
-        self._restarting = threading.Lock()
+        self.restarts = Restarts(plan.restart_database)
         self._stopped: set[int] = set()
         self._undo: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -65,8 +63,8 @@ class Nemesis:
         """Look after the processes meanwhile."""
         while True:
             self._chores()
-            if self.problem:
-                raise CannotTorture(self.problem)
+            if self.restarts.problem:
+                raise CannotTorture(self.restarts.problem)
             left = until - time.monotonic()
             if left <= 0:
                 return
@@ -234,19 +232,7 @@ class Nemesis:
                 return
 
     def do_restart(self, fault: Fault) -> None:
-        self._aside(self._restart)
-
-    def _restart(self) -> None:
-        # The next one would kill a server that its command is still waiting for.
-        with self._restarting:
-            tell("db_kill", "info")
-            try:
-                code, said = _call(self.plan.restart_database)
-            except subprocess.TimeoutExpired:
-                code, said = 1, f"it took more than {RESTART_WITHIN:g} s"
-            tell("db_up", "info")
-        if code:
-            self.problem = f"--restart-database exited with {code}: {said}"
+        self._aside(self.restarts.restart)
 
 
 def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
@@ -254,14 +240,6 @@ def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
         how(pid, number)
     except ProcessLookupError:
         pass  # it ended meanwhile
-
-
-def _call(command: str) -> tuple[int, str]:
-    """Run a shell command; its exit code and the end of what it said."""
-    done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, timeout=RESTART_WITHIN, check=False
-    )
-    return done.returncode, (done.stdout + done.stderr).strip()[-500:]
 
 
 def _is_writable() -> bool:

@@ -1,0 +1,36 @@
+"""Kills and restarts of the server, by its user's command."""
+
+import subprocess
+import threading
+
+from .recorder import tell
+
+RESTART_WITHIN = 90.0  # seconds
+
+
+class Restarts:
+    """One at a time: the next one would kill a server that its command is still waiting for."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.problem = ""
+        self._under_way = threading.Lock()
+
+    def restart(self) -> None:
+        with self._under_way:
+            tell("db_kill", "info")
+            try:
+                code, said = _call(self.command)
+            except subprocess.TimeoutExpired:
+                code, said = 1, f"it took more than {RESTART_WITHIN:g} s"
+            tell("db_up", "info")
+        if code:
+            self.problem = f"--restart-database exited with {code}: {said}"
+
+
+def _call(command: str) -> tuple[int, str]:
+    """Run a shell command; its exit code and the end of what it said."""
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=RESTART_WITHIN, check=False
+    )
+    return done.returncode, (done.stdout + done.stderr).strip()[-500:]
