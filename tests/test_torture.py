@@ -166,7 +166,8 @@ def test_the_scratch_database_is_another_one(tmp_path):
 
 
 def test_the_migrations_are_up_to_date(tmp_path):
-    config = beside({"ENGINE": "django.db.backends.sqlite3", "NAME": "none"}, tmp_path)
+    own = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "own.sqlite3")}
+    config = beside(own, tmp_path)
     run = subprocess.run(
         python("django", "makemigrations", "--check", "--dry-run", "dbqueue_torture"),
         env=environment(config, str(tmp_path), "test"),
