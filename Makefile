@@ -67,7 +67,7 @@ mutants: packages $(STAMPS)/servers  ## break the package in 135 places, one by 
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED
-	$(PROOF) tests/fuzz $(PYTEST_ARGS)
+	FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} $(PROOF) tests/fuzz $(PYTEST_ARGS)
 
 stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server: none lost, none twice
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh

@@ -51,6 +51,7 @@ SETS = {
 }
 # SQLite keeps what the type of a column forbids elsewhere.
 SQLITE = {
+    "dots in words": "priority = '127.0.0.1', attempts = '1.2.3', crashes = ''",
     "a priority in words": "priority = 'high'",
     "attempts in words": "attempts = 'many'",
     "crashes in words": "crashes = 'many'",
@@ -90,6 +91,7 @@ LEFT = {
     "delayed until tomorrow": 3,
     "delayed until infinity": 3,
     "buried and claimed": 4,
+    "dots in words": 4,
     "a priority in words": 4,
     "crashes in words": 4,
     "a time to run in words": 4,

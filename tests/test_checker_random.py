@@ -189,7 +189,7 @@ def offences(report):
     return {name: report.verdicts[name].offences for name in report.broken}
 
 
-SEED = int(os.environ.get("CHECKER_SEED", "0")) or random.SystemRandom().randrange(2**32)
+SEED = int(os.environ.get("CHECKER_SEED", "1"))
 
 
 def test_random_good_histories_pass(examples):
@@ -202,7 +202,7 @@ def test_random_good_histories_pass(examples):
     assert duplicates > examples  # they are no quiet ones
 
 
-@settings(max_examples=40, deadline=None, derandomize=False)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.randoms(use_true_random=False))
 def test_histories_that_hypothesis_makes_pass(rng):
     report = Simulation(rng, steps=60).tale.report()

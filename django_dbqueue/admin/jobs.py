@@ -17,7 +17,7 @@ from ..dialects import dialect_of
 from ..lifecycle.hand import Changed
 from ..models import Job
 from ..states import Status
-from .lists import CappedPaginator, QueueFilter, StateFilter
+from .lists import CappedPaginator, QueueFilter, StateFilter, columns
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     Base = ModelAdmin[Any]
@@ -69,8 +69,15 @@ class ReadOnlyAdmin(Base):
             is_lazy = isinstance(response, SimpleTemplateResponse)
             return response.render() if is_lazy else response
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return [field.name for field in self.opts.concrete_fields]
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        return columns(self.model, super().get_list_display(request))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        names: Any = self.fields or [field.name for field in self.opts.concrete_fields]
+        return columns(self.model, names)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return self.get_readonly_fields(request, obj)
 
     @admin.display(description="retry at", ordering="retry_at")
     def due(self, job: Any) -> datetime | None:

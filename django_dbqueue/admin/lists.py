@@ -1,13 +1,14 @@
 """Lists that stay fast however long the table is."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import router
-from django.db.models import QuerySet
+from django.db.models import IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
@@ -61,3 +62,26 @@ class QueueFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(queue=self.value()) if self.value() else queryset
+
+
+def columns(model: type[Model], names: Iterable[Any]) -> list[Any]:
+    """The columns of these names, numbers as whatever is there."""
+    numbers = {
+        field.name: field
+        for field in model._meta.concrete_fields
+        if isinstance(field, IntegerField) and not field.choices
+    }
+    return [whatever_is_there(numbers[name]) if name in numbers else name for name in names]
+
+
+@cache
+def whatever_is_there(field: "IntegerField[Any, Any]") -> Callable[[Model], object]:
+    """Reads a number past Django's formatter, which fails at some texts: SQLite keeps in any
+    column what a hand wrote there."""
+
+    @admin.display(description=field.verbose_name, ordering=field.name)
+    def value(row: Model) -> object:
+        return getattr(row, field.attname)
+
+    value.__name__ = field.name
+    return value

@@ -29,6 +29,7 @@ PAGE = (
 class MailPages(ReadOnlyAdmin):
     """What the queue and the archive share: a list that loads no message, a page to read."""
 
+    list_display: Any = LIST
     list_display_links = ("mail_state", "subject")
     state_words = WORDS | {Status.DELAYED: "to be retried"}
     search_fields = ("message_id__exact",)
@@ -37,12 +38,6 @@ class MailPages(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
-
-    def get_list_display(self, request: HttpRequest) -> list[Any]:
-        return list(LIST)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return list(PAGE)
 
     @admin.display(description="state", ordering="status")
     def mail_state(self, email: Any) -> str:
