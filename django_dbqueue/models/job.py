@@ -121,8 +121,18 @@ class Job(JobColumns):
         return policy_of(cls)
 
     def complete(self) -> None:
-        """Finished well. ``ClaimLost`` when another owner has the job by now."""
-        self._end(finish.complete(self._table(), self._ending_owner(), [self.claim_key]))
+        """Finished well. ``ClaimLost`` when another owner has the job by now.
+
+        Inside ``atomic()`` also when the job is done already or gone (the archive may have it):
+        what else the transaction wrote was or will be written by another.
+        """
+        table, owner = self._table(), self._ending_owner()
+        if not table.connection.in_atomic_block:
+            self._end(finish.complete(table, owner, [self.claim_key]))
+        elif finish.complete_held(table, owner, self.claim_key):
+            self.claim_owner = None
+        else:
+            raise ClaimLost(f"{self}: its claim has ended: let the transaction roll back")
 
     def fail(self, error: BaseException | str, seconds: float | None = None) -> None:
         """Finished badly: retried by policy, or buried when the attempts are used up."""
@@ -252,6 +262,8 @@ class Job(JobColumns):
             self._say_gone()
 
     def _say_gone(self) -> None:
+        if self._table().connection.in_atomic_block:
+            raise ClaimLost(f"{self}: its row is gone: let the transaction roll back")
         logger.info("%s was deleted while it was claimed; nothing to write", self)
 
 

@@ -1,0 +1,72 @@
+"""A claim that is ended inside one's own transaction: what else was written there counts once."""
+
+import pytest
+from django.db import transaction
+
+from django_dbqueue.exceptions import ClaimLost
+from django_dbqueue.lifecycle import finish
+from django_dbqueue.states import Status
+from tests.conftest import fresh
+from tests.helpers import claim_one, steal
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def end_with_an_effect(job, verb="complete", *args):
+    with transaction.atomic():
+        Note.objects.create(text="effect")
+        getattr(job, verb)(*args)
+
+
+def effects():
+    return Note.objects.filter(text="effect").count()
+
+
+@pytest.fixture
+def job():
+    Note.objects.create()
+    return claim_one()
+
+
+def test_the_effect_is_there_with_the_completion(job):
+    end_with_an_effect(job)
+    assert (effects(), fresh(job).status) == (1, Status.DONE)
+    assert job.claim_owner is None
+
+
+def archive_it(job):
+    """Another has done it, and it was moved away."""
+    Note.objects.filter(pk=job.pk).delete()
+
+
+def end_it(job):
+    """The first try had arrived, but its answer was lost."""
+    finish.complete(job._table(), job.claim_owner, [job.pk])
+
+
+@pytest.mark.parametrize("happen", [archive_it, end_it, steal])
+def test_there_is_no_effect_where_the_claim_has_ended(job, happen):
+    happen(job)
+    with pytest.raises(ClaimLost):
+        end_with_an_effect(job)
+    assert effects() == 0
+
+
+ENDS = [("fail", "it broke"), ("release",), ("bury",), ("touch",)]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_else_is_written_beside_a_job_that_is_gone(job, end):
+    archive_it(job)
+    with pytest.raises(ClaimLost):
+        end_with_an_effect(job, *end)
+    assert effects() == 0
+
+
+@pytest.mark.parametrize("end", [("complete",), *ENDS])
+def test_outside_a_transaction_a_job_that_is_gone_is_only_told_of(job, end, caplog):
+    archive_it(job)
+    caplog.set_level("INFO", "django_dbqueue")
+    getattr(job, end[0])(*end[1:])
+    assert "was deleted while it was claimed" in caplog.text
