@@ -81,6 +81,17 @@ def test_what_was_fetched_ahead_makes_room_for_a_job_that_has_crashed():
     assert [job.pk for job in one.buffer.get().jobs] == [crashed.pk]
 
 
+def test_of_jobs_that_have_crashed_one_is_kept_and_the_others_are_left_to_others():
+    crashed = [Note.objects.create() for _ in range(3)]
+    for job in crashed:
+        overwrite(job, crashes=1)
+    one = claimer()
+    wait_until(lambda: [one.turn()] and len(one.buffer))
+    assert [job.pk for job in one.buffer.get().jobs] == [crashed[0].pk]
+    assert {job.pk for job in Note.objects.ready()} == {job.pk for job in crashed[1:]}
+    assert {fresh(job).attempts for job in crashed[1:]} == {0}
+
+
 def test_news_do_not_end_the_rest_of_a_locked_table():
     lanes = Lanes(Options(served=parse_served(["queueapp.Note", "queueapp.Batch"])))
     for watch, is_locked in zip(lanes.watches, (True, False), strict=True):

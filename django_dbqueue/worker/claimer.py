@@ -148,9 +148,9 @@ class Claimer:
 
     def _run_alone(self) -> float:
         """A job that may have killed a worker runs with nothing beside it, not even an outcome.
-        What was fetched ahead of it is given back, so that it need not wait for that."""
-        if len(self.buffer) and not self.alone:
-            self._give_back(self.buffer.withdraw())
+        What was fetched with it is given back: neither shall wait for the other."""
+        if not self.alone:
+            self._keep_one_suspect()
         if self.buffer.under_way or self.unwritten():
             return 0.05
         self.alone = bool(self.suspects)
@@ -159,6 +159,13 @@ class Claimer:
         self.buffer.put([self.suspects.pop(0)])
         self._filled_at = time.monotonic()
         return 0.05
+
+    def _keep_one_suspect(self) -> None:
+        others = [*self.buffer.withdraw(), *self.suspects[1:]]
+        self.suspects = self.suspects[:1]
+        if others:
+            self.batch = 1
+            self._give_back(others)
 
     def _claim(self) -> float:
         self._note_quiet()
