@@ -729,6 +729,19 @@ def test_a_hand_over_counts_from_the_last_kill_to_the_next_start():
     assert [round(s, 1) for s in figures.handover_alone] == [2.0]
 
 
+def test_what_a_second_killed_worker_had_fetched_counts_from_there():
+    tale = Tale()
+    tale.enqueue()
+    run = tale.start()
+    tale.kill(11)
+    tale.reaped(run, pid=10)
+    tale.wait(3)
+    tale.note("reaped", pid=20, key=1, owner="another", verdict="ready", charged=False)
+    tale.wait(0.5)
+    tale.ran(pid=31)
+    assert [round(s, 1) for s in tale.report().figures.handover_supervised] == [0.5]
+
+
 def test_what_an_outage_held_up_is_no_hand_over():
     tale = Tale()
     tale.enqueue()

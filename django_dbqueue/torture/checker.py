@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from . import rules_of_rows, rules_of_runs
 from .history import Event
+from .repeats import Repeat
 from .rules_of_runs import Trial
 from .story import NS, Book
 from .verdicts import Figures, Offence, Report, Row, Settings, Verdict
@@ -80,7 +81,8 @@ def _kind(kill: Event) -> str:
 
 
 def _add_handovers(trial: Trial, figures: Figures) -> None:
-    """From the last kill that cut a job off, and nothing but kills, to its next start."""
+    """From the last kill that cut a job off, and nothing but kills, to its next start. Of what a
+    second killed worker had fetched meanwhile, from when that one's claim was ended."""
     for repeat in trial.repeats:
         first, second = repeat.first, repeat.second
         hits = [
@@ -91,7 +93,18 @@ def _add_handovers(trial: Trial, figures: Figures) -> None:
         if first.end is not None or not hits or {fault.kind for fault in hits} != {"kill"}:
             continue
         is_alone = any(fault.hit_supervisor for fault in hits)
-        seconds = (second.t - hits[-1].start) / NS
+        since = max([hits[-1].start, *_fetched_in_vain(repeat)])
+        seconds = (second.t - since) / NS
         (figures.handover_alone if is_alone else figures.handover_supervised).append(seconds)
     figures.handover_alone.sort()
     figures.handover_supervised.sort()
+
+
+def _fetched_in_vain(repeat: Repeat) -> list[int]:
+    first, second = repeat.first, repeat.second
+    return [
+        event["t"]
+        for event in repeat.story.accepted
+        if event["op"] == "reaped" and event["owner"] != first.owner
+        if first.t < event["t"] < second.t
+    ]
