@@ -8,6 +8,8 @@ from pathlib import Path
 
 import django
 
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
 
 def campaign(plan_text: str) -> int:
     from .campaign import Campaign  # noqa: PLC0415  # needs the apps, as all here
@@ -42,11 +44,17 @@ def produce(number: str, rate: str, long_jobs: str) -> int:
     return 0
 
 
+def leave(number: int, _: object) -> None:
+    """By way of the finally clauses: they end all processes, and drop the scratch database."""
+    for one in STOPS:
+        signal.signal(one, signal.SIG_IGN)  # a second signal would end them half-way
+    sys.exit(128 + number)
+
+
 def main(verb: str, *arguments: str) -> int:
     if verb == "campaign":
-        # The finally clauses are to run: they end all processes, and drop the scratch database.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+        for number in STOPS:
+            signal.signal(number, leave)
     django.setup()
     return campaign(*arguments) if verb == "campaign" else produce(*arguments)
 
