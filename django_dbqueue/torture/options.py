@@ -18,7 +18,7 @@ class Plan:
     children: int = 2
     producers: int = 2
     kill9: float = 1.35
-    groups: float = 0.15
+    groups: float = 0.2
     stop: float = 2.7
     drop_connections: float = 7.0
     restart_database: str = ""
