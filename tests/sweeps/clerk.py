@@ -92,6 +92,7 @@ class Clerk:
         for _ in range(MOST):
             if not self.finisher.pending:
                 return
+            self.finisher._aside_until = 0.0  # a locked table's rest is over
             self.consumer._finish_turn()
 
     def close(self):
