@@ -139,6 +139,26 @@ def a_frozen_worker_starts_from_its_buffer_what_another_runs(tale):
     finish(tale, run)
 
 
+def taken_on_the_brink(tale):
+    """What had been handed to a thread counts as started."""
+    tale.enqueue()
+    tale.rows[1] |= {"attempts": 1}
+    late = {"key": 1, "mark": "mark-1", "owner": "worker-1.9", "pid": 11}
+    tale.stop(10, 11)
+    tale.wait(1.5)
+    tale.reaped(late)
+    tale.ran(pid=21)
+    return late
+
+
+@good
+def a_frozen_worker_starts_what_was_taken_from_it_on_the_brink(tale):
+    late = taken_on_the_brink(tale)
+    tale.cont(10, 11)
+    tale.note("start", "invoke", **late, attempt=1, crashes=0)
+    tale.effect(late)
+
+
 @good
 def enqueues_with_unknown_answers(tale):
     tale.ran(tale.enqueue(1, answer="info"))
@@ -599,6 +619,14 @@ def buried_without_a_cause(tale):
     run = tale.start()
     tale.end(run, "fail")
     tale.buried(run)
+
+
+@bad("reaped")
+def a_job_is_taken_before_its_start_from_a_worker_that_is_well(tale):
+    late = taken_on_the_brink(tale)
+    tale.events = [event for event in tale.events if event["op"] != "stop"]
+    tale.note("start", "invoke", **late, attempt=1, crashes=0)
+    tale.effect(late)
 
 
 @bad("reaped")

@@ -170,7 +170,10 @@ def causeless_reaps(trial: Trial) -> Iterator[Offence]:
             run = story.run_of(event.get("owner")) if event["op"] == "reaped" else None
             if run is None or event["t"] - run.t >= trial.settings.time_to_run * NS:
                 continue
-            if not trial.faults.that_harmed(run, run.t, event["t"]):
+            # Who was frozen on the brink of a start notes it when it is too late.
+            silent = event["t"] - int(trial.settings.worker_timeout * NS)
+            since = run.t if run.t <= event["t"] else silent
+            if not trial.faults.that_harmed(run, since, event["t"]):
                 words = f"job {story.key}: taken from {run.owner}, which was well"
                 yield Offence(words, [run.start, event])
 

@@ -51,6 +51,18 @@ MUTANTS = [
     (ENQUEUE, "job.attempts = job.crashes = 0", "job.crashes = 0", "a new job has attempts"),
     (
         JOB,
+        "if not table.connection.in_atomic_block:",
+        "if True:",
+        "a zombie's transaction commits beside the completion of a job that is done or gone",
+    ),
+    (
+        JOB,
+        "if self._table().connection.in_atomic_block:",
+        "if False:",
+        "a zombie's transaction commits beside another end of a job that is gone",
+    ),
+    (
+        JOB,
         "        if self.claim_owner is None:\n            return super()._do_update",
         "        if True:\n            return super()._do_update",
         "who has lost a job may save it",

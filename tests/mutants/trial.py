@@ -17,6 +17,7 @@ TESTS = [
     f"tests/test_{name}.py"
     for name in (
         "finish",
+        "complete_in_transaction",
         "reap",
         "claim",
         "by_hand",
