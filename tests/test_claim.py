@@ -1,5 +1,7 @@
 """ready -> claimed, the same on every database."""
 
+from decimal import Decimal
+
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
@@ -66,6 +68,11 @@ def test_a_table_in_strict_order_is_claimed_in_order():
     assert found == sorted(found)
 
 
+def test_a_limit_may_be_an_integer_of_another_class():
+    Note.objects.bulk_create(Note() for _ in range(5))
+    assert len(Note.objects.claim(limit=Status.DONE)) == Status.DONE
+
+
 def test_a_claim_takes_no_more_than_its_limit():
     Note.objects.bulk_create(Note() for _ in range(30))
     assert len(Note.objects.claim(limit=7)) == 7
@@ -73,8 +80,8 @@ def test_a_claim_takes_no_more_than_its_limit():
     assert len(Note.objects.claim(limit=100)) == 23
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one_is_refused(limit):
+@pytest.mark.parametrize("limit", [0, -1, True, "7", 1.0])
+def test_a_limit_that_is_no_number_of_jobs_is_refused(limit):
     with pytest.raises(ValueError, match="limit"):
         Note.objects.claim(limit=limit)
 
@@ -160,7 +167,7 @@ def test_the_reason_of_a_pause_may_be_translated_late():
 
 def test_a_pause_of_some_seconds_ends_by_itself():
     Note.objects.create()
-    Note.objects.pause(seconds=0.3)
+    Note.objects.pause(seconds=Decimal("0.3"))
     assert Note.objects.claim() == []
     wait_until(Note.objects.claim, seconds=5)
 

@@ -45,13 +45,13 @@ def claim(
     ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
     past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
-    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
         raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {shown(limit)}")
     if table.connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
         )
-    request = replace(_request(table, queue, limit, owner, allowance), floors=floors)
+    request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
     jobs = _built(table, request, _stamped(table, request))
     return sorted(jobs, key=URGENCY)
 

@@ -267,7 +267,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         """Stop claims from a queue for some seconds, or until ``resume``; running jobs go on."""
         check_name(queue, "queue")
         if seconds is not None:
-            check_seconds(seconds, "seconds", MAX_SECONDS)
+            seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
         reason = str(reason) if isinstance(reason, Promise) else reason
         check_words(reason, "reason", MAX_REASON)
         self._control().pause(self.model._meta.label_lower, queue, seconds, reason)
