@@ -130,6 +130,7 @@ def test_beside_such_a_row_nothing_is_claimed_that_another_has_by_now(monkeypatc
     look = claiming.rows
 
     def look_then_lose(*args):
+        monkeypatch.setattr(claiming, "rows", look)
         found = look(*args)
         overwrite(good, status=Status.CLAIMED, owner="another.1", retry_at=timezone.now())
         return found
