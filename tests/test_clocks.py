@@ -66,13 +66,13 @@ def produce(database_url, log, count, delays, offset, rate):
 
 def enqueue_here(log):
     """What fails twice and then for good, what has expired, and what would have on a fast clock."""
-    now, _ = database_and_monotonic()
     minute = timedelta(minutes=1)
     for _ in range(10):
+        now, _ = database_and_monotonic()
         Deed.objects.create(action="fail", log=log)
         Deed.objects.create(text="expired", expires_at=now - timedelta(seconds=1), log=log)
         Deed.objects.create(text="in time", expires_at=now + 3 * minute, log=log)
-        Deed.objects.create(text="1.5", retry_at=now + timedelta(seconds=2), log=log)
+        Deed.objects.create(text="1", retry_at=now + timedelta(seconds=2), log=log)
 
 
 def is_over():
