@@ -90,6 +90,7 @@ def test_of_jobs_that_have_crashed_one_is_kept_and_the_others_are_left_to_others
     assert [job.pk for job in one.buffer.get().jobs] == [crashed[0].pk]
     assert {job.pk for job in Note.objects.ready()} == {job.pk for job in crashed[1:]}
     assert {fresh(job).attempts for job in crashed[1:]} == {0}
+    assert one.batch == 1
 
 
 def test_news_do_not_end_the_rest_of_a_locked_table():

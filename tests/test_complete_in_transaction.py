@@ -53,6 +53,17 @@ def test_there_is_no_effect_where_the_claim_has_ended(job, happen):
     assert effects() == 0
 
 
+def test_nor_in_a_transaction_without_autocommit(job):
+    end_it(job)
+    transaction.set_autocommit(False)
+    try:
+        with pytest.raises(ClaimLost):
+            job.complete()
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+
+
 ENDS = [("fail", "it broke"), ("release",), ("bury",), ("touch",)]
 
 

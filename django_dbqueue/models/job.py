@@ -123,11 +123,11 @@ class Job(JobColumns):
     def complete(self) -> None:
         """Finished well. ``ClaimLost`` when another owner has the job by now.
 
-        Inside ``atomic()`` also when the job is done already or gone (the archive may have it):
+        Inside a transaction also when the job is done already or gone (the archive may have it):
         what else the transaction wrote was or will be written by another.
         """
         table, owner = self._table(), self._ending_owner()
-        if not table.connection.in_atomic_block:
+        if table.connection.get_autocommit():
             self._end(finish.complete(table, owner, [self.claim_key]))
         elif finish.complete_held(table, owner, self.claim_key):
             self.claim_owner = None
@@ -262,7 +262,7 @@ class Job(JobColumns):
             self._say_gone()
 
     def _say_gone(self) -> None:
-        if self._table().connection.in_atomic_block:
+        if not self._table().connection.get_autocommit():
             raise ClaimLost(f"{self}: its row is gone: let the transaction roll back")
         logger.info("%s was deleted while it was claimed; nothing to write", self)
 

@@ -51,13 +51,13 @@ MUTANTS = [
     (ENQUEUE, "job.attempts = job.crashes = 0", "job.crashes = 0", "a new job has attempts"),
     (
         JOB,
-        "if not table.connection.in_atomic_block:",
+        "if table.connection.get_autocommit():",
         "if True:",
         "a zombie's transaction commits beside the completion of a job that is done or gone",
     ),
     (
         JOB,
-        "if self._table().connection.in_atomic_block:",
+        "if not self._table().connection.get_autocommit():",
         "if False:",
         "a zombie's transaction commits beside another end of a job that is gone",
     ),
