@@ -159,14 +159,14 @@ class Server:
         # The first one first, so that it starts no more of them.
         while new := [pid for pid in family(self.pid()) if pid not in frozen]:
             for pid in new:
-                os.kill(pid, signal.SIGSTOP)
+                send(pid, signal.SIGSTOP)
             frozen += new
         return frozen
 
     def kill(self) -> None:
         """SIGKILL to all of its processes, as when the machine goes down."""
         for pid in (killed := self.freeze()):
-            os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         if not wait_for(lambda: all(map(is_gone, killed)), STOP_DEADLINE):
             raise Failure(f"{self.name} does not die")
         self.pid_file.unlink(missing_ok=True)
@@ -295,9 +295,19 @@ def family(pid: int | None) -> list[int]:
     """A process and its descendants, parents first."""
     if pid is None:
         return []
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    children = path.read_text().split() if path.exists() else []
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:  # it has just ended
+        children = []
     return [pid, *(each for child in children for each in family(int(child)))]
+
+
+def send(pid: int, number: int) -> None:
+    """A signal to a process, which may have ended meanwhile."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def is_gone(pid: int) -> bool:

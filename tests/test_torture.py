@@ -19,6 +19,7 @@ from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
+from scripts import database_servers
 from tests.conftest import wait_until
 from tests.helpers import start_all
 from tests.private_server import private_session  # noqa: F401  # a fixture
@@ -45,15 +46,20 @@ SMALL = {
 def torture(url, *more):
     options = [f"--{name}={value}" for name, value in SMALL.items()]
     command = [sys.executable, "manage.py", "dbqueue", "torture", f"--seed={SEED}", *options, *more]
-    return subprocess.run(
+    process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=os.environ | FAST | {"DATABASE_URL": url, "DEBUG": "0"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=200,
-        check=False,
     )
+    try:
+        out, err = process.communicate(timeout=200)
+    finally:
+        process.terminate()  # it cleans up when it is asked to, not when it is killed
+        process.wait(120)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def figure(run, name):
@@ -78,6 +84,20 @@ def test_nothing_is_lost_or_run_without_a_cause(private_session):  # noqa: F811
     assert figure(run, "SIGKILLs") > 5
     assert figure(run, "SIGSTOP cycles") > 2
     assert figure(run, "server restarts") >= bool(restart)
+
+
+def test_a_server_is_killed_whose_children_come_and_go(monkeypatch, tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as parent, subprocess.Popen(["true"]) as ended:
+        ended.wait()
+        server = database_servers.Server(tmp_path)
+        monkeypatch.setattr(server, "pid", lambda: parent.pid)
+        seen = iter([[parent.pid, ended.pid], []])
+        monkeypatch.setattr(database_servers, "family", lambda _: next(seen))
+        try:
+            server.kill()
+        finally:
+            parent.kill()
+        assert database_servers.is_gone(parent.pid)
 
 
 @pytest.mark.usefixtures("db_rows")

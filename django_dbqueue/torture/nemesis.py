@@ -81,8 +81,9 @@ class Nemesis:
         self.healed.set()
         while self._undo:
             heappop(self._undo)[2]()
+        give_up = time.monotonic() + RESTART_WITHIN
         for thread in self.threads:
-            thread.join(RESTART_WITHIN)
+            thread.join(max(0, give_up - time.monotonic()))
         for group in self.groups:
             group.send(signal.SIGCONT)
         tell("heal", "info")
