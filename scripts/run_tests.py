@@ -4,7 +4,9 @@
     run_tests.py [--only NAME]... [--jobs N] [PYTEST ARGUMENTS...]
 
 Up to N databases (default: 4) are tested at once, for the tests mostly wait; each one's output is
-printed when it ends. With 1 they are tested in turn, undisturbed.
+printed when it ends. With 1 they are tested in turn, undisturbed. Of what was tested beside
+others, up to three failures are tested once more, alone: many tests wait for other processes, and a
+busy machine may keep them waiting for too long. The last table names them.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
@@ -24,9 +26,9 @@ import sys
 import tempfile
 import threading
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -40,6 +42,7 @@ NEWEST_DJANGO = "Django>=6.1,<6.2"
 # They try statements, which no version of Python changes, and take long.
 NEWEST_LEAVES_OUT = ("--ignore=tests/sweeps", "--ignore=tests/test_mutants.py")
 NEWER_PYTHONS = ((3, 14), (3, 13), (3, 12))
+MOST_AGAIN = 3
 RUNNING: set[subprocess.Popen[bytes]] = set()
 PRINTING = threading.Lock()
 
@@ -51,6 +54,8 @@ class Result:
     failed: int = 0
     skipped: int = 0
     note: str = ""
+    failures: tuple[str, ...] = ()
+    once_more: Callable[[list[str]], Result] | None = None
 
     def __str__(self) -> str:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
@@ -77,7 +82,23 @@ def run_pytest(label: str, python: str, database: str, arguments: list[str]) -> 
             code = run(command, environment(database), file)
         with PRINTING:
             print(f"\n== {label}\n{output.read_text(errors='replace')}", flush=True)
-        return judge(label, report, code)
+        result = judge(label, report, code)
+        failed = failures(report)
+    if not 0 < len(failed) == result.failed <= MOST_AGAIN:
+        return result
+    once_more = partial(run_pytest, f"{label}, once more", python, database)
+    return replace(result, failures=tuple(failed), once_more=once_more)
+
+
+def look_again(result: Result) -> Result:
+    """Test its failures alone; that they passed then stands in its note."""
+    if result.once_more is None:
+        return result
+    alone = result.once_more([*result.failures])
+    if alone.failed or alone.passed != result.failed:
+        return result
+    note = f"passed only when tested alone: {', '.join(result.failures)}"
+    return replace(result, passed=result.passed + alone.passed, failed=0, note=note)
 
 
 def run(command: list[str], env: dict[str, str], output: IO[bytes]) -> int:
@@ -118,6 +139,17 @@ def read_report(report: Path) -> dict[str, int]:
     suites = ET.parse(report).getroot().iter("testsuite")
     counts = [{name: int(suite.get(name, 0)) for name in names} for suite in suites]
     return {name: sum(count[name] for count in counts) for name in names}
+
+
+def failures(report: Path) -> list[str]:
+    """The failed tests by the names that pytest takes."""
+    if not report.exists():
+        return []
+    return [
+        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        for case in ET.parse(report).getroot().iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
 
 
 def run_database(database: str, arguments: list[str]) -> Result:
@@ -195,7 +227,8 @@ def run_all(only: list[str], jobs: int, arguments: list[str]) -> list[Result]:
         results = list(pool.map(lambda run: run(), runs))
     if None in results:
         print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
-    return [result for result in results if result]
+    found = [result for result in results if result]
+    return [look_again(result) for result in found] if jobs > 1 else found
 
 
 def summarise(results: list[Result]) -> int:
