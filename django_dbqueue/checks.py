@@ -12,10 +12,10 @@ from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .checks_once import check_exactly_once, check_receipts
-from .conf import conf, nearest, unknown_names, wrong_values
+from .checks_policy import check_policy
+from .conf import conf, unknown_names, wrong_values
 from .dialects import anyone_notifies, dialect_of
 from .fields import NameField
-from .lifecycle.policy import OPTIONS, declared_options, policy_of, problems
 from .lifecycle.table import LIFECYCLE_COLUMNS
 from .models import DedupConstraint, HotIndex, Job, JobManager
 
@@ -90,9 +90,7 @@ def check_table(model: Model) -> list[CheckMessage]:
         _manager,
         _parents,
         _key,
-        _policy,
-        _policy_values,
-        _archive,
+        check_policy,
         check_exactly_once,
     )
     return [message for part in parts for message in part(model)]
@@ -199,59 +197,6 @@ def _key(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.W001",
         )
-
-
-def _policy(model: Model) -> Iterator[CheckMessage]:
-    for name in sorted(set(declared_options(model)) - OPTIONS):
-        known = nearest(name, set(OPTIONS))
-        yield Error(
-            f"Policy.{name} is not an option.",
-            hint=f"Did you mean {known!r}?" if known else f"Known: {', '.join(sorted(OPTIONS))}.",
-            obj=model,
-            id="dbqueue.E007",
-        )
-
-
-def _policy_values(model: Model) -> Iterator[CheckMessage]:
-    for name, problem in problems(model).items():
-        yield Error(
-            f"Policy.{name} makes no sense: {problem}.",
-            hint="See the table of options in docs/reference.md.",
-            obj=model,
-            id="dbqueue.E014",
-        )
-
-
-def _archive(model: Model) -> Iterator[CheckMessage]:
-    name = policy_of(model).archive
-    problem = _archive_problem(model, name) if name is not None else ""
-    if problem:
-        yield Error(
-            f"Policy.archive = {name!r}: {problem}.",
-            hint=(
-                'Name a model "app_label.Model" that has the same columns: '
-                "`class ArchivedX(ArchivedJob, XFields)`, with X's own columns in XFields."
-            ),
-            obj=model,
-            id="dbqueue.E009",
-        )
-
-
-def _archive_problem(model: Model, name: str) -> str:
-    try:
-        archive = model._meta.apps.get_model(name)
-    except (LookupError, ValueError):
-        return "there is no such model"
-    there, here = _written(archive), _written(model)
-    if lacks := here - there:
-        return f"it lacks the columns {', '.join(sorted(lacks))}"
-    if extra := there - here:
-        return f"it has columns that the queue table lacks: {', '.join(sorted(extra))}"
-    return ""
-
-
-def _written(model: type[models.Model]) -> set[str]:
-    return {str(f.column) for f in model._meta.concrete_fields if not f.generated}
 
 
 def _table_names(alias: str) -> list[str]:

@@ -8,7 +8,17 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "django_dbqueue"
 FLOORS = [
-    {"states", "exceptions", "conf", "backoff", "signals", "fields", "guard", "events"},
+    {
+        "states",
+        "exceptions",
+        "conf",
+        "backoff",
+        "signals",
+        "fields",
+        "guard",
+        "events",
+        "current",
+    },
     {"dialects"},
     {"lifecycle"},
     {"models"},
@@ -17,6 +27,7 @@ FLOORS = [
         "reaper",
         "checks",
         "checks_once",
+        "checks_policy",
         "report",
         "roster",
         "symptoms",

@@ -12,6 +12,7 @@ from .errors import appended, entry
 from .execute import changed, rows
 from .free import ONE_LESS, claim_end, freed
 from .policy import MAX_SECONDS
+from .results import NONE, Results, results_or_none
 from .table import Table
 from .verdict import Verdict, after_failure
 
@@ -24,6 +25,9 @@ class Written:
     lost: list[Any] = field(default_factory=list)
     gone: list[Any] = field(default_factory=list)
 
+    def __add__(self, other: "Written") -> "Written":
+        return Written(self.written + other.written, self.lost + other.lost, self.gone + other.gone)
+
 
 class Fate(Enum):
     """What has become of a job since it was claimed."""
@@ -34,10 +38,10 @@ class Fate(Enum):
     GONE = "it was deleted"
 
 
-def complete(table: Table, owner: str, keys: Sequence[Any]) -> Written:
+def complete(table: Table, owner: str, keys: Sequence[Any], results: Results = NONE) -> Written:
     """claimed -> done, or gone at once where the policy keeps no finished jobs.
 
-    ``keys`` are raw, as each ``job.claim_key``.
+    ``keys`` are raw, as each ``job.claim_key``; ``results`` are written into each of their rows.
 
     Finished jobs keep their owner, so that after a lost connection the same call tells whether
     the first one had arrived.
@@ -45,10 +49,11 @@ def complete(table: Table, owner: str, keys: Sequence[Any]) -> Written:
     if _keeps_no_finished(table):
         return _deleted(table, owner, keys)
     sets, params = _done(table)
-    return _owned(table, owner, keys, sets, params, kept=Status.DONE)
+    also, values = results
+    return _owned(table, owner, keys, sets + also, [*params, *values], kept=Status.DONE)
 
 
-def complete_held(table: Table, owner: str, key: Any) -> bool:
+def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -> bool:
     """Complete one job in the transaction that holds its effects; False = nothing was written.
 
     Unlike for ``complete`` it is no success that the job is done already, whoever did it: these
@@ -57,7 +62,8 @@ def complete_held(table: Table, owner: str, key: Any) -> bool:
     if _keeps_no_finished(table):
         return _delete(table, owner, [key]) == 1
     sets, params = _done(table)
-    return _update(table, owner, [key], sets, params) == 1
+    also, values = results
+    return _update(table, owner, [key], sets + also, [*params, *values]) == 1
 
 
 def fate(table: Table, owner: str, key: Any) -> Fate:
@@ -79,13 +85,16 @@ def touch(table: Table, owner: str, keys: Sequence[Any], allowance: float = 0) -
     return _owned(table, owner, keys, f"retry_at = {end}", params, kept=Status.CLAIMED)
 
 
-def release(table: Table, owner: str, keys: Sequence[Any], delay: float = 0) -> Written:
+def release(
+    table: Table, owner: str, keys: Sequence[Any], delay: float = 0, results: Results = NONE
+) -> Written:
     """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
     delay = check_seconds(delay, "delay", MAX_SECONDS)
     status = Status.DELAYED if delay else Status.READY
     sets, params = freed(table, Verdict(status, delay, "released"))
-    sets += f", attempts = {ONE_LESS}"
-    return _owned(table, owner, keys, sets, params, kept=None)
+    also, values = results
+    sets += f", attempts = {ONE_LESS}{also}"
+    return _owned(table, owner, keys, sets, [*params, *values], kept=None)
 
 
 def fail(
@@ -131,11 +140,9 @@ def _end(
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
     errors = appended(stored[0][0] if stored else None, new)
     sets, params = freed(table, verdict)
-    return _one(
-        table,
-        job,
-        _owned(table, owner, [key], f"{sets}, errors = %s", [*params, errors], kept=None),
-    )
+    also, values = results_or_none(table, job)
+    sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
+    return _one(table, job, _owned(table, owner, [key], sets, given, kept=None))
 
 
 def _one(table: Table, job: Any, written: Written) -> bool:

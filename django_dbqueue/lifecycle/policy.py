@@ -30,6 +30,8 @@ class Policy:
     MariaDB and MySQL, at some cost.
     ``exactly_once=True`` puts a job's run and its completion into one transaction; the alias of
     another database says that the job's writes go there, and a receipt with them.
+    ``results`` names columns that a run fills in: they are written with its outcome, whatever that
+    is, in the same statement.
     """
 
     time_to_run: int = 300
@@ -42,6 +44,7 @@ class Policy:
     archive_after: float = 86400
     prune_after: float | None = None
     exactly_once: bool | str = False
+    results: tuple[str, ...] = ()
 
     @property
     def retention(self) -> float | None:
@@ -109,6 +112,10 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     ),
     "archive_after": _time_problem,
     "prune_after": lambda value: "" if value is None else _time_problem(value),
+    "results": lambda value: _unless(
+        isinstance(value, tuple) and all(isinstance(name, str) for name in value),
+        "it must be a tuple of names of columns",
+    ),
     # Judged by a check of its own: it must never count as not given.
     "exactly_once": lambda _: "",
 }

@@ -13,6 +13,7 @@ from ..lifecycle import enqueue, finish
 from ..lifecycle.answer import settle
 from ..lifecycle.finish import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
+from ..lifecycle.results import results_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .index import DedupConstraint, HotIndex
@@ -128,8 +129,8 @@ class Job(JobColumns):
         """
         table, owner = self._table(), self._ending_owner()
         if table.connection.get_autocommit():
-            self._end(finish.complete(table, owner, [self.claim_key]))
-        elif finish.complete_held(table, owner, self.claim_key):
+            self._end(finish.complete(table, owner, [self.claim_key], results_of(table, self)))
+        elif finish.complete_held(table, owner, self.claim_key, results_of(table, self)):
             self.claim_owner = None
         else:
             raise ClaimLost(f"{self}: its claim has ended: let the transaction roll back")
@@ -148,7 +149,9 @@ class Job(JobColumns):
 
     def release(self, delay: float = 0) -> None:
         """Give the job back unharmed, the attempt taken back."""
-        self._end(finish.release(self._table(), self._ending_owner(), [self.claim_key], delay))
+        table, owner = self._table(), self._ending_owner()
+        results = results_of(table, self)
+        self._end(finish.release(table, owner, [self.claim_key], delay, results))
 
     def bury(self, reason: str = "") -> None:
         """Park the job for a person."""

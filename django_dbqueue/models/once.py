@@ -24,6 +24,7 @@ from ..guard import caught
 from ..lifecycle import finish
 from ..lifecycle.execute import Retries
 from ..lifecycle.finish import Fate
+from ..lifecycle.results import results_of
 from ..lifecycle.table import Table
 from .receipt import Receipt, receipt_of
 
@@ -213,7 +214,8 @@ class Once:
             self._receipt.save(using=self.effects.alias, force_insert=True)
             held = bool(finish.touch(self.table, self.owner, [self.key], self.job.grace).written)
         else:
-            held = finish.complete_held(self.table, self.owner, self.key)
+            results = results_of(self.table, self.job)
+            held = finish.complete_held(self.table, self.owner, self.key, results)
         if not held:
             raise NotHeld(f"{self.job}: its claim is not held; nothing was written")
 

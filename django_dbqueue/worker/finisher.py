@@ -15,6 +15,8 @@ from ..dialects import Trouble
 from ..exceptions import ClaimLost
 from ..guard import caught, message_of
 from ..lifecycle import finish
+from ..lifecycle.finish import Written
+from ..lifecycle.results import results_of
 from ..lifecycle.table import Table
 from .session import Patience, Session
 
@@ -177,7 +179,7 @@ def _write_next(outcomes: list[Outcome]) -> list[Outcome]:
 
 def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
-    written = finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
+    written = _written(table, owner, [outcome.job for outcome in group])
     lost, gone = set(written.lost), set(written.gone)
     if not (lost or gone or events.are_completions_heard(table)):
         return
@@ -188,6 +190,16 @@ def _complete(table: Table, group: list[Outcome]) -> None:
             events.gone(table, outcome.job, owner)
         else:
             events.completed(table, outcome.job, outcome.seconds)
+
+
+def _written(table: Table, owner: str, jobs: list[Any]) -> Written:
+    """Completed together, or, where each has results of its own, one by one."""
+    if not table.policy.results:
+        return finish.complete(table, owner, [job.claim_key for job in jobs])
+    written = Written()
+    for job in jobs:
+        written += finish.complete(table, owner, [job.claim_key], results_of(table, job))
+    return written
 
 
 def _expire(outcome: Outcome, table: Table) -> None:

@@ -11,9 +11,11 @@ from django.db import connections
 from django.db.utils import Error
 
 from .. import events
+from ..current import running
 from ..guard import caught, whole
 from ..lifecycle import finish
 from ..lifecycle.answer import settle
+from ..lifecycle.results import results_of
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
@@ -75,7 +77,8 @@ class Runner(threading.Thread):
             # That may have taken long, and others may have taken the job for abandoned.
             now = self._looked_at = time.monotonic()
         if self._may_start(item, now):
-            self.life(item)
+            with running(item.jobs[0]):
+                self.life(item)
         elif item.jobs:
             self.buffer.unstarted.put(item)
         self.buffer.done[self.number] += 1
@@ -118,6 +121,8 @@ class Runner(threading.Thread):
         error = caught(partial(_prepare, item, once))
         if error is None:
             error = caught(once[0].run if once else partial(_run, item))
+        if error is None and not once:
+            error = caught(partial(_look_at_results, item))
         seconds = time.monotonic() - started
         self.slot.finish()
         reset_connections(failed=error is not None)
@@ -171,6 +176,12 @@ def _prepare(item: Item, once: list[OnceByWorker]) -> None:
     """Whatever the project has made of its model may fail here, too."""
     if item.table.policy.exactly_once and not item.table.takes_batches:
         once.append(OnceByWorker(item.table.on_this_thread(), item.jobs[0], partial(_run, item)))
+
+
+def _look_at_results(item: Item) -> None:
+    """What a column cannot hold is the run's own failure, not its finisher's."""
+    for job in item.jobs:
+        results_of(item.table.on_this_thread(), job)
 
 
 def _run(item: Item) -> None:

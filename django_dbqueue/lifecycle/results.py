@@ -1,0 +1,40 @@
+"""What a run leaves in its own row: the columns of ``Policy.results``, written with its outcome."""
+
+import json
+from typing import Any
+
+from django.db.models import JSONField
+
+from ..guard import caught
+from .table import Table
+
+Results = tuple[str, list[Any]]
+NONE: Results = "", []
+
+
+def results_of(table: Table, job: Any) -> Results:
+    """The end of a SET clause and its parameters, of the columns that this instance has loaded.
+
+    Raises what Django does about a value that its column cannot hold.
+    """
+    if not table.policy.results:
+        return NONE
+    fields = [table.model._meta.get_field(name) for name in table.policy.results]
+    loaded = [field for field in fields if field.attname in job.__dict__]
+    quote = table.connection.ops.quote_name
+    sets = "".join(f", {quote(field.column)} = %s" for field in loaded)
+    return sets, [_written(table, field, getattr(job, field.attname)) for field in loaded]
+
+
+def _written(table: Table, field: Any, value: Any) -> Any:
+    if isinstance(field, JSONField):
+        # Some drivers find out only when they send it, where it is too late to fail the job.
+        json.dumps(value, cls=field.encoder)
+    return field.get_db_prep_save(value, table.connection)
+
+
+def results_or_none(table: Table, job: Any) -> Results:
+    """For a failure, which is recorded whatever the run has left."""
+    found: list[Results] = []
+    caught(lambda: found.append(results_of(table, job)))
+    return found[0] if found else NONE
