@@ -3,6 +3,7 @@
 Precedence: command line option > environment > ``settings.DBQUEUE`` > default.
 """
 
+import json
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -55,12 +56,26 @@ def _convert(key: str, text: str, default: Any) -> Any:
         return text.lower() in {"1", "true", "yes", "on"}
     if default is None or isinstance(default, str):
         return text
+    if isinstance(default, tuple):
+        return tuple(filter(None, (word.strip() for word in text.split(","))))
+    if isinstance(default, dict):
+        return _read_json(f"DBQUEUE_{key}", text)
     try:
         number = type(default)(text)
     except ValueError:
         kind = type(default).__name__
         raise ImproperlyConfigured(f"DBQUEUE_{key} must be of type {kind}, not {text!r}") from None
     return _finite(f"DBQUEUE_{key}", number)
+
+
+def _read_json(name: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ImproperlyConfigured(f"{name} must be an object in JSON, not {shown(text)}")
+    return value
 
 
 def _settings() -> Mapping[str, Any]:
@@ -75,7 +90,12 @@ def _checked(key: str, value: Any, default: Any) -> Any:
     name = f"DBQUEUE[{key!r}]"
     if type(default) is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    kinds = {bool: (bool,), float: (int, float), type(None): (str, type(None))}
+    kinds = {
+        bool: (bool,),
+        float: (int, float),
+        tuple: (list, tuple),
+        type(None): (str, type(None)),
+    }
     right = kinds.get(type(default), (type(default),))
     if not isinstance(value, right) or (isinstance(value, bool) and bool not in right):
         kind = " or ".join(one.__name__ for one in right)

@@ -28,6 +28,8 @@ from tests.smtp import Server, free_port
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)
 
+pytestmark = pytest.mark.usefixtures("db_rows")
+
 
 def deliver_to(settings: Any, port: int, backend: str = SMTP) -> None:
     """Configure delivery to a port of this machine, in the way of this version of Django."""
@@ -183,7 +185,7 @@ def refused(*codes: int) -> smtplib.SMTPRecipientsRefused:
     ("error", "outcome"),
     [
         (smtplib.SMTPDataError(451, b"greylisted"), "retry"),
-        (smtplib.SMTPDataError(421, b"too many"), "retry"),
+        (smtplib.SMTPDataError(421, b"too many"), "pause"),
         (smtplib.SMTPDataError(554, b"spam"), "fail"),
         (smtplib.SMTPDataError(552, b"too large"), "fail"),
         (smtplib.SMTPResponseException(-1, b"?"), "retry"),
@@ -318,7 +320,7 @@ def run_claimed() -> None:
             job.complete()
 
 
-def test_each_message_has_its_own_outcome(db_rows: None, server: Server) -> None:
+def test_each_message_has_its_own_outcome(server: Server) -> None:
     names = ["anna", "defer", "refuse", "<<bad", "drop", "berta"]
     emails = Email.objects.bulk_create([email_to(f"{name}@x.example") for name in names])
     run_claimed()
@@ -332,7 +334,7 @@ def test_each_message_has_its_own_outcome(db_rows: None, server: Server) -> None
     assert after["defer"].last_error == "SMTPDataError: (451, b'greylisted')"
 
 
-def test_a_failed_message_is_sent_after_a_kick(db_rows: None, server: Server) -> None:
+def test_a_failed_message_is_sent_after_a_kick(server: Server) -> None:
     email = email_to("refuse@x.example")
     email.save()
     run_claimed()

@@ -15,6 +15,7 @@ from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
 from . import parts
+from .wishes import without_wishes
 
 VERSION = 1
 ADDRESS_LISTS = ("to", "cc", "bcc", "reply_to")
@@ -47,7 +48,7 @@ def encode(message: EmailMessage) -> str:
         "subject": _line(message.subject, "subject"),
         "from_email": _line(message.from_email, "from_email"),
         **{name: _addresses(getattr(message, name), name) for name in ADDRESS_LISTS},
-        "headers": _headers(message.extra_headers),
+        "headers": _headers(without_wishes(message.extra_headers)),
         "body": _body(message),
         "subtype": message.content_subtype,
         "encoding": parts.encode_charset(message.encoding),

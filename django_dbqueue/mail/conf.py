@@ -2,8 +2,10 @@
 
 from django.conf import settings
 from django.core import mail
+from django.core.exceptions import ImproperlyConfigured
 
 from ..conf import Section
+from .limits import Rate, rates_of
 
 mail_conf = Section(
     "MAIL_",
@@ -19,15 +21,38 @@ mail_conf = Section(
         "RETRY_FACTOR": 2.0,
         "RETRY_CAP": 6 * 3600.0,  # seconds
         "MAX_ATTEMPTS": 8,  # read when the process starts
+        # What an error means: a function from it to "retry", "fail" or "pause".
+        "CLASSIFIER": "django_dbqueue.mail.outcomes.classify",
+        # Sent as a whole, and no answer: "retry", or "hold" for a person.
+        "IN_DOUBT": "retry",
+        "PAUSE": 300.0,  # seconds that a mailer rests after a 421 or 454
+        # By mailer: {"smtp": {"second": 14, "day": 50_000}}, in recipients.
+        "LIMITS": {},
         # Enqueueing
         "QUEUE": "default",
+        "URGENT_QUEUE": "urgent",
         "MAX_BYTES": 10 * 1024 * 1024,  # the whole message as stored
         # A thread keeps its connection for so many messages and seconds.
         "CONNECTION_MAX_MESSAGES": 100,
         "CONNECTION_MAX_AGE": 60.0,
+        # Staging: who may get mail, by domain (none = all), and who gets it instead.
+        "ALLOWED_DOMAINS": (),
+        "OVERRIDE_RECIPIENTS": (),
+        # Seconds after its end that a mail keeps its message, and its row; 0 = for good.
+        "KEEP_BODIES": 0.0,
+        "KEEP_ROWS": 0.0,
     },
     may_be_none={"TIMEOUT"},
 )
+
+
+def rates_for(mailer: str) -> list[Rate]:
+    """The limits of a mailer; ``ImproperlyConfigured`` where they make no sense."""
+    given = mail_conf["LIMITS"].get(mailer, {})
+    try:
+        return rates_of(given, f"DBQUEUE['MAIL_LIMITS'][{mailer!r}]")
+    except ValueError as error:
+        raise ImproperlyConfigured(str(error)) from None
 
 
 def mailers_configured() -> bool:

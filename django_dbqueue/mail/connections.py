@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from .conf import mail_conf, mailers_configured
+from .smtp import listening
 
 # A server may hang up on an idle client; asking before every message would cost a round trip.
 IDLE_SECONDS = 1.0
@@ -83,7 +84,7 @@ def new_backend(using: str) -> Any:
     backend.fail_silently = False
     if getattr(backend, "timeout", 0) is None:
         backend.timeout = mail_conf["TIMEOUT"]
-    return backend
+    return listening(backend)
 
 
 def _lines() -> dict[str, Line]:

@@ -1,12 +1,16 @@
 """Sending one queued message through the mailer that the project has configured."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core.mail import EmailMessage
 
-from ..exceptions import Bury, DBQueueError
-from .connections import connection
-from .outcomes import NotTaken, classify, explain
+from ..exceptions import Bury, Retry
+from .conf import mail_conf
+from .deliveries import OPEN, SENT, Deliveries, Outcome
+from .envelope import envelope_for
+from .handover import HandOver
+from .models.mailer import Mailer
+from .outcomes import explain
 
 if TYPE_CHECKING:
     from .models import Email
@@ -15,22 +19,54 @@ if TYPE_CHECKING:
 def send(email: "Email") -> None:
     """Deliver the message; it may be delivered twice if the process dies after the server took it.
 
-    A temporary error is raised as it is, so that the job is retried; a final one as ``Bury``
-    with the server's code and text. No transaction is opened here.
+    What became of each recipient is left in ``email.deliveries``. A temporary error is raised as
+    it is, so that the job is retried; a final one as ``Bury`` with the server's code and text.
+    While the mailer rests or is at its limit, the job is given back until then. No transaction
+    is opened here.
     """
+    message, deliveries = _readable(email), Deliveries(email.deliveries)
+    _refuse_after_crash(email)
+    # At the first attempt, or the first one since a person asked for another.
+    envelope = envelope_for(message, deliveries, afresh=email.attempts <= 1)
+    error = None
+    if envelope.recipients:
+        if not _has_turn(email, len(envelope.recipients)):
+            return
+        hand_over = HandOver(envelope, deliveries)
+        error = hand_over.to(email.using)
+        email.provider_id = hand_over.provider_id or email.provider_id
+        if hand_over.wants_pause:
+            Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(hand_over.wants_pause))
+    email.deliveries = deliveries.stored()
+    _conclude(deliveries, error)
+
+
+def _readable(email: "Email") -> EmailMessage:
     try:
-        message = email.to_message()
-        with connection(email.using) as backend:
-            transmit(backend, message)
-    except DBQueueError:
-        raise
-    except Exception as error:  # why: what a message raises is its own outcome; the next is sent
-        if classify(error) == "retry":
-            raise
+        return email.to_message()
+    except Exception as error:  # why: whatever is stored there, it is no message
         raise Bury(explain(error)) from error
 
 
-def transmit(backend: Any, message: EmailMessage) -> None:
-    """Hand one message to an open backend; ``NotTaken`` when it reports none sent."""
-    if backend.send_messages([message]) == 0:
-        raise NotTaken("the mailer reported no error, but no message sent either")
+def _refuse_after_crash(email: "Email") -> None:
+    if email.crashes and mail_conf["IN_DOUBT"] == "hold":
+        raise Bury("in doubt: its worker died, and may have sent it before")
+
+
+def _has_turn(email: "Email", recipients: int) -> bool:
+    """Else it is given back until its turn comes."""
+    turn = Mailer.objects.ask(email.using, recipients, email.turn_at, email.is_urgent)
+    email.turn_at = turn.at
+    if turn.wait:
+        email.release(turn.wait)
+    return not turn.wait
+
+
+def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
+    """Say by an exception what is to become of the job, unless all is well."""
+    if deliveries.having({Outcome.IN_DOUBT}) and mail_conf["IN_DOUBT"] == "hold":
+        raise Bury(f"in doubt: {deliveries.summary()}") from error
+    if deliveries.having(OPEN):
+        raise error or Retry(reason=deliveries.summary())
+    if deliveries.having({Outcome.REFUSED}) or not deliveries.having(SENT):
+        raise Bury(explain(error) if error else deliveries.summary()) from error

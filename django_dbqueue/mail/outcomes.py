@@ -1,21 +1,33 @@
 """What an error of a delivery means for the message."""
 
 import smtplib
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
 
-Outcome = Literal["retry", "fail"]
+from .conf import mail_conf
+
+Meaning = Literal["retry", "fail", "pause"]
+MEANINGS = ("retry", "fail", "pause")
 
 # "Log in first", "wrong password" and the like, whatever command they answer.
 LOGIN_CODES = {530, 534, 535, 538}
+# The server wants to be left alone: it closes the channel, or we were too fast.
+PAUSE_CODES = {421, 454}
+# To a recipient: too many in one message, says RFC 5321 (4.5.3.1.10), so not for good.
+TOO_MANY = 552
+# Of HTTP, for mailers that speak it.
+HTTP_OURS = {401, 402, 403, 404, 405}
+HTTP_LATER = {408, 409, 425, 429}
 
 # These speak of our account, our host or our settings, whatever their code: no message is lost
 # for a fault that it has no part in.
 OUR_FAULT = (
     smtplib.SMTPAuthenticationError,
-    smtplib.SMTPNotSupportedError,
     smtplib.SMTPConnectError,
+    smtplib.SMTPNotSupportedError,
     smtplib.SMTPHeloError,
     ImproperlyConfigured,
     ImportError,
@@ -27,20 +39,41 @@ class NotTaken(Exception):
     """The delivery backend reported no error and no message sent."""
 
 
-def classify(error: Exception) -> Outcome:
-    """Whether a message that met this error is to be tried again or has failed.
+class RecipientRefused(smtplib.SMTPResponseException):
+    """What the server said to one recipient of several."""
 
-    Retried: SMTP 4xx, lost and refused connections, timeouts, faults of our own configuration.
-    Failed: SMTP 5xx, and whatever a broken message makes Django or the backend raise.
-    Where all recipients were refused, one temporary refusal is enough for another try.
+
+def classify(error: Exception) -> Meaning:
+    """Whether a message, or a recipient of it, that met this error is tried again or has failed.
+
+    Retried: SMTP 4xx, lost and refused connections, timeouts, faults of our own configuration,
+    HTTP 408, 409, 425, 429 and 5xx of mailers that speak it; with 421, 454 and 429 the mailer is
+    paused, too. Failed: SMTP 5xx, other HTTP 4xx, and whatever a broken message makes Django or
+    the backend raise. ``RecipientRefused`` is asked about for each recipient of its own.
     """
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return _of_several([classify(one) for one in _each(error)])
+    code = getattr(error, "smtp_code", None)
+    if code in PAUSE_CODES:
+        return "pause"
     if isinstance(error, OUR_FAULT):
         return "retry"
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return _of_codes([code for code, _ in error.recipients.values()])
-    if isinstance(error, smtplib.SMTPResponseException):
-        return _of_codes([error.smtp_code])
+    if isinstance(code, int):
+        return _of_smtp(code, to_one=isinstance(error, RecipientRefused))
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return _of_http(status)
     return "retry" if isinstance(error, (OSError, NotTaken)) else "fail"
+
+
+def meaning_of(error: Exception) -> Meaning:
+    """What the project's classifier (``MAIL_CLASSIFIER``) says."""
+    classifier: Callable[[Exception], Any] = import_string(mail_conf["CLASSIFIER"])
+    meaning = classifier(error)
+    if meaning not in MEANINGS:
+        name = mail_conf["CLASSIFIER"]
+        raise ImproperlyConfigured(f"{name}() must return one of {MEANINGS}, not {meaning!r:.80}")
+    return meaning  # type: ignore[no-any-return]
 
 
 def explain(error: Exception) -> str:
@@ -54,9 +87,36 @@ def explain(error: Exception) -> str:
     return f"{name}: {error}"
 
 
-def _of_codes(codes: list[int]) -> Outcome:
-    final = codes and all(code >= 500 and code not in LOGIN_CODES for code in codes)
-    return "fail" if final else "retry"
+def code_and_text(error: Exception) -> tuple[int | None, str]:
+    """What the server said, as far as an error tells."""
+    if isinstance(error, smtplib.SMTPResponseException):
+        return error.smtp_code, _text(error.smtp_error)
+    status = getattr(error, "status_code", None)
+    return (status if isinstance(status, int) else None), explain(error)
+
+
+def _of_smtp(code: int, *, to_one: bool) -> Meaning:
+    later = LOGIN_CODES | {TOO_MANY} if to_one else LOGIN_CODES
+    return "fail" if code >= 500 and code not in later else "retry"
+
+
+def _of_http(status: int) -> Meaning:
+    if status == 429:
+        return "pause"
+    if status in HTTP_OURS or status in HTTP_LATER or status >= 500:
+        return "retry"
+    return "fail"
+
+
+def _each(error: smtplib.SMTPRecipientsRefused) -> list[RecipientRefused]:
+    return [RecipientRefused(code, text) for code, text in error.recipients.values()]
+
+
+def _of_several(meanings: list[Meaning]) -> Meaning:
+    """Where all were refused, one temporary refusal is enough for another try."""
+    if "pause" in meanings:
+        return "pause"
+    return "retry" if "retry" in meanings or not meanings else "fail"
 
 
 def _text(said: bytes | str) -> str:

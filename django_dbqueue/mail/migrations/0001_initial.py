@@ -14,6 +14,32 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name='Mailer',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=100, unique=True)),
+                ('paused_until', django_dbqueue.fields.InstantField(blank=True, null=True)),
+                ('pause_reason', models.CharField(blank=True, max_length=500)),
+                ('taken', models.JSONField(default=dict, editable=False)),
+                ('line_ends_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
+                ('version', models.BigIntegerField(default=0, editable=False)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Suppression',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('address', models.CharField(max_length=320, unique=True)),
+                ('reason', models.CharField(choices=[('bounce', 'hard bounce'), ('complaint', 'complaint'), ('unsubscribed', 'unsubscribed'), ('by hand', 'by hand')], default='by hand', max_length=20)),
+                ('note', models.CharField(blank=True, max_length=500)),
+                ('created_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), editable=False)),
+            ],
+            options={
+                'verbose_name': 'suppressed address',
+                'verbose_name_plural': 'suppressed addresses',
+            },
+        ),
+        migrations.CreateModel(
             name='ArchivedEmail',
             fields=[
                 ('queue', django_dbqueue.fields.NameField(default='default', max_length=200)),
@@ -37,11 +63,17 @@ class Migration(migrations.Migration):
                 ('recipients', models.TextField(blank=True)),
                 ('using', models.CharField(blank=True, max_length=100, verbose_name='mailer')),
                 ('message', models.TextField(blank=True)),
+                ('is_erased', models.BooleanField(default=False, editable=False, verbose_name='message erased')),
+                ('deliveries', models.JSONField(blank=True, default=dict, editable=False)),
+                ('provider_id', models.CharField(db_index=True, editable=False, max_length=255, null=True, verbose_name="provider's name for it")),
+                ('turn_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
+                ('resend_of', models.BigIntegerField(editable=False, null=True)),
+                ('about', models.BigIntegerField(editable=False, null=True)),
             ],
             options={
                 'verbose_name': 'archived email',
                 'abstract': False,
-                'indexes': [models.Index(fields=['finished_at'], name='dbqueue_mai_finishe_f71622_idx')],
+                'indexes': [models.Index(fields=['finished_at'], name='dbqueue_mai_finishe_f71622_idx'), models.Index(fields=['is_erased', 'finished_at'], name='dbqueue_mai_is_eras_b2c5e3_idx')],
             },
         ),
         migrations.CreateModel(
@@ -68,6 +100,12 @@ class Migration(migrations.Migration):
                 ('recipients', models.TextField(blank=True)),
                 ('using', models.CharField(blank=True, max_length=100, verbose_name='mailer')),
                 ('message', models.TextField(blank=True)),
+                ('is_erased', models.BooleanField(default=False, editable=False, verbose_name='message erased')),
+                ('deliveries', models.JSONField(blank=True, default=dict, editable=False)),
+                ('provider_id', models.CharField(db_index=True, editable=False, max_length=255, null=True, verbose_name="provider's name for it")),
+                ('turn_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
+                ('resend_of', models.BigIntegerField(editable=False, null=True)),
+                ('about', models.BigIntegerField(editable=False, null=True)),
             ],
             options={
                 'verbose_name': 'email',

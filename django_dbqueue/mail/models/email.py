@@ -7,11 +7,14 @@ from django.core.mail.utils import DNS_NAME
 from django.db import models
 from django.utils import timezone
 
-from ..models import ArchivedJob, Job
-from ..states import Status
-from . import codec, delivery
-from .backoff import MailBackoff
-from .conf import mail_conf
+from ...fields import InstantField
+from ...models import ArchivedJob, Job
+from ...states import Status
+from .. import codec
+from ..backoff import MailBackoff
+from ..conf import mail_conf
+from ..deliveries import SENT, Deliveries, Outcome
+from ..wishes import Wishes, wishes_in
 
 WORDS = {
     Status.READY: "unsent",
@@ -30,12 +33,28 @@ class EmailFields(models.Model):
     recipients = models.TextField(blank=True)
     using = models.CharField("mailer", max_length=100, blank=True)
     message = models.TextField(blank=True)
+    is_erased = models.BooleanField("message erased", default=False, editable=False)
+    # By bare address: outcome, code, text, at.
+    deliveries: Any = models.JSONField(default=dict, blank=True, editable=False)
+    provider_id = models.CharField(
+        "provider's name for it", max_length=255, null=True, editable=False, db_index=True
+    )
+    # When its turn comes by the mailer's limit.
+    turn_at = InstantField(null=True, editable=False)
+    resend_of = models.BigIntegerField(null=True, editable=False)
+    # The mail whose delivery it reports on.
+    about = models.BigIntegerField(null=True, editable=False)
 
     class Meta:
         abstract = True
 
     def to_message(self) -> EmailMessage:
-        """Return the message as it was queued, with the Message-ID it was given then."""
+        """Return the message as it was queued, with the Message-ID it was given then.
+
+        ``ValueError`` where it was erased, or is none that this release can read.
+        """
+        if self.is_erased:
+            raise ValueError("the message was erased: MAIL_KEEP_BODIES, or forget_address")
         message = codec.decode(self.message)
         if self.message_id and _header(message, "Message-ID") is None:
             message.extra_headers["Message-ID"] = self.message_id
@@ -43,11 +62,27 @@ class EmailFields(models.Model):
 
     @property
     def mail_state(self) -> str:
-        """The state in mail's words: unsent, claimed, sent, retry at .., failed, expired."""
+        """The state in mail's words: unsent, scheduled for .., claimed, sent, partly sent,
+        retry at .., failed, in doubt, expired."""
         status, state = self.status, self.state  # type: ignore[attr-defined]
+        word = "" if state == "expired" else self._by_deliveries(status)
         if status == Status.DELAYED:
-            return f"retry at {_local(self.retry_at)}"  # type: ignore[attr-defined]
-        return str(state if state == "expired" else WORDS.get(status, state))
+            at = _local(self.retry_at)  # type: ignore[attr-defined]
+            what = "retry at" if self.attempts else "scheduled for"  # type: ignore[attr-defined]
+            return ", ".join(filter(None, [word, f"{what} {at}"]))
+        return word or str(state if state == "expired" else WORDS.get(status, state))
+
+    def _by_deliveries(self, status: int) -> str:
+        """What the recipients' outcomes say better than the state of the job; '' = nothing."""
+        deliveries = Deliveries(self.deliveries)
+        sent, others = deliveries.having(SENT), deliveries.having(set(Outcome) - SENT)
+        if sent and others:
+            return "partly sent"
+        if status == Status.DONE and deliveries.having({Outcome.REDIRECTED}):
+            return "redirected"
+        if status == Status.BURIED and deliveries.having({Outcome.IN_DOUBT}):
+            return "in doubt"
+        return ""
 
 
 class Email(EmailFields, Job):
@@ -64,23 +99,30 @@ class Email(EmailFields, Job):
         max_attempts: int = mail_conf["MAX_ATTEMPTS"]
         backoff = MailBackoff()
         finish = "each"
+        results = ("deliveries", "provider_id", "turn_at")
         archive = "dbqueue_mail.ArchivedEmail"
         archive_after = 86400
+        prune_after: float | None = mail_conf["KEEP_ROWS"] or None
 
     def __str__(self) -> str:
         return f"email {self.pk}"
 
     @classmethod
-    def from_message(cls, message: EmailMessage, using: str = "", queue: str = "") -> Self:
+    def from_message(
+        cls, message: EmailMessage, using: str = "", queue: str = "", **wishes: Any
+    ) -> Self:
         """Return the unsaved row for a message; saving it enqueues it.
 
-        ``using`` names the mailer that delivers. ``ValueError`` names the part that cannot be
-        stored, or the limit in bytes that the whole exceeds.
+        ``using`` names the mailer that delivers; ``wishes`` are those of ``Wishes``, and go before
+        those in the message's headers. ``ValueError`` names the part that cannot be stored, the
+        wish, or the limit in bytes that the whole exceeds.
         """
+        given = {name: wish for name, wish in wishes.items() if wish is not None}
+        wanted = Wishes(**{"queue": queue or None, **wishes_in(message), **given})
         text = codec.encode(message)
         _check_size(text)
         return cls(
-            queue=queue or mail_conf["QUEUE"],
+            **wanted.columns(),
             using=using,
             message_id=_shown(_message_id(message), 255),
             subject=_shown(message.subject, 255),
@@ -89,8 +131,15 @@ class Email(EmailFields, Job):
             message=text,
         )
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it does not stand in line at a mailer's limit."""
+        return bool(self.queue == mail_conf["URGENT_QUEUE"] or self.priority == 0)
+
     def run(self) -> None:
-        delivery.send(self)
+        from ..delivery import send  # noqa: PLC0415  # needs the models
+
+        send(self)
 
 
 class ArchivedEmail(EmailFields, ArchivedJob):
@@ -98,6 +147,11 @@ class ArchivedEmail(EmailFields, ArchivedJob):
 
     class Meta(ArchivedJob.Meta):
         verbose_name = "archived email"
+        indexes = [
+            *ArchivedJob.Meta.indexes,
+            # Those whose messages are still to be erased.
+            models.Index(fields=["is_erased", "finished_at"]),
+        ]
 
     def __str__(self) -> str:
         return f"archived email {self.pk}"

@@ -1,0 +1,101 @@
+"""What became of a message for each of its recipients: plain data, kept with the message."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from email.utils import parseaddr
+from enum import StrEnum
+from typing import Any
+
+MOST_TEXT = 500  # characters of what a server says
+
+
+class Outcome(StrEnum):
+    DELIVERED = "delivered"
+    REDIRECTED = "redirected"  # to MAIL_OVERRIDE_RECIPIENTS
+    DEFERRED = "deferred"
+    REFUSED = "refused"
+    IN_DOUBT = "in doubt"
+    SUPPRESSED = "suppressed"
+    NOT_ALLOWED = "not allowed"  # by MAIL_ALLOWED_DOMAINS
+
+
+SENT = {Outcome.DELIVERED, Outcome.REDIRECTED}
+OPEN = {Outcome.DEFERRED, Outcome.IN_DOUBT}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One recipient's outcome, with the server's code and text."""
+
+    outcome: Outcome
+    code: int | None = None
+    text: str = ""
+    at: str = field(default_factory=_now)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, filter(None, [self.code, self.text]))) or str(self.outcome)
+
+
+def address_of(recipient: str) -> str:
+    """The bare address of a recipient as a message has it, its domain in lower case."""
+    bare = parseaddr(recipient)[1] or recipient
+    local, at, domain = bare.rpartition("@")
+    return f"{local}{at}{domain.lower()}"
+
+
+class Deliveries:
+    """By bare address, what is known; made from what a row holds, and back."""
+
+    def __init__(self, stored: Any) -> None:
+        found = stored if isinstance(stored, dict) else {}
+        self.by_address = {
+            address: read for address, entry in found.items() if (read := _read(entry))
+        }
+
+    def stored(self) -> dict[str, Any]:
+        return {address: asdict(one) for address, one in self.by_address.items()}
+
+    def note(self, recipients: Iterable[str], delivery: Delivery) -> None:
+        for recipient in recipients:
+            self.by_address[address_of(recipient)] = delivery
+
+    def waiting(self, recipients: Iterable[str], *, refused_too: bool) -> list[str]:
+        """Who has not got the message yet, each address once."""
+        settled = SENT if refused_too else SENT | {Outcome.REFUSED}
+        found: dict[str, str] = {}
+        for recipient in recipients:
+            address = address_of(recipient)
+            known = self.by_address.get(address)
+            if known is None or known.outcome not in settled:
+                found.setdefault(address, recipient)
+        return list(found.values())
+
+    def having(self, outcomes: Iterable[Outcome]) -> dict[str, Delivery]:
+        wanted = set(outcomes)
+        return {a: one for a, one in self.by_address.items() if one.outcome in wanted}
+
+    def summary(self) -> str:
+        """Everybody who has not got the message, and why, in one line."""
+        missing = self.having(set(Outcome) - SENT)
+        return "; ".join(f"{address}: {one}" for address, one in missing.items())
+
+
+def delivery(outcome: Outcome, code: int | None, text: str | bytes) -> Delivery:
+    said = text.decode(errors="replace") if isinstance(text, bytes) else text
+    said = said.replace("\0", "").encode(errors="replace").decode()
+    return Delivery(outcome, code, " ".join(said.split())[:MOST_TEXT])
+
+
+def _read(entry: Any) -> Delivery | None:
+    """What a hand has written may be anything."""
+    try:
+        code = entry.get("code") if isinstance(entry.get("code"), int) else None
+        at, text = str(entry.get("at", "")), str(entry.get("text", ""))
+        return Delivery(Outcome(entry["outcome"]), code, text, at)
+    except (AttributeError, KeyError, ValueError, TypeError):
+        return None

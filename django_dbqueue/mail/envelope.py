@@ -1,0 +1,69 @@
+"""To whom a message goes this time, and to whom it does not."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.core.mail import EmailMessage
+
+from .conf import mail_conf
+from .deliveries import Deliveries, Delivery, Outcome, address_of
+from .models.suppression import Suppression
+
+ORIGINAL = "X-Original-To"
+LISTS = ("to", "cc", "bcc")
+
+
+@dataclass
+class Envelope:
+    """A message with the recipients that it is to be handed over for now."""
+
+    message: EmailMessage
+    recipients: list[str]
+    # Where others get it in their stead.
+    instead: list[str] = field(default_factory=list)
+
+    @property
+    def handed_over_for(self) -> list[str]:
+        return self.instead or self.recipients
+
+    def address(self) -> None:
+        """Make the message's own recipients those of the envelope."""
+        message, wanted = self.message, self.handed_over_for
+        if self.instead:
+            message.extra_headers[ORIGINAL] = ", ".join(self.recipients)
+            message.to, message.cc, message.bcc = [*self.instead], [], []
+        message.recipients = lambda: [*wanted]  # type: ignore[method-assign]
+
+    def address_headers(self) -> None:
+        """The headers as well, for mailers that have no envelope beside them, as SMTP has."""
+        for name in LISTS:
+            kept = [one for one in getattr(self.message, name) if one in self.handed_over_for]
+            setattr(self.message, name, kept)
+
+
+def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool) -> Envelope:
+    """Who still waits for a message; who may not have it is noted in ``deliveries``.
+
+    ``afresh`` asks again for those who were refused, too.
+    """
+    waiting = deliveries.waiting(message.recipients(), refused_too=afresh)
+    allowed = [one for one in waiting if is_allowed(one)]
+    deliveries.note(set(waiting) - set(allowed), Delivery(Outcome.NOT_ALLOWED, text=_rule()))
+    suppressed = Suppression.objects.among([address_of(one) for one in allowed])
+    for address, row in suppressed.items():
+        deliveries.note([address], Delivery(Outcome.SUPPRESSED, text=row.get_reason_display()))
+    left = [one for one in allowed if address_of(one) not in suppressed]
+    return Envelope(message, left, list(mail_conf["OVERRIDE_RECIPIENTS"]))
+
+
+def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
+    """Whether ``MAIL_ALLOWED_DOMAINS`` names the recipient's domain, or a domain above it."""
+    known = [one.lower() for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
+    if not known or mail_conf["OVERRIDE_RECIPIENTS"]:
+        return True
+    domain = address_of(recipient).rpartition("@")[2]
+    return any(domain == one or domain.endswith(f".{one}") for one in known)
+
+
+def _rule() -> str:
+    return f"not in MAIL_ALLOWED_DOMAINS ({', '.join(mail_conf['ALLOWED_DOMAINS'])})"

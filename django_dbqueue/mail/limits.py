@@ -1,0 +1,102 @@
+"""How many recipients a mailer may serve in a second, a minute, a day: the arithmetic.
+
+A bucket holds a period's worth of tokens, one a recipient; a token comes back one period after it
+was taken. So no period, wherever it begins, sees more than the limit. (A bucket that is refilled
+evenly lets twice as many through: all that it held, and what flows in meanwhile.)
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+# Tokens that were taken together come back together; so many groups are kept apart in a period.
+GROUPS = 32
+
+Taken = dict[str, list[tuple[float, int]]]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """So many recipients in a period."""
+
+    limit: int
+    period: str
+
+    @property
+    def seconds(self) -> float:
+        return PERIODS[self.period]
+
+
+def rates_of(given: Any, name: str) -> list[Rate]:
+    """Read ``{"second": 14, "day": 50000}``; ``ValueError`` names what is wrong in it."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{name} must be a dict as {{'second': 14}}, not {given!r:.80}")
+    for period, limit in given.items():
+        if period not in PERIODS:
+            raise ValueError(f"{name}: a period is one of {', '.join(PERIODS)}, not {period!r:.80}")
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise ValueError(f"{name}[{period!r}] must be at least 1, not {limit!r:.80}")
+    return [Rate(limit, period) for period, limit in given.items()]
+
+
+def read_taken(stored: Any) -> Taken:
+    """What a row says was taken; nothing where it makes no sense."""
+    try:
+        return {
+            str(period): [(float(at), int(count)) for at, count in groups]
+            for period, groups in stored.items()
+            if period in PERIODS
+        }
+    except (AttributeError, TypeError, ValueError):
+        return {}
+
+
+def wait_for(taken: Taken, rates: list[Rate], now: float, count: int) -> float:
+    """Seconds until ``count`` tokens are there; 0 = now.
+
+    More than a whole bucket holds are there when nothing is taken.
+    """
+    return max([_wait(taken.get(rate.period, []), rate, now, count) for rate in rates], default=0.0)
+
+
+def take(taken: Taken, rates: list[Rate], now: float, count: int) -> Taken:
+    """What is taken afterwards."""
+    return {
+        rate.period: _grouped([*_out(taken.get(rate.period, []), rate, now), (now, count)], rate)
+        for rate in rates
+    }
+
+
+def interval(rates: list[Rate], count: int) -> float:
+    """Seconds that ``count`` tokens take to come back where all are in use."""
+    return max([count * rate.seconds / rate.limit for rate in rates], default=0.0)
+
+
+def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -> float:
+    out = _out(groups, rate, now)
+    missing = sum(taken for _, taken in out) + min(count, rate.limit) - rate.limit
+    for at, taken in out:
+        if missing <= 0:
+            break
+        missing -= taken
+        wait = at + rate.seconds - now
+        if missing <= 0:
+            return wait
+    return 0.0
+
+
+def _out(groups: list[tuple[float, int]], rate: Rate, now: float) -> list[tuple[float, int]]:
+    """What has not come back yet. A clock that was set back must not keep it out for ever."""
+    return sorted((min(at, now), taken) for at, taken in groups if at > now - rate.seconds)
+
+
+def _grouped(groups: list[tuple[float, int]], rate: Rate) -> list[tuple[float, int]]:
+    """Neighbours together; they come back with the last of them, never too soon."""
+    merged: dict[int, tuple[float, int]] = {}
+    for at, taken in groups:
+        slot = math.floor(at / rate.seconds * GROUPS)
+        _, before = merged.get(slot, (at, 0))
+        merged[slot] = at, before + taken
+    return list(merged.values())

@@ -1,0 +1,5 @@
+from .email import WORDS, ArchivedEmail, Email, EmailFields
+from .mailer import Mailer
+from .suppression import Suppression
+
+__all__ = ["WORDS", "ArchivedEmail", "Email", "EmailFields", "Mailer", "Suppression"]

@@ -1,0 +1,117 @@
+"""Who delivers: whether it rests, and how much of its limits is used."""
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import models, router
+
+from ...fields import DbNow, InstantField
+from .. import limits
+from ..conf import rates_for
+
+DEFAULT = "default"
+TRIES = 50
+SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
+LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Whether a message may be sent now: ``wait`` seconds, and when its turn then is."""
+
+    wait: float = 0.0
+    at: datetime | None = None
+
+
+class MailerManager(models.Manager["Mailer"]):
+    def named(self, name: str) -> "Mailer":
+        """The row of a mailer, made when it is first needed, with the database's time."""
+        rows: Any = self.using(router.db_for_write(self.model)).annotate(now=DbNow())
+        row: Mailer | None = rows.filter(name=name or DEFAULT).first()
+        if row is None:
+            rows.bulk_create([self.model(name=name or DEFAULT)], ignore_conflicts=True)
+            return rows.get(name=name or DEFAULT)  # type: ignore[no-any-return]
+        return row
+
+    def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn:
+        """A turn for a message to so many recipients.
+
+        Over the limit, messages stand in line: the first one comes back when a token does, each
+        further one later by what one more takes. ``turn_at`` is what it was told before: it does
+        not go to the end of the line a second time. Who is urgent does not stand in line.
+        """
+        for _ in range(TRIES):
+            row = self.named(name)
+            turn = row.judge(count, turn_at, is_urgent)
+            if turn is not None:
+                return turn
+        return Turn(wait=random.uniform(0.1, 1))  # too many ask at once
+
+    def pause(self, name: str, seconds: float, reason: str) -> None:
+        """Let nothing go out by this mailer for a while; a longer pause stays."""
+        row = self.named(name)
+        until = row.now + timedelta(seconds=seconds)
+        self.using(row._state.db).filter(pk=row.pk).exclude(paused_until__gt=until).update(
+            paused_until=until, pause_reason=reason[:LONGEST_REASON]
+        )
+
+    def resume(self, name: str) -> None:
+        row = self.named(name)
+        self.using(row._state.db).filter(pk=row.pk).update(paused_until=None, pause_reason="")
+
+
+class Mailer(models.Model):
+    """One mailer: an entry of ``MAILERS``, or ``default`` where the project has none."""
+
+    name = models.CharField(max_length=100, unique=True)
+    paused_until = InstantField(null=True, blank=True)
+    pause_reason = models.CharField(max_length=LONGEST_REASON, blank=True)
+    taken: Any = models.JSONField(default=dict, editable=False)
+    # When the last one that stands in line comes back.
+    line_ends_at = InstantField(null=True, editable=False)
+    version = models.BigIntegerField(default=0, editable=False)
+
+    objects = MailerManager()
+
+    # The database's time when it was read, by MailerManager.named().
+    now: datetime
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def rest(self) -> float:
+        """Seconds of its pause that are left."""
+        return _seconds(self.paused_until, self.now)
+
+    def judge(self, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn | None:
+        """A turn; None where somebody else was faster, so that one has to look again."""
+        if self.rest:
+            return Turn(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)
+        rates = rates_for(self.name)
+        if not rates:
+            return Turn()
+        now, taken = self.now.timestamp(), limits.read_taken(self.taken)
+        wait = limits.wait_for(taken, rates, now, count)
+        if not wait:
+            more = limits.take(taken, rates, now, count)
+            return Turn() if self._write(taken=more) else None
+        if is_urgent or turn_at is not None:
+            return Turn(wait=wait, at=turn_at or self.now)
+        return self._at_the_end_of_the_line(wait, limits.interval(rates, count))
+
+    def _at_the_end_of_the_line(self, wait: float, interval: float) -> Turn | None:
+        wait = max(wait, _seconds(self.line_ends_at, self.now) + interval)
+        at = self.now + timedelta(seconds=wait)
+        return Turn(wait=wait, at=at) if self._write(line_ends_at=at) else None
+
+    def _write(self, **columns: Any) -> bool:
+        """Whether nobody else has written since this was read."""
+        rows = Mailer.objects.using(self._state.db).filter(pk=self.pk, version=self.version)
+        return bool(rows.update(version=self.version + 1, **columns))
+
+
+def _seconds(until: datetime | None, now: datetime) -> float:
+    return max(0.0, (until - now).total_seconds()) if until else 0.0

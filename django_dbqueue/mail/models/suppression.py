@@ -1,0 +1,58 @@
+"""Addresses that get no more mail."""
+
+from collections.abc import Iterable
+
+from django.db import models, router
+
+from ...fields import DbNow, InstantField
+
+
+class Reason(models.TextChoices):
+    BOUNCE = "bounce", "hard bounce"
+    COMPLAINT = "complaint", "complaint"
+    UNSUBSCRIBED = "unsubscribed", "unsubscribed"
+    BY_HAND = "by hand", "by hand"
+
+
+def normal(address: str) -> str:
+    """An address as it is compared: who writes it in capitals is the same person."""
+    return address.strip().lower()
+
+
+class SuppressionManager(models.Manager["Suppression"]):
+    def among(self, addresses: Iterable[str]) -> dict[str, "Suppression"]:
+        """Those of the addresses that get no mail, as they were given."""
+        given = {normal(address): address for address in addresses}
+        # Read where it was written: a replica may not know of it yet.
+        rows = self.using(router.db_for_write(self.model)).filter(address__in=list(given))
+        return {given[row.address]: row for row in rows if row.address in given}
+
+    def suppress(self, address: str, reason: Reason, note: str = "") -> bool:
+        """No more mail to this address; False where that was so before."""
+        row = self.model(address=normal(address)[:320], reason=reason, note=note[:500])
+        database = router.db_for_write(self.model)
+        before = self.using(database).filter(address=row.address).exists()
+        self.using(database).bulk_create([row], ignore_conflicts=True)
+        return not before
+
+
+class Suppression(models.Model):
+    """One address, and why."""
+
+    address = models.CharField(max_length=320, unique=True)
+    reason = models.CharField(max_length=20, choices=Reason.choices, default=Reason.BY_HAND)
+    note = models.CharField(max_length=500, blank=True)
+    created_at = InstantField(db_default=DbNow(), editable=False)
+
+    objects = SuppressionManager()
+
+    class Meta:
+        verbose_name = "suppressed address"
+        verbose_name_plural = "suppressed addresses"
+
+    def __str__(self) -> str:
+        return self.address
+
+    def save(self, *args: object, **kwargs: object) -> None:
+        self.address = normal(self.address)
+        super().save(*args, **kwargs)  # type: ignore[arg-type]
