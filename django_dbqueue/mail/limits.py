@@ -13,6 +13,9 @@ from typing import Any
 PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 # Tokens that were taken together come back together; so many groups are kept apart in a period.
 GROUPS = 32
+# A token comes back so much later, in seconds: messages do not all take equally long to arrive.
+LATER = 0.03
+CLOSER = 0.9
 
 Taken = dict[str, list[tuple[float, int]]]
 
@@ -70,8 +73,9 @@ def take(taken: Taken, rates: list[Rate], now: float, count: int) -> Taken:
 
 
 def interval(rates: list[Rate], count: int) -> float:
-    """Seconds that ``count`` tokens take to come back where all are in use."""
-    return max([count * rate.seconds / rate.limit for rate in rates], default=0.0)
+    """Seconds between one in the line and the next: a little less than their tokens take to come
+    back, for who comes late leaves a token unused, and who comes early waits a moment more."""
+    return CLOSER * max([count * rate.seconds / rate.limit for rate in rates], default=0.0)
 
 
 def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -> float:
@@ -81,15 +85,16 @@ def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -
         if missing <= 0:
             break
         missing -= taken
-        wait = at + rate.seconds - now
+        wait = at + rate.seconds + LATER - now
         if missing <= 0:
             return wait
     return 0.0
 
 
 def _out(groups: list[tuple[float, int]], rate: Rate, now: float) -> list[tuple[float, int]]:
-    """What has not come back yet. A clock that was set back must not keep it out for ever."""
-    return sorted((min(at, now), taken) for at, taken in groups if at > now - rate.seconds)
+    """What has not come back yet. Of the future we know nothing: the clock was set back."""
+    back = now - rate.seconds - LATER
+    return sorted((at, taken) for at, taken in groups if back < at <= now + LATER)
 
 
 def _grouped(groups: list[tuple[float, int]], rate: Rate) -> list[tuple[float, int]]:
