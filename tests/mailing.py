@@ -12,6 +12,8 @@ from tests.helpers import table
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)
+# From Django 6.1 on the project names the mailer that delivers.
+USING = {"using": "smtp"} if HAS_MAILERS else {}
 
 
 def deliver_to(settings, port, backend=SMTP, **more):
@@ -35,7 +37,7 @@ def message_to(*names, subject="Hello", body="text", **fields):
 
 
 def queued(*names, wishes=None, **fields):
-    email = Email.from_message(message_to(*names, **fields), **(wishes or {}))
+    email = Email.from_message(message_to(*names, **fields), **USING, **(wishes or {}))
     email.save()
     return email
 

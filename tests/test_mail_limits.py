@@ -18,7 +18,7 @@ from django_dbqueue.mail.limits import PERIODS, Rate, rates_of, read_taken, take
 from django_dbqueue.mail.models import Email, Mailer
 from tests.conftest import fresh, wait_until
 from tests.helpers import start_all
-from tests.mailing import HAS_MAILERS, message_to, queued, run_mail
+from tests.mailing import HAS_MAILERS, USING, message_to, queued, run_mail
 from tests.processes import worker
 from tests.scripted_smtp import ScriptedServer
 
@@ -192,8 +192,7 @@ def test_four_workers_together_keep_a_limit_and_use_most_of_it(db_rows, database
         "EMAIL_PORT": str(server.port),
         "DBQUEUE_MAIL_LIMITS": f'{{"{name}": {{"second": 14}}}}',
     }
-    using = {"using": "smtp"} if HAS_MAILERS else {}
-    EmailBackend(alias="x", **using).send_messages(
+    EmailBackend(alias="x", **USING).send_messages(
         [message_to(f"anna{n}") for n in range(14 * (seconds + 4))]
     )
     with worker(database_url, "--processes", "4", **environment) as process:

@@ -1,5 +1,7 @@
 """The backend that queues: ``EMAIL_BACKEND``, or an entry of ``MAILERS`` on Django 6.1."""
 
+import logging
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,10 +12,16 @@ from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import DatabaseError, router, transaction
 
+from ..current import current_job
 from ..fields import check_name
 from .conf import mail_conf, mailers_configured
 from .models import Email
 
+_here = threading.local()
+logger = logging.getLogger("django_dbqueue")
+
+# Else mail about errors in the delivery of mail, delivered with errors, would never end.
+LOOP = "mail %r is not queued: it reports on the delivery of email %s, itself a report on email %s"
 # What one INSERT carries at most: well below the smallest packet limit that servers come with.
 INSERT_BYTES = 4 * 1024 * 1024
 
@@ -39,17 +47,23 @@ class EmailBackend(BaseEmailBackend):
         super().__init__(**kwargs)
         self.fail_silently = fail_silently
         self.alias: str | None = kwargs.get("alias")
-        self.queue = queue or mail_conf["QUEUE"]
+        self._queue = queue or ""
         check_name(self.queue, "queue")
         self.using = self._deliverer(using)
+
+    @property
+    def queue(self) -> str:
+        """Where mail goes that names no queue of its own."""
+        return self._queue or str(mail_conf["QUEUE"])
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         """Queue the messages, all or none, and return how many; those to nobody are left out.
 
         One multi-row INSERT (more only beyond 4 MiB). ``ValueError`` names the part of a message
-        that cannot be stored.
+        that cannot be stored. What is sent while a mail is delivered (an error that is mailed to
+        the admins, say) is queued, but not what is sent while that in its turn is delivered.
         """
-        rows = list(self._rows(email_messages))
+        rows = list(self._rows(email_messages, reporting_on()))
         try:
             self._insert(list(_batches(rows)))
         except (DatabaseError, ValidationError):
@@ -58,11 +72,16 @@ class EmailBackend(BaseEmailBackend):
             return 0
         return len(rows)
 
-    def _rows(self, messages: Iterable[EmailMessage]) -> Iterator[Email]:
+    def _rows(self, messages: Iterable[EmailMessage], about: Email | None) -> Iterator[Email]:
         for message in messages:
+            if about is not None and about.about is not None:
+                say_once(LOOP, message.subject, about.pk, about.about)
+                continue
             try:
                 if message.recipients():
-                    yield Email.from_message(message, self.using, self.queue)
+                    row = Email.from_message(message, self.using, self._queue)
+                    row.about = about and about.pk
+                    yield row
             except ValueError:
                 if not self.fail_silently:
                     raise
@@ -91,6 +110,23 @@ class EmailBackend(BaseEmailBackend):
                 f"that delivers, not {using!r}"
             )
         return str(using)
+
+
+def reporting_on() -> Email | None:
+    """The mail that this thread delivers, or whose failure it is telling of."""
+    job = current_job()
+    return job if isinstance(job, Email) else None
+
+
+def say_once(message: str, *args: object) -> None:
+    """Warn, but not of what a handler of this very warning sends."""
+    if getattr(_here, "is_warning", False):
+        return
+    _here.is_warning = True
+    try:
+        logger.warning(message, *args)
+    finally:
+        _here.is_warning = False
 
 
 def _batches(rows: list[Email]) -> Iterator[list[Email]]:

@@ -1,0 +1,130 @@
+"""When and in which order mail wants to be sent, and until when: by arguments, and by headers."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from django_dbqueue.mail.backends import EmailBackend
+from django_dbqueue.mail.models import Email
+from django_dbqueue.states import Status
+from tests.conftest import fresh, wait_until
+from tests.mailing import USING, message_to, queued
+from tests.processes import worker
+from tests.scripted_smtp import ScriptedServer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+SOON = datetime.now(UTC) + timedelta(hours=1)
+LATER = SOON + timedelta(hours=1)
+
+
+def row(**headers):
+    """The row of a message that was sent the usual way, with headers."""
+    given = {f"X-DBQueue-{name.replace('_', '-')}": value for name, value in headers.items()}
+    EmailBackend(alias="x", **USING).send_messages([message_to("anna", headers=given)])
+    return Email.objects.latest("pk")
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        ("urgent", ("urgent", 0)),
+        (" High ", ("default", 512)),
+        ("normal", ("default", 1024)),
+        ("low", ("default", 4096)),
+        ("7", ("default", 7)),
+        ("4294967295", ("default", 2**32 - 1)),
+    ],
+)
+def test_a_header_says_how_urgent_a_mail_is(wish, expected):
+    email = row(Priority=wish)
+    assert (email.queue, email.priority) == expected
+
+
+def test_headers_say_when_a_mail_is_due_until_when_and_in_which_queue():
+    email = row(Scheduled_Time=SOON.isoformat(), Expires_At=LATER.isoformat(), Queue="bulk")
+    assert (email.retry_at, email.expires_at, email.queue) == (SOON, LATER, "bulk")
+    assert email.status == Status.DELAYED
+    assert email.mail_state == f"scheduled for {SOON:%Y-%m-%d %H:%M}"
+
+
+def test_our_headers_are_never_delivered():
+    email = row(Priority="urgent", Scheduled_Time=SOON.isoformat())
+    assert "dbqueue" not in email.message.lower()
+    assert "dbqueue" not in email.to_message().message().as_string().lower()
+
+
+def test_arguments_go_before_headers():
+    message = message_to("anna", headers={"X-DBQueue-Priority": "low", "x-dbqueue-queue": "bulk"})
+    email = Email.from_message(message, priority="high", scheduled_time=SOON)
+    assert (email.priority, email.queue, email.retry_at) == (512, "bulk", SOON)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("Priority", "soon", r"headers\['X-DBQueue-Priority'\] must be 0 to 4294967295 or one of"),
+        ("Priority", "-1", "must be 0 to 4294967295"),
+        ("Priority", "4294967296", "must be 0 to 4294967295"),
+        ("Scheduled-Time", "tomorrow", r"headers\['X-DBQueue-Scheduled-Time'\] must be a time"),
+        ("Scheduled-Time", "2030-13-01T00:00:00Z", "must be a time"),
+        ("Expires-At", "2030-01-01T00:00:00", "must have a time zone"),
+        ("Expire", "x", "means nothing; known are X-DBQueue-Expires-At, X-DBQueue-Priority"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused_by_name(name, value, problem):
+    with pytest.raises(ValueError, match=problem):
+        row(**{name: value})
+    assert not Email.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "problem"),
+    [
+        ({"priority": 1.5}, "priority must be"),
+        ({"priority": True}, "priority must be"),
+        ({"scheduled_time": "tomorrow"}, "scheduled_time must be a datetime"),
+        ({"scheduled_time": datetime(2030, 1, 1)}, "scheduled_time must have a time zone"),
+        ({"scheduled_time": LATER, "expires_at": SOON}, "expires_at must be after"),
+    ],
+)
+def test_a_wish_that_cannot_be_granted_is_refused_by_name(wishes, problem):
+    with pytest.raises(ValueError, match=problem):
+        Email.from_message(message_to("anna"), **wishes)
+
+
+def test_a_queue_that_cannot_be_is_refused():
+    with pytest.raises(ValidationError, match="queue"):
+        row(Queue="a\tb")
+
+
+def test_mail_that_has_expired_is_not_sent_and_says_so(database_url):
+    server = ScriptedServer()
+    old = queued("anna", wishes={"expires_at": datetime.now(UTC) - timedelta(seconds=1)})
+    new = queued("berta", wishes={"expires_at": LATER})
+    with worker(database_url, "--stop-when-empty", **delivery(server)) as process:
+        assert process.end(60) == 0
+    server.close()
+    assert [fresh(email).mail_state for email in (old, new)] == ["expired", "sent"]
+    assert [one.recipients for one in server.received] == [["berta@x.example"]]
+
+
+def test_urgent_mail_overtakes_bulk_mail_that_was_queued_before(database_url):
+    server = ScriptedServer()
+    messages = [message_to(f"bulk{n}") for n in range(2000)]
+    EmailBackend(alias="x", **USING).send_messages(messages)
+    with worker(database_url, **delivery(server)):
+        wait_until(lambda: server.received)
+        seen = len(server.received)
+        urgent = message_to("anna", headers={"X-DBQueue-Priority": "urgent"})
+        EmailBackend(alias="x", **USING).send_messages([urgent])
+        wait_until(lambda: server.got("anna"))
+        overtaken = len(messages) - len(server.received)
+    server.close()
+    # The jobs that were fetched ahead, and a second until new queues are looked for.
+    assert overtaken > (len(messages) - seen) // 4
+
+
+def delivery(server):
+    return {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}
