@@ -41,8 +41,8 @@ class Received:
 class ScriptedServer:
     """``received`` holds what was answered with 250, ``unanswered`` what stalled after the dot."""
 
-    # Called with what was taken, after its 250 is on its way.
-    taken: Callable[[Received], None] = lambda _: None
+    # Called with what is taken, before its 250 goes out.
+    before_answer: Callable[[Received], None] = lambda _: None
     received: list[Received] = field(default_factory=list)
     unanswered: list[Received] = field(default_factory=list)
     connections: int = 0
@@ -157,9 +157,8 @@ class Dialogue:
         if refusal is not None:
             return self.say(refusal)
         self.server.received.append(received)
-        self.say(f"250 2.0.0 taken as {len(self.server.received)}")
-        self.server.taken(received)
-        return True
+        self.server.before_answer(received)
+        return self.say(f"250 2.0.0 taken as {len(self.server.received)}")
 
 
 def scripted(address: str, script: dict[str, str]) -> str | None:

@@ -1,0 +1,104 @@
+"""Workers killed while they send, right after the server took a message: none lost, few twice."""
+
+import os
+import random
+import signal
+from collections import Counter
+from contextlib import ExitStack
+
+import pytest
+
+from django_dbqueue.mail.backends import EmailBackend
+from django_dbqueue.mail.models import Email
+from tests.conftest import wait_until
+from tests.mailing import USING, message_to, queued
+from tests.processes import worker
+from tests.scripted_smtp import ScriptedServer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+THREADS = 2
+
+
+class Fleet:
+    """Two hosts; who is killed is started again."""
+
+    def __init__(self, database_url, server, stack):
+        self.start = lambda: stack.enter_context(
+            worker(
+                database_url,
+                *("--threads", str(THREADS)),
+                EMAIL_HOST="127.0.0.1",
+                EMAIL_PORT=str(server.port),
+                DBQUEUE_BEAT_INTERVAL="0.3",
+                DBQUEUE_WORKER_TIMEOUT="1.5",
+            )
+        )
+        self.hosts = [self.start(), self.start()]
+        self.killed = 0
+
+    def kill(self, number, *, whole):
+        """SIGKILL to a host, supervisor included, or to its child alone."""
+        host = self.hosts[number]
+        if whole:
+            host.send_group(signal.SIGKILL)
+            self.hosts[number] = self.start()
+        else:
+            children = host.children()
+            if not children:
+                return
+            os.kill(children[0], signal.SIGKILL)
+        self.killed += 1
+
+
+def enqueue(count):
+    messages = [message_to(f"customer{n}", subject=f"Order {n}") for n in range(count)]
+    assert EmailBackend(alias="x", **USING).send_messages(messages) == count
+
+
+def ids(server):
+    return Counter(one.message["Message-ID"] for one in server.received)
+
+
+@pytest.mark.proof
+def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, full):
+    total, kills = (500, 20) if full else (150, 6)
+    seed = int(os.environ.get("MAIL_SEED", "6"))
+    dice, server = random.Random(seed), ScriptedServer()
+    # So many messages apart, each time right after a 250 that its client may not have read.
+    marks = sorted(dice.sample(range(5, total - total // 5), kills))
+    enqueue(total)
+    with ExitStack() as stack:
+        fleet = Fleet(database_url, server, stack)
+        for mark in marks:
+            wait_until(lambda mark=mark: len(server.received) >= mark)
+            fleet.kill(dice.randrange(2), whole=dice.random() < 0.5)
+        wait_until(lambda: Email.objects.done().count() == total, seconds=120)
+    server.close()
+    found = ids(server)
+    twice = sum(found.values()) - len(found)
+    print(
+        f"seed {seed}: {fleet.killed} kills, {total} mails, {len(found)} Message-IDs, {twice} twice"
+    )
+    assert len(found) == total
+    assert twice <= fleet.killed * THREADS
+    assert max(found.values()) <= 3
+
+
+def test_who_is_killed_between_the_250_and_its_record_sends_it_once_more(database_url):
+    """The one duplicate that nothing avoids: the server has it, and nobody could say so."""
+    server, hosts = ScriptedServer(), []
+
+    def kill(_):
+        if len(server.received) == 1:
+            os.kill(hosts[0].children()[0], signal.SIGKILL)
+
+    server.before_answer = kill
+    email = queued("anna")
+    smtp = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}
+    with worker(database_url, **smtp) as process:
+        hosts.append(process)
+        wait_until(lambda: Email.objects.done().exists())
+    server.close()
+    assert [one.message["Message-ID"] for one in server.received] == [email.message_id] * 2
+    assert Email.objects.get().crashes == 1
