@@ -126,5 +126,23 @@ def test_urgent_mail_overtakes_bulk_mail_that_was_queued_before(database_url):
     assert overtaken > (len(messages) - seen) // 4
 
 
+def test_a_worker_of_its_own_sends_urgent_mail_while_others_wait_for_a_stalled_server(
+    database_url,
+):
+    server = ScriptedServer()
+    for number in range(5):
+        queued(f"stall{number}")
+    lane = "dbqueue_mail.email:urgent"
+    with (
+        worker(database_url, "--except", lane, "--threads", "2", **delivery(server)),
+        worker(database_url, lane, **delivery(server)),
+    ):
+        wait_until(lambda: len(server.unanswered) == 2)
+        urgent = [queued(f"anna{n}", wishes={"priority": "urgent"}) for n in range(10)]
+        wait_until(lambda: all(fresh(email).mail_state == "sent" for email in urgent))
+        assert not Email.objects.done().filter(queue="default").exists()
+    server.close()
+
+
 def delivery(server):
     return {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}

@@ -113,6 +113,24 @@ def test_only_the_named_table_and_queue_are_served(database_url):
     assert {fresh(job).status for job in others} == {Status.READY}
 
 
+@pytest.mark.parametrize("args", [["--stop-when-empty"], ["--once"]])
+def test_queues_are_left_to_other_workers(database_url, args):
+    mine, others = (
+        Note.objects.create(queue="mine"),
+        Note.objects.create(queue="urgent", priority=0),
+    )
+    left_out = ["--except", "queueapp.Note:urgent", "--except", "queueapp.note:z"]
+    with worker(database_url, *left_out, *args) as process:
+        assert process.end() == 0
+    assert (fresh(mine).status, fresh(others).status) == (Status.DONE, Status.READY)
+
+
+def test_a_queue_that_is_to_be_left_to_others_must_be_named(database_url):
+    with worker(database_url, "--except", "queueapp.Note") as process:
+        assert process.end() == 1
+    assert "names no queue" in process.stderr
+
+
 def test_a_paused_queue_is_left_alone_until_it_is_resumed(database_url):
     Note.objects.pause("red")
     paused, other = Note.objects.create(queue="red"), Note.objects.create(queue="blue")

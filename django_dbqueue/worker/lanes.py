@@ -58,7 +58,7 @@ class Watch:
         if not found:
             return []
         paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
-        return [name for name in found if name not in paused]
+        return [name for name in found if name not in paused and self.served.takes(name)]
 
     def _ready_or_left_out(self, table: Table) -> list[str]:
         """An error of its own (its migration was undone, somebody has locked it, a name cannot be

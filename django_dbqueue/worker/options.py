@@ -21,15 +21,19 @@ class UnknownTable(ValueError):
 
 @dataclass(frozen=True)
 class Served:
-    """A queue table on a database, and the one queue of it to serve, or all."""
+    """A queue table on a database, and the one queue of it to serve, or all but some."""
 
     model: type[Job]
     using: str
     queue: str | None = None
+    left_out: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
         return self.model._meta.label_lower
+
+    def takes(self, queue: str) -> bool:
+        return self.queue in {None, queue} and queue not in self.left_out
 
     def __str__(self) -> str:
         return f"{self.label}:{self.queue}" if self.queue else self.label
@@ -133,11 +137,23 @@ def all_served(using: str | None = None) -> tuple[Served, ...]:
     )
 
 
-def parse_served(names: list[str], using: str | None = None) -> tuple[Served, ...]:
-    """Read ``TABLE[:QUEUE]`` arguments, none = all. ``UnknownTable`` names the known ones."""
-    if not names:
-        return all_served(using)
-    return tuple(_parse(name, using) for name in names)
+def parse_served(
+    names: list[str], using: str | None = None, without: list[str] | None = None
+) -> tuple[Served, ...]:
+    """Read ``TABLE[:QUEUE]`` arguments, none = all, ``without`` those that are left to others.
+
+    ``UnknownTable`` names the known ones.
+    """
+    served = tuple(_parse(name, using) for name in names) or all_served(using)
+    others = [_parse(name, using) for name in without or ()]
+    for one in others:
+        if one.queue is None:
+            raise UnknownTable(f"{one.label} names no queue: leave out TABLE:QUEUE")
+    return tuple(replace(one, left_out=_left_out(one, others)) for one in served)
+
+
+def _left_out(served: Served, others: list[Served]) -> frozenset[str]:
+    return frozenset(one.queue for one in others if one.queue and one.model is served.model)
 
 
 def _parse(name: str, using: str | None) -> Served:

@@ -77,8 +77,7 @@ class Runner(threading.Thread):
             # That may have taken long, and others may have taken the job for abandoned.
             now = self._looked_at = time.monotonic()
         if self._may_start(item, now):
-            with running(item.jobs[0]):
-                self.life(item)
+            self.life(item)
         elif item.jobs:
             self.buffer.unstarted.put(item)
         self.buffer.done[self.number] += 1
@@ -111,6 +110,10 @@ class Runner(threading.Thread):
 
     def life(self, item: Item) -> None:
         """Run the job and hand its outcome on."""
+        with running(item.jobs[0]):
+            self._life(item)
+
+    def _life(self, item: Item) -> None:
         expired = [job for job in item.jobs if job.has_expired and not is_apart(item.table)]
         if expired and not self._leave_out(item, expired):
             return

@@ -128,7 +128,7 @@ def run_once(options: Options) -> int:
         table = options.table(served.model, served.using)
         paused = Queue.objects.db_manager(served.using).paused(served.label)
         for queue in ready_queues(table):
-            if queue in paused or served.queue not in {None, queue}:
+            if queue in paused or not served.takes(queue):
                 continue
             owner = new_owner()
             if jobs := claim(table, queue, 1, owner):

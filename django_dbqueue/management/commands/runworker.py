@@ -32,6 +32,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("tables", nargs="*", metavar="TABLE[:QUEUE]", help="default: every queue table")
+        add(
+            "--except",
+            action="append",
+            dest="without",
+            metavar="TABLE:QUEUE",
+            help="leave this queue to other workers; may be given more than once",
+        )
         add("--processes", type=positive, help="children to run jobs in")
         add("--threads", type=positive, help="jobs at once in each child")
         add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
@@ -86,7 +93,7 @@ class Command(BaseCommand):
 
     def options(self, given: dict[str, Any]) -> Options:
         try:
-            served = parse_served(given["tables"], given["database"])
+            served = parse_served(given["tables"], given["database"], given["without"])
         except UnknownTable as error:
             raise CommandError(str(error)) from error
         if not served:
