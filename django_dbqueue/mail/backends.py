@@ -80,7 +80,7 @@ class EmailBackend(BaseEmailBackend):
             try:
                 if message.recipients():
                     row = Email.from_message(message, self.using, self._queue)
-                    row.about = about and about.pk
+                    row.about = about.pk if about else None
                     yield row
             except ValueError:
                 if not self.fail_silently:

@@ -15,6 +15,7 @@ DEFAULT = "default"
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
 LONGEST_REASON = 500
+NOW: dict[str, Any] = {"now": DbNow()}
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Turn:
 class MailerManager(models.Manager["Mailer"]):
     def named(self, name: str) -> "Mailer":
         """The row of a mailer, made when it is first needed, with the database's time."""
-        rows: Any = self.using(router.db_for_write(self.model)).annotate(now=DbNow())
+        rows: Any = self.using(router.db_for_write(self.model)).annotate(**NOW)
         row: Mailer | None = rows.filter(name=name or DEFAULT).first()
         if row is None:
             rows.bulk_create([self.model(name=name or DEFAULT)], ignore_conflicts=True)
