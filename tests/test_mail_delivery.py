@@ -196,7 +196,7 @@ def refused(*codes: int) -> smtplib.SMTPRecipientsRefused:
         (refused(550, 553), "fail"),
         (refused(550, 451), "retry"),
         (refused(450), "retry"),
-        (smtplib.SMTPAuthenticationError(535, b"no"), "retry"),
+        (smtplib.SMTPAuthenticationError(535, b"no"), "pause"),
         (smtplib.SMTPNotSupportedError("STARTTLS"), "retry"),
         (smtplib.SMTPConnectError(554, b"go away"), "retry"),
         (smtplib.SMTPHeloError(550, b"who"), "retry"),

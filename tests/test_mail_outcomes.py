@@ -222,6 +222,10 @@ def confused(error):
     return "perhaps"
 
 
+def broken(error):
+    raise KeyError(error)
+
+
 def test_a_project_judges_errors_by_itself(server, settings):
     setting(settings, MAIL_CLASSIFIER=f"{__name__}.patient")
     email = sent("anna", "refuse")
@@ -229,11 +233,15 @@ def test_a_project_judges_errors_by_itself(server, settings):
     assert email.status == Status.DELAYED
 
 
-def test_a_classifier_that_makes_no_sense_costs_no_mail(server, settings):
-    setting(settings, MAIL_CLASSIFIER=f"{__name__}.confused")
-    email = sent("refuse")
+@pytest.mark.parametrize("name", ["confused", "broken", "missing"])
+def test_a_classifier_that_makes_no_sense_costs_no_mail(server, settings, caplog, name):
+    setting(settings, MAIL_CLASSIFIER=f"{__name__}.{name}")
+    email = sent("anna", "refuse")
     assert email.status == Status.DELAYED
-    assert "must return one of" in email.last_error
+    assert outcomes(email)["anna"] == ("delivered", 250)
+    assert "must return one of" in caplog.text
+    retried(email)
+    assert server.got("anna") == 1
 
 
 # --- others are not held up ---------------------------------------------------------------------

@@ -32,11 +32,7 @@ def send(email: "Email") -> None:
     if envelope.recipients:
         if not _has_turn(email, len(envelope.recipients)):
             return
-        hand_over = HandOver(envelope, deliveries)
-        error = hand_over.to(email.using)
-        email.provider_id = hand_over.provider_id or email.provider_id
-        if hand_over.wants_pause:
-            Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(hand_over.wants_pause))
+        error = _hand_over(email, HandOver(envelope, deliveries))
     email.deliveries = deliveries.stored()
     _conclude(deliveries, error)
 
@@ -60,6 +56,16 @@ def _has_turn(email: "Email", recipients: int) -> bool:
     if turn.wait:
         email.release(turn.wait)
     return not turn.wait
+
+
+def _hand_over(email: "Email", hand_over: HandOver) -> Exception | None:
+    error = hand_over.to(email.using)
+    # Who has it must be known whatever fails from here on.
+    email.deliveries = hand_over.deliveries.stored()
+    email.provider_id = hand_over.provider_id or email.provider_id
+    if hand_over.wants_pause:
+        Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(hand_over.wants_pause))
+    return error
 
 
 def _conclude(deliveries: Deliveries, error: Exception | None) -> None:

@@ -1,13 +1,16 @@
 """What an error of a delivery means for the message."""
 
+import logging
 import smtplib
-from collections.abc import Callable
 from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
+from ..guard import caught, message_of
 from .conf import mail_conf
+
+logger = logging.getLogger("django_dbqueue")
 
 Meaning = Literal["retry", "fail", "pause"]
 MEANINGS = ("retry", "fail", "pause")
@@ -22,10 +25,9 @@ TOO_MANY = 552
 HTTP_OURS = {401, 402, 403, 404, 405}
 HTTP_LATER = {408, 409, 425, 429}
 
-# These speak of our account, our host or our settings, whatever their code: no message is lost
+# These speak of our host or our settings, whatever their code: no message is lost
 # for a fault that it has no part in.
 OUR_FAULT = (
-    smtplib.SMTPAuthenticationError,
     smtplib.SMTPConnectError,
     smtplib.SMTPNotSupportedError,
     smtplib.SMTPHeloError,
@@ -47,14 +49,15 @@ def classify(error: Exception) -> Meaning:
     """Whether a message, or a recipient of it, that met this error is tried again or has failed.
 
     Retried: SMTP 4xx, lost and refused connections, timeouts, faults of our own configuration,
-    HTTP 408, 409, 425, 429 and 5xx of mailers that speak it; with 421, 454 and 429 the mailer is
-    paused, too. Failed: SMTP 5xx, other HTTP 4xx, and whatever a broken message makes Django or
-    the backend raise. ``RecipientRefused`` is asked about for each recipient of its own.
+    HTTP 408, 409, 425, 429 and 5xx of mailers that speak it; with 421, 454, a refused login and 429
+    the mailer is paused, too. Failed: SMTP 5xx, other HTTP 4xx, and whatever a broken message makes
+    Django or the backend raise. ``RecipientRefused`` is asked about for each recipient of its own.
     """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return _of_several([classify(one) for one in _each(error)])
     code = getattr(error, "smtp_code", None)
-    if code in PAUSE_CODES:
+    # A wrong password a thousand times over may lock the account.
+    if code in PAUSE_CODES or isinstance(error, smtplib.SMTPAuthenticationError):
         return "pause"
     if isinstance(error, OUR_FAULT):
         return "retry"
@@ -67,13 +70,16 @@ def classify(error: Exception) -> Meaning:
 
 
 def meaning_of(error: Exception) -> Meaning:
-    """What the project's classifier (``MAIL_CLASSIFIER``) says."""
-    classifier: Callable[[Exception], Any] = import_string(mail_conf["CLASSIFIER"])
-    meaning = classifier(error)
-    if meaning not in MEANINGS:
-        name = mail_conf["CLASSIFIER"]
-        raise ImproperlyConfigured(f"{name}() must return one of {MEANINGS}, not {meaning!r:.80}")
-    return meaning  # type: ignore[no-any-return]
+    """What the project's classifier (``MAIL_CLASSIFIER``) says; where that makes no sense, which is
+    logged, the mail is retried: what others have got of it must not be forgotten over that."""
+    given: list[Any] = []
+    name = mail_conf["CLASSIFIER"]
+    problem = caught(lambda: given.append(import_string(name)(error)))
+    if problem is None and given[0] in MEANINGS:
+        return given[0]  # type: ignore[no-any-return]
+    said = f"{type(problem).__name__}: {message_of(problem)}" if problem else f"{given[0]!r:.80}"
+    logger.error("MAIL_CLASSIFIER: %s() must return one of %s, not %s", name, MEANINGS, said)
+    return "retry"
 
 
 def explain(error: Exception) -> str:
