@@ -63,7 +63,7 @@ term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database 
 leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each database (15 minutes)
 	$(PROOF) tests/test_leaks.py $(PYTEST_ARGS)
 
-mutants: packages $(STAMPS)/servers  ## break the package in 137 places, one by one: the tests notice (an hour); MUTANTS_ARGS
+mutants: packages $(STAMPS)/servers  ## break the package in 139 places, one by one: the tests notice (an hour); MUTANTS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED

@@ -63,8 +63,8 @@ MUTANTS = [
     (FINISH, "if key not in found])", "if key in found])", "who is gone is mistaken"),
     (
         FINISH,
-        'sets += f", attempts = {ONE_LESS}"',
-        'sets += ""',
+        'sets += f", attempts = {ONE_LESS}{also}"',
+        "sets += also",
         "a released job is charged its attempt",
     ),
     (
@@ -106,9 +106,21 @@ MUTANTS = [
     ),
     (
         FINISH,
-        '_owned(table, owner, [key], f"{sets}, errors = %s", [*params, errors], kept=None)',
-        '_owned(table, owner, [key], f"{sets}, errors = errors", [*params], kept=None)',
+        'sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]',
+        'sets, given = f"{sets}{also}", [*params, *values]',
         "the error of a failed attempt is not recorded",
+    ),
+    (
+        FINISH,
+        "also, values = results_or_none(table, job)",
+        'also, values = "", []',
+        "what a failed run leaves in its row is forgotten",
+    ),
+    (
+        FINISH,
+        "return _owned(table, owner, keys, sets + also, [*params, *values], kept=Status.DONE)",
+        "return _owned(table, owner, keys, sets, params, kept=Status.DONE)",
+        "what a run leaves in its row is forgotten",
     ),
     (
         FINISH,
