@@ -18,6 +18,7 @@ TESTS = [
     for name in (
         "finish",
         "complete_in_transaction",
+        "results",
         "reap",
         "claim",
         "by_hand",
