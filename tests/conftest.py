@@ -52,6 +52,14 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         connection.close()
 
 
+@pytest.fixture
+def queueing(settings: Any) -> None:
+    """The project queues its mail and delivers it into memory."""
+    from tests.letters import queue_into_memory
+
+    queue_into_memory(settings)
+
+
 @pytest.fixture(autouse=True)
 def as_it_was_logged() -> Iterator[None]:
     """A command called within a test sets the queue's log up for its own process."""

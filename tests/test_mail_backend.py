@@ -1,16 +1,12 @@
 """Queueing mail: in the caller's transaction, by one INSERT, refused when it cannot be sent."""
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
-import django
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core import mail
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.mail import EmailMessage, EmailMultiAlternatives, send_mail, send_mass_mail
+from django.core.mail import EmailMessage, send_mail, send_mass_mail
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -20,29 +16,9 @@ from django_dbqueue.mail.checks import check_delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.states import Status
 from tests.conftest import fresh
+from tests.letters import HAS_MAILERS, MEMORY, QUEUED, letter
 
-QUEUED = "django_dbqueue.mail.backends.EmailBackend"
-MEMORY = "django.core.mail.backends.locmem.EmailBackend"
-HAS_MAILERS = django.VERSION >= (6, 1)
-
-
-@pytest.fixture(autouse=True)
-def queueing(settings: Any) -> None:
-    """The project queues its mail and delivers it into memory."""
-    if HAS_MAILERS:
-        settings.MAILERS = {
-            "default": {"BACKEND": QUEUED, "OPTIONS": {"using": "out"}},
-            "out": {"BACKEND": MEMORY},
-        }
-        settings.DBQUEUE = {"MAIL_USING": "out"}
-    else:
-        settings.EMAIL_BACKEND = QUEUED
-        settings.DBQUEUE = {"MAIL_DELIVERY_BACKEND": MEMORY}
-
-
-def letter(*to: str, **fields: Any) -> EmailMessage:
-    fields = {"subject": "Hello", "body": "text", "from_email": "shop@x.example", **fields}
-    return EmailMessage(to=list(to or ["anna@x.example"]), **fields)
+pytestmark = pytest.mark.usefixtures("queueing")
 
 
 # --- queueing -----------------------------------------------------------------------------------
@@ -309,113 +285,3 @@ def test_a_message_is_delivered_by_the_mailer_it_was_queued_for(
     assert [message.subject for message in mailoutbox] == ["Hello"]
     if HAS_MAILERS:
         assert mailoutbox[0].sent_using == "out"
-
-
-# --- the admin ----------------------------------------------------------------------------------
-
-LIST = "/admin/dbqueue_mail/email/"
-
-
-@pytest.fixture
-def browser(db_rows: None, client: Any) -> Iterator[Any]:
-    user = User.objects.create_superuser("mail-admin", "a@x.example", "password")
-    client.force_login(user)
-    yield client
-    client.logout()
-    user.delete()
-
-
-def test_the_list_shows_states_and_errors_and_loads_no_message(browser: Any) -> None:
-    EmailBackend().send_messages([letter("<b>x</b>@x.example", subject="<script>"), letter()])
-    job = Email.objects.claim(limit=1)[0]
-    job.fail(ConnectionResetError("peer <hung> up"), 600)
-    with CaptureQueriesContext(connection) as queries:
-        page = browser.get(LIST).content.decode()
-    for shown in ("unsent", "retry at 2", "&lt;script&gt;", "peer &lt;hung&gt; up", "2 emails"):
-        assert shown in page
-    assert "<script>x" not in page
-    selects = [q["sql"] for q in queries if "dbqueue_mail_email" in q["sql"]]
-    assert len([sql for sql in selects if "subject" in sql]) == 1
-    for sql in selects:
-        assert not re.search(r"\bmessage[`\"]", sql)
-
-
-def test_the_list_filters_by_state_and_queue_and_finds_a_message_id(browser: Any) -> None:
-    EmailBackend(queue="bulk").send_messages([letter(subject="bulky")])
-    letter(subject="plain").send()
-    email = Email.objects.get(subject="plain")
-    for query, found in [
-        ({"queue": "bulk"}, ["bulky"]),
-        ({"state": "0", "queue": "default"}, ["plain"]),
-        ({"state": "4"}, []),
-        ({"q": email.message_id}, ["plain"]),
-        ({"q": "plain"}, []),
-    ]:
-        page = browser.get(LIST, query).content.decode()
-        shown = [name for name in ("bulky", "plain") if f">{name}</a>" in page]
-        assert shown == found, query
-
-
-def test_the_page_of_a_message_shows_its_text_escaped_and_cannot_be_saved(browser: Any) -> None:
-    message = EmailMultiAlternatives(
-        "Hello", "plain <i>text</i>", "s@x.example", ["a@x.example"], headers={"X-A": "<u>"}
-    )
-    message.attach_alternative("<img src=x onerror=alert(1)>", "text/html")
-    message.attach("<a>.pdf", b"1234", "application/pdf")
-    message.send()
-    email = Email.objects.get()
-    url = f"{LIST}{email.pk}/change/"
-    page = browser.get(url).content.decode()
-    assert "plain &lt;i&gt;text&lt;/i&gt;" in page
-    assert "&lt;img src=x onerror=alert(1)&gt;" in page
-    assert "&lt;a&gt;.pdf application/pdf 4 bytes" in page
-    assert "X-A: &lt;u&gt;" in page
-    assert 'name="_save"' not in page
-    assert browser.post(url, {"subject": "other"}).status_code == 403
-    assert browser.get(f"{LIST}add/").status_code == 403
-
-
-def test_the_page_of_a_message_that_cannot_be_read_says_so(browser: Any) -> None:
-    email = Email.objects.create(message='{"version": 7}', subject="odd")
-    assert "version 7 is not one" in browser.get(f"{LIST}{email.pk}/change/").content.decode()
-
-
-def test_messages_are_failed_and_retried_by_hand(browser: Any) -> None:
-    EmailBackend().send_messages([letter(), letter()])
-    keys = list(Email.objects.values_list("pk", flat=True))
-    Email.objects.claim(limit=1)[0].complete()
-
-    def act(action: str) -> str:
-        data = {"action": action, "_selected_action": keys}
-        return browser.post(LIST, data, follow=True).content.decode()
-
-    assert "1 changed, 1 skipped: their state had moved on" in act("bury_selected")
-    assert sorted(e.mail_state for e in Email.objects.all()) == ["failed", "sent"]
-    assert "1 changed, 1 skipped" in act("kick_selected")
-    assert sorted(e.mail_state for e in Email.objects.all()) == ["sent", "unsent"]
-
-
-def test_who_may_only_look_gets_no_actions(browser: Any) -> None:
-    viewer = User.objects.create_user("viewer", "v@x.example", "password", is_staff=True)
-    viewer.user_permissions.add(Permission.objects.get(codename="view_email"))
-    browser.force_login(viewer)
-    letter().send()
-    try:
-        page = browser.get(LIST).content.decode()
-        browser.post(LIST, {"action": "bury_selected", "_selected_action": [1]})
-        assert "unsent" in page
-        assert "bury_selected" not in page
-        assert Email.objects.get().mail_state == "unsent"
-    finally:
-        viewer.delete()
-
-
-def test_the_archive_has_a_list_and_pages(browser: Any) -> None:
-    letter(subject="old").send()
-    email = Email.objects.get()
-    values = {f.attname: getattr(email, f.attname) for f in Email._meta.concrete_fields}
-    ArchivedEmail.objects.create(**values)
-    assert "old" in browser.get("/admin/dbqueue_mail/archivedemail/").content.decode()
-    url = f"/admin/dbqueue_mail/archivedemail/{email.pk}/change/"
-    assert browser.get(url).status_code == 200
-    ArchivedEmail.objects.all().delete()

@@ -17,7 +17,9 @@ from ..dialects import dialect_of
 from ..lifecycle.hand import Changed
 from ..models import Job
 from ..states import Status
+from . import by_hand, tabs
 from .lists import CappedPaginator, QueueFilter, StateFilter, columns
+from .schedule import schedule
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     Base = ModelAdmin[Any]
@@ -40,6 +42,7 @@ LIFECYCLE_LIST = (
 class ReadOnlyAdmin(Base):
     """A list and a page to look at; what changes a job is an action."""
 
+    change_list_template = "dbqueue/change_list.html"
     actions_on_bottom = True
     show_full_result_count = False
     list_per_page = 50
@@ -47,14 +50,35 @@ class ReadOnlyAdmin(Base):
     state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
     ordering = ("-id",)
 
+    class Media:
+        css = {"all": ["dbqueue/admin.css"]}
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._whatever_is_there(request, super().changelist_view, *args, **kwargs)
+        return self._whatever_is_there(request, self._list, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         return self._whatever_is_there(request, super().changeform_view, *args, **kwargs)
+
+    def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        response: Any = super().changelist_view(request, *args, **kwargs)
+        context = getattr(response, "context_data", None) or {}
+        if "cl" in context:
+            rows = tabs.rows_of_all_states(context["cl"], request)
+            context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
+        return response
+
+    def above_list(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> dict[str, Any]:
+        """What the template shows above the list; ``rows`` are those of all states."""
+        counts = self.count_states(rows)
+        return {"dbqueue_tabs": tabs.tabs(changelist, selected, self.state_words, counts)}
+
+    def count_states(self, rows: QuerySet[Any]) -> tabs.Counts:
+        return tabs.count_each(rows)
 
     def _whatever_is_there(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
@@ -92,9 +116,7 @@ class ReadOnlyAdmin(Base):
             return None
         worker, dot, claim = job.owner.partition(".")
         short = f"{worker[:8]}{dot}{claim}"
-        return format_html(
-            '<span title="{}" style="white-space: nowrap">{}</span>', job.owner, short
-        )
+        return format_html('<span title="{}" class="dbqueue-owner">{}</span>', job.owner, short)
 
 
 class JobAdmin(ReadOnlyAdmin):
@@ -102,25 +124,41 @@ class JobAdmin(ReadOnlyAdmin):
 
     list_display: Any = ("id", *LIFECYCLE_LIST)
     list_filter: ClassVar[Any] = (StateFilter, QueueFilter)
-    actions = ("kick_selected", "bury_selected", "release_selected")
+    actions: Any = ("kick_selected", "bury_selected", "release_selected")
 
     @admin.action(description="Put back to work (kick)", permissions=["change"])
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._report(request, queryset.kick())  # type: ignore[attr-defined]
+        self._by_hand(request, queryset, "kick")
 
     @admin.action(description="Park for a person (bury)", permissions=["change"])
     def bury_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._report(request, queryset.bury())  # type: ignore[attr-defined]
+        self._by_hand(request, queryset, "bury")
 
     @admin.action(description="Take away from the worker (release)", permissions=["change"])
     def release_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._report(request, queryset.release())  # type: ignore[attr-defined]
+        self._by_hand(request, queryset, "release")
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        # Delayed jobs in the order in which they come.
+        is_delayed = tabs.selected_state(request) == Status.DELAYED
+        return ("retry_at", "id") if is_delayed else super().get_ordering(request)
+
+    def above_list(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> dict[str, Any]:
+        context = super().above_list(changelist, selected, rows)
+        if selected == Status.DELAYED:
+            context["dbqueue_schedule"] = schedule(rows)
+        return context
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # For the list's actions only: a job's own page is for reading.
         return obj is None and super().has_change_permission(request)
 
-    def _report(self, request: HttpRequest, result: Changed) -> None:
+    def _by_hand(self, request: HttpRequest, queryset: QuerySet[Any], verb: str) -> None:
+        taken = by_hand.taken_by(verb, queryset)
+        result: Changed = getattr(queryset, verb)()
+        by_hand.log(request, taken, f"{verb}: {result}")
         level = messages.WARNING if result.skipped else messages.SUCCESS
         self.message_user(request, str(result), level)
 
@@ -133,3 +171,6 @@ class ArchivedJobAdmin(ReadOnlyAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def count_states(self, rows: QuerySet[Any]) -> tabs.Counts:
+        return tabs.count_newest(rows)

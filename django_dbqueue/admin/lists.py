@@ -34,6 +34,16 @@ class CappedPaginator(PaginatorBase):
         return int(rows.order_by()[:MOST_ROWS].count())
 
 
+def count_shown(rows: QuerySet[Any]) -> str:
+    """The number of rows for people to read; at most 10,000 are counted."""
+    return shown(rows.order_by()[: MOST_ROWS + 1].count())
+
+
+def shown(count: int, is_at_least: bool = False) -> str:
+    plus = "+" if is_at_least or count > MOST_ROWS else ""
+    return f"{min(count, MOST_ROWS):,}{plus}"
+
+
 class StateFilter(admin.SimpleListFilter):
     """The five states, in the words of ``state_words`` of the ModelAdmin."""
 

@@ -72,6 +72,11 @@ def take(taken: Taken, rates: list[Rate], now: float, count: int) -> Taken:
     }
 
 
+def used(taken: Taken, rate: Rate, now: float) -> int:
+    """How many tokens of a period are out."""
+    return sum(count for _, count in _out(taken.get(rate.period, []), rate, now))
+
+
 def interval(rates: list[Rate], count: int) -> float:
     """Seconds between one in the line and the next: a little less than their tokens take to come
     back, for who comes late leaves a token unused, and who comes early waits a moment more."""

@@ -1,23 +1,69 @@
-"""A stored message as pieces of plain text, for people to read; whoever shows them escapes them."""
+"""A stored message for people to read: pieces of plain text, which whoever shows them escapes, and
+the HTML as it is, for a frame that is shut off from everything."""
 
+import base64
+import html
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any
+from urllib.parse import unquote
 
 from django.core.mail import EmailMessage
 
 MOST_CHARS = 50_000
+IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "bmp", "svg+xml")}
+CID = re.compile(r"""cid:([^"'\s()<>]+)""", re.IGNORECASE)
 
 
-def pieces(email: Any) -> list[tuple[str, str]]:
-    """Return (title, text) of the headers, every text part and, by name only, the attachments."""
-    if not email.message:
-        return []
-    try:
-        message = email.to_message()
-    except (ValueError, KeyError) as error:
-        return [("Cannot be read", str(error))]
-    return list(_pieces(message))
+@dataclass(frozen=True)
+class Piece:
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Attached:
+    name: str
+    kind: str
+    size: int
+
+
+@dataclass
+class Contents:
+    """What the page of a mail shows of its message."""
+
+    headers: str
+    text: str
+    has_html: bool
+    others: list[Piece] = field(default_factory=list)
+    attached: list[Attached] = field(default_factory=list)
+
+
+def contents(message: EmailMessage) -> Contents:
+    is_html = message.content_subtype == "html"
+    lines = [f"{name}: {value}" for name, value in message.extra_headers.items()]
+    return Contents(
+        headers=_shown("\n".join(lines)),
+        text="" if is_html else _shown(str(message.body)),
+        has_html=html_of(message) is not None,
+        others=list(_others(message)),
+        attached=[_attached(item) for item in message.attachments],
+    )
+
+
+def html_of(message: EmailMessage) -> str | None:
+    """The HTML with the images that the message brings along in it, or None."""
+    found = next(_html_parts(message), None)
+    if found is None:
+        return None
+    images = dict(_images(message))
+
+    def image(match: re.Match[str]) -> str:
+        return images.get(unquote(html.unescape(match[1])), match[0])
+
+    return CID.sub(image, printable(found))
 
 
 def shortened(text: str, limit: int) -> str:
@@ -25,27 +71,59 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _pieces(message: EmailMessage) -> Iterator[tuple[str, str]]:
-    if message.extra_headers:
-        lines = [f"{name}: {value}" for name, value in message.extra_headers.items()]
-        yield "Headers", shortened("\n".join(lines), MOST_CHARS)
-    yield f"text/{message.content_subtype}", shortened(str(message.body), MOST_CHARS)
+def printable(text: str) -> str:
+    """Half of a surrogate pair can be stored in a message, and sent to no browser."""
+    return text.encode(errors="replace").decode()
+
+
+def _shown(text: str) -> str:
+    return shortened(printable(text), MOST_CHARS)
+
+
+def _others(message: EmailMessage) -> Iterator[Piece]:
+    """The sources of what is no plain text."""
+    if message.content_subtype != "plain":
+        yield Piece(f"text/{message.content_subtype}", _shown(str(message.body)))
     for content, kind in getattr(message, "alternatives", ()):
-        yield kind, _text(content)
-    if message.attachments:
-        yield "Attachments", "\n".join(map(_attachment, message.attachments))
+        is_text = isinstance(content, str)
+        yield Piece(printable(kind), _shown(content) if is_text else f"{len(content)} bytes")
 
 
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return shortened(content, MOST_CHARS)
-    return f"{len(content)} bytes"
+def _html_parts(message: EmailMessage) -> Iterator[str]:
+    if message.content_subtype == "html":
+        yield str(message.body)
+    for content, kind in getattr(message, "alternatives", ()):
+        if kind == "text/html" and isinstance(content, str):
+            yield content
+    for part in _parts(message):
+        if part.get_content_type() == "text/html" and not part.get_filename():
+            yield _payload(part).decode(errors="replace")
 
 
-def _attachment(item: Any) -> str:
+def _images(message: EmailMessage) -> Iterator[tuple[str, str]]:
+    """By Content-ID, as an address that holds the image itself."""
+    for part in _parts(message):
+        name, kind = str(part.get("Content-ID", "")).strip(" <>"), part.get_content_type()
+        if name and kind in IMAGES:
+            yield name, f"data:{kind};base64,{base64.b64encode(_payload(part)).decode()}"
+
+
+def _parts(message: EmailMessage) -> Iterator[Message]:
+    for item in message.attachments:
+        if isinstance(item, Message):
+            yield from item.walk()
+
+
+def _payload(part: Message) -> bytes:
+    found = part.get_payload(decode=True)
+    return found if isinstance(found, bytes) else b""
+
+
+def _attached(item: Any) -> Attached:
     if isinstance(item, Message):
-        size = len(item.get_payload(decode=True) or b"")
-        return f"{item.get_filename() or '-'} {item.get_content_type()} {size} bytes"
-    name, content, kind = item
-    unit = "characters" if isinstance(content, str) else "bytes"
-    return f"{name or '-'} {kind} {len(content)} {unit}"
+        name, kind = item.get_filename() or "", item.get_content_type()
+        size = sum(len(_payload(part)) for part in item.walk())
+    else:
+        name, content, kind = item
+        size = len(content.encode(errors="replace") if isinstance(content, str) else content)
+    return Attached(printable(name or "-"), printable(kind), size)

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from ...fields import InstantField
 from ...models import ArchivedJob, Job
+from ...models.index import HotIndex
 from ...states import Status
 from .. import codec
 from ..backoff import MailBackoff
@@ -22,6 +23,10 @@ WORDS = {
     Status.DONE: "sent",
     Status.BURIED: "failed",
 }
+
+
+# Which mails resend a given one.
+RESENDS = HotIndex(fields=["resend_of"], where={"resend_of__isnull": False})
 
 
 class EmailFields(models.Model):
@@ -60,6 +65,14 @@ class EmailFields(models.Model):
             message.extra_headers["Message-ID"] = self.message_id
         return message
 
+    def resend(self) -> "Email":
+        """Queue the message again for those who have not got it; ``mail.resend`` says more."""
+        from ..resend import resend  # noqa: PLC0415  # needs the models
+
+        return resend(self)
+
+    resend.alters_data = True  # type: ignore[attr-defined]
+
     @property
     def mail_state(self) -> str:
         """The state in mail's words: unsent, scheduled for .., claimed, sent, partly sent,
@@ -93,6 +106,14 @@ class Email(EmailFields, Job):
 
     class Meta(Job.Meta):
         verbose_name = "email"
+        indexes = [*Job.Meta.indexes, RESENDS.clone()]
+        permissions = [
+            ("resend_email", "Can send email again"),
+            ("retry_email", "Can retry email now"),
+            ("bury_email", "Can mark email as failed"),
+            ("forget_email", "Can erase the message of email"),
+            ("preview_email", "Can see the contents of email"),
+        ]
 
     class Policy:
         time_to_run = 300
@@ -151,6 +172,7 @@ class ArchivedEmail(EmailFields, ArchivedJob):
             *ArchivedJob.Meta.indexes,
             # Those whose messages are still to be erased.
             models.Index(fields=["is_erased", "finished_at"]),
+            RESENDS.clone(),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,180 @@
+"""Mail in the queue and in the archive: nothing is edited; what a person may do is an action."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+
+from ...admin import ArchivedJobAdmin, JobAdmin
+from ...admin.by_hand import Question, confirmed, log
+from ...lifecycle.errors import entries
+from ...states import Status
+from ..forgetting import FINISHED, forget
+from ..models import WORDS, ArchivedEmail, Email
+from ..preview import shortened
+from ..resend import resend
+from . import page
+from .contents import ContentViews
+
+LIST = (
+    *("mail_state", "subject", "to", "held_by", "dequeued_time", "due", "attempts"),
+    *("error", "created_at"),
+)
+PAGE = (
+    *("mail_state", "subject", "from_email", "message_id", "mailer", "provider_id"),
+    *("queue", "priority", "owner", "dequeued_time", "due", "attempts", "crashes"),
+    *("created_at", "finished_at", "expires_at"),
+)
+RESEND = Question(
+    "resend_selected",
+    "Send again",
+    "Each of these is queued once more, as a new mail with a Message-ID of its own: to those "
+    "recipients who have not got it, or, where all have, to all of them.",
+    "Send again",
+)
+FORGET = Question(
+    "forget_selected",
+    "Erase messages",
+    "The text and the attachments of these are erased for good. That they were sent, when and to "
+    "whom stays known. Mail that waits or is claimed is left as it is.",
+    "Erase for good",
+)
+# On the page of a mail: the states in which an action makes sense.
+BUTTONS = {
+    "resend_selected": ("Send again", FINISHED),
+    "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
+    "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
+    "forget_selected": ("Erase message", FINISHED),
+}
+MOST_REFUSALS = 10
+
+
+def _allows(verb: str) -> Callable[[Any, HttpRequest], bool]:
+    return lambda _, request: request.user.has_perm(f"dbqueue_mail.{verb}_email")
+
+
+class MailPages(ContentViews):
+    """What the queue and the archive share: a list that loads no message, a page to read."""
+
+    change_form_template = "dbqueue_mail/change_form.html"
+    list_display: Any = LIST
+    list_display_links = ("mail_state", "subject")
+    state_words = WORDS | {Status.DELAYED: "to be retried"}
+    search_fields = ("message_id__exact",)
+    search_help_text = "A whole Message-ID, with its angle brackets"
+    fields = PAGE
+
+    has_resend_permission = _allows("resend")
+    has_retry_permission = _allows("retry")
+    has_bury_permission = _allows("bury")
+    has_forget_permission = _allows("forget")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("message")
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        email = kwargs.get("obj")
+        if email is not None:
+            context["mail"] = self._page(request, email)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def _page(self, request: HttpRequest, email: Any) -> dict[str, Any]:
+        found = {
+            "pk": email.pk,
+            "recipients": page.recipients(email),
+            "links": page.links(email, self.admin_site),
+            "attempts": entries(email.errors),
+            "buttons": self._buttons(request, email),
+            "list_url": reverse(
+                f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist",
+                current_app=self.admin_site.name,
+            ),
+            "may_preview": self.has_preview_permission(request),
+        }
+        if found["may_preview"]:
+            found |= page.message_of(email, self.admin_site)
+        return found
+
+    def _buttons(self, request: HttpRequest, email: Any) -> list[tuple[str, str]]:
+        allowed = self.get_actions(request)
+        return [
+            (action, label)
+            for action, (label, states) in BUTTONS.items()
+            if action in allowed and email.status in states
+        ]
+
+    @admin.action(permissions=["resend"], description="Send again")
+    def resend_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        return confirmed(self, request, queryset, RESEND, partial(self._resend, request))
+
+    @admin.action(permissions=["forget"], description="Erase message")
+    def forget_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        return confirmed(self, request, queryset, FORGET, partial(self._forget, request))
+
+    def _resend(self, request: HttpRequest, rows: list[Any]) -> None:
+        new, refused = [], []
+        for email in rows:
+            try:
+                new.append(resend(email))
+            except ValueError as error:
+                refused.append(str(error))
+            else:
+                log(request, [email], f"Sent again as {new[-1]}")
+        if new:
+            names = shortened(", ".join(map(str, new)), 200)
+            self.message_user(request, f"{len(new)} queued: {names}", messages.SUCCESS)
+        for reason in refused[:MOST_REFUSALS]:
+            self.message_user(request, reason, messages.ERROR)
+        if more := refused[MOST_REFUSALS:]:
+            self.message_user(request, f"... and {len(more)} more", messages.ERROR)
+
+    def _forget(self, request: HttpRequest, rows: list[Any]) -> None:
+        erased = [email for email in rows if forget(email)]
+        log(request, erased, "Message erased")
+        text = f"{len(erased)} erased"
+        if left := len(rows) - len(erased):
+            text += f", {left} skipped: not finished, or erased before"
+        self.message_user(request, text, messages.WARNING if left else messages.SUCCESS)
+
+    @admin.display(description="state", ordering="status")
+    def mail_state(self, email: Any) -> str:
+        return str(email.mail_state)
+
+    @admin.display(description="to")
+    def to(self, email: Any) -> str:
+        return shortened(email.recipients, 60)
+
+    @admin.display(description="last error")
+    def error(self, email: Any) -> str:
+        return shortened(email.last_error, 100)
+
+    @admin.display(description="mailer")
+    def mailer(self, email: Any) -> str:
+        return email.using or "default"
+
+
+@admin.register(Email)
+class EmailAdmin(MailPages, JobAdmin):
+    actions = (
+        *("resend_selected", "kick_selected", "bury_selected", "release_selected"),
+        "forget_selected",
+    )
+
+    @admin.action(permissions=["retry"], description="Retry now")
+    def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        super().kick_selected(request, queryset)
+
+    @admin.action(permissions=["bury"], description="Mark as failed")
+    def bury_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        super().bury_selected(request, queryset)
+
+
+@admin.register(ArchivedEmail)
+class ArchivedEmailAdmin(MailPages, ArchivedJobAdmin):
+    actions = ("resend_selected", "forget_selected")

@@ -1,0 +1,90 @@
+"""Who delivers: what rests, and how much of the limits is used."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from ...admin.by_hand import log
+from ...fields import DbNow
+from ..conf import rates_for
+from ..limits import Rate, read_taken, used
+from ..models import Mailer
+
+PAUSE = 300.0  # seconds
+
+if TYPE_CHECKING:  # at run time it takes no parameters
+    Base = ModelAdmin[Mailer]
+else:
+    Base = ModelAdmin
+
+
+@admin.register(Mailer)
+class MailerAdmin(Base):
+    list_display = ("name", "paused_until", "pause_reason", "limits", "in_use")
+    list_display_links = None
+    ordering = ("name",)
+    fields = readonly_fields = list_display
+    actions = ("pause_selected", "resume_selected")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Mailer]:
+        rows: Any = super().get_queryset(request)
+        with_now: QuerySet[Mailer] = rows.annotate(now=DbNow())
+        return with_now
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        # Its row knows what of its limits is used.
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        # For the list's actions only.
+        return obj is None and super().has_change_permission(request)
+
+    @admin.display(description="limits")
+    def limits(self, mailer: Mailer) -> str:
+        """In recipients."""
+        try:
+            return ", ".join(f"{r.limit:,} a {r.period}" for r in rates_for(mailer.name)) or "none"
+        except ImproperlyConfigured as error:
+            return str(error)
+
+    @admin.display(description="used of them now")
+    def in_use(self, mailer: Any) -> str:
+        taken, now = read_taken(mailer.taken), mailer.now.timestamp()
+        return ", ".join(
+            f"{used(taken, rate, now):,} of {rate.limit:,} ({rate.period})"
+            for rate in _rates(mailer)
+        )
+
+    @admin.action(permissions=["change"], description="Pause for 5 minutes")
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Mailer]) -> None:
+        reason = f"by {request.user.get_username()}, in the admin"
+        chosen = list(queryset)
+        for mailer in chosen:
+            Mailer.objects.pause(mailer.name, PAUSE, reason)
+        self._report(request, chosen, "Paused for 5 minutes")
+
+    @admin.action(permissions=["change"], description="Resume")
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Mailer]) -> None:
+        chosen = list(queryset)
+        for mailer in chosen:
+            Mailer.objects.resume(mailer.name)
+        self._report(request, chosen, "Resumed")
+
+    def _report(self, request: HttpRequest, chosen: list[Mailer], what: str) -> None:
+        log(request, chosen, what)
+        names = ", ".join(map(str, chosen))
+        self.message_user(request, f"{what}: {names}", messages.SUCCESS)
+
+
+def _rates(mailer: Mailer) -> list[Rate]:
+    try:
+        return rates_for(mailer.name)
+    except ImproperlyConfigured:
+        return []

@@ -1,0 +1,109 @@
+"""What the page of one mail shows beside its columns."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import getaddresses
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin import AdminSite
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from ..deliveries import Deliveries, Delivery, address_of
+from ..models import ArchivedEmail, Email
+from ..preview import contents
+from ..reading import read
+
+TABLES = (Email, ArchivedEmail)
+MOST_LINKS = 20
+
+
+@dataclass(frozen=True)
+class Recipient:
+    address: str
+    outcome: str
+    code: int | None
+    text: str
+    at: datetime | str
+
+
+@dataclass(frozen=True)
+class Link:
+    relation: str
+    name: str
+    url: str | None
+
+
+def recipients(email: Any) -> list[Recipient]:
+    """Everybody it is for, with what is known of each; the names beside addresses are left out."""
+    known = Deliveries(email.deliveries).by_address
+    named = [address_of(bare) for _, bare in getaddresses([email.recipients]) if bare]
+    return [_recipient(one, known.get(one)) for one in dict.fromkeys([*named, *known])]
+
+
+def links(email: Any, site: AdminSite) -> list[Link]:
+    """To the mails that it resends, that resend it, and whose delivery it reports on."""
+    wanted = {"Resends": email.resend_of, "Is about": email.about}
+    found = {pk: model for model in TABLES for pk in _among(model, wanted.values())}
+    back = [_link(site, what, pk, found.get(pk)) for what, pk in wanted.items() if pk is not None]
+    again = [
+        _link(site, "Sent again as", pk, model)
+        for model in TABLES
+        for pk in model._default_manager.filter(resend_of=email.pk)
+        .order_by("pk")
+        .values_list("pk", flat=True)[:MOST_LINKS]
+    ]
+    return back + again
+
+
+def message_of(email: Any, site: AdminSite) -> dict[str, Any]:
+    """The contents, or the problem with them, and where they are served."""
+    try:
+        found = contents(read(email))
+    except ValueError as error:
+        return {"problem": str(error)}
+    return {
+        "contents": found,
+        "preview_url": _url(site, type(email), "preview", email.pk),
+        "eml_url": _url(site, type(email), "eml", email.pk),
+    }
+
+
+def _among(model: Any, keys: Any) -> Iterator[int]:
+    pks = [pk for pk in keys if pk is not None]
+    rows = model._default_manager.filter(pk__in=pks)
+    return iter(rows.values_list("pk", flat=True)) if pks else iter(())
+
+
+def _link(site: AdminSite, relation: str, pk: int, model: Any) -> Link:
+    if model is None:
+        return Link(relation, f"email {pk}, which is not there any more", None)
+    is_shown = site.is_registered(model)
+    url = _url(site, model, "change", pk) if is_shown else None
+    return Link(relation, f"{model._meta.verbose_name} {pk}", url)
+
+
+def _url(site: AdminSite, model: Any, page: str, pk: int) -> str:
+    meta = model._meta
+    name = f"admin:{meta.app_label}_{meta.model_name}_{page}"
+    return reverse(name, args=[pk], current_app=site.name)
+
+
+def _recipient(address: str, known: Delivery | None) -> Recipient:
+    if known is None:
+        return Recipient(address, "nothing known yet", None, "", "")
+    return Recipient(address, str(known.outcome), known.code, known.text, _moment(known.at))
+
+
+def _moment(text: str) -> datetime | str:
+    """In the project's time zone, for the template to print; what is no time stays what it is."""
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        return text
+    if moment is None or timezone.is_naive(moment) or settings.USE_TZ:
+        return moment or text
+    return timezone.make_naive(moment, timezone.get_default_timezone())
