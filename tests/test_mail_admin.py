@@ -274,7 +274,7 @@ def test_the_page_shows_recipients_with_their_outcomes_and_codes(browser: Any) -
     email = finished(letter(*names), failed=True, anna=Outcome.DELIVERED, bert=Outcome.REFUSED)
     page = text_of(browser.get(page_of(email)))
     for address, outcome in {
-        "anna": "delivered</td><td>250</td><td>said",
+        "anna": 'delivered</td><td>250</td><td class="dbqueue-text">said',
         "bert": "refused</td><td>250",
         "carl": "nothing known yet",
     }.items():

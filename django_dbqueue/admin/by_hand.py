@@ -27,6 +27,7 @@ class Question:
     title: str
     text: str
     button: str
+    describe: Callable[[Any], str] = str
 
 
 def confirmed(
@@ -84,7 +85,7 @@ def _ask(
         "media": model_admin.media,
         "question": question,
         "rows": rows,
-        "sample": rows[:SAMPLE],
+        "sample": [question.describe(row) for row in rows[:SAMPLE]],
         "others": len(rows[SAMPLE:]),
         "checkbox": helpers.ACTION_CHECKBOX_NAME,
     }

@@ -1,11 +1,11 @@
 """The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.admin import ModelAdmin
+from django.contrib.admin import ModelAdmin, ShowFacets
+from django.contrib.admin.utils import display_for_value
 from django.db import connections
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -45,6 +45,8 @@ class ReadOnlyAdmin(Base):
     change_list_template = "dbqueue/change_list.html"
     actions_on_bottom = True
     show_full_result_count = False
+    # They would count whole tables; the tabs do not.
+    show_facets = ShowFacets.NEVER
     list_per_page = 50
     paginator = CappedPaginator
     state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
@@ -104,10 +106,10 @@ class ReadOnlyAdmin(Base):
         return self.get_readonly_fields(request, obj)
 
     @admin.display(description="retry at", ordering="retry_at")
-    def due(self, job: Any) -> datetime | None:
+    def due(self, job: Any) -> str:
         """When a delayed job is due; in other states the column says when a claim ends, say."""
-        instant: datetime | None = job.retry_at
-        return instant if job.status == Status.DELAYED else None
+        instant = job.retry_at if job.status == Status.DELAYED else None
+        return str(display_for_value(instant, self.get_empty_value_display()))
 
     @admin.display(description="owner")
     def held_by(self, job: Any) -> SafeString | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.by_hand import Question, confirmed, log
-from ...lifecycle.errors import entries
+from ...admin.lists import columns
 from ...states import Status
 from ..forgetting import FINISHED, forget
 from ..models import WORDS, ArchivedEmail, Email
@@ -24,17 +24,25 @@ LIST = (
     *("mail_state", "subject", "to", "held_by", "dequeued_time", "due", "attempts"),
     *("error", "created_at"),
 )
+# Line by line.
 PAGE = (
-    *("mail_state", "subject", "from_email", "message_id", "mailer", "provider_id"),
-    *("queue", "priority", "owner", "dequeued_time", "due", "attempts", "crashes"),
-    *("created_at", "finished_at", "expires_at"),
+    *(("mail_state",), ("subject",), ("from_email",), ("message_id",)),
+    *(("mailer", "provider_id"), ("queue", "priority"), ("attempts", "crashes")),
+    *(("created_at", "finished_at"), ("due", "expires_at"), ("owner", "dequeued_time")),
 )
+
+
+def described(email: Any) -> str:
+    return shortened(f"{email}: {email.subject or 'no subject'}, to {email.recipients}", 160)
+
+
 RESEND = Question(
     "resend_selected",
     "Send again",
     "Each of these is queued once more, as a new mail with a Message-ID of its own: to those "
     "recipients who have not got it, or, where all have, to all of them.",
     "Send again",
+    described,
 )
 FORGET = Question(
     "forget_selected",
@@ -42,6 +50,7 @@ FORGET = Question(
     "The text and the attachments of these are erased for good. That they were sent, when and to "
     "whom stays known. Mail that waits or is claimed is left as it is.",
     "Erase for good",
+    described,
 )
 # On the page of a mail: the states in which an action makes sense.
 BUTTONS = {
@@ -66,7 +75,10 @@ class MailPages(ContentViews):
     state_words = WORDS | {Status.DELAYED: "to be retried"}
     search_fields = ("message_id__exact",)
     search_help_text = "A whole Message-ID, with its angle brackets"
-    fields = PAGE
+    fields: ClassVar[Any] = [name for line in PAGE for name in line]
+
+    class Media:
+        css = {"all": ["dbqueue_mail/admin.css"]}
 
     has_resend_permission = _allows("resend")
     has_retry_permission = _allows("retry")
@@ -75,6 +87,9 @@ class MailPages(ContentViews):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [(None, {"fields": [tuple(columns(self.model, line)) for line in PAGE]})]
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -89,7 +104,7 @@ class MailPages(ContentViews):
             "pk": email.pk,
             "recipients": page.recipients(email),
             "links": page.links(email, self.admin_site),
-            "attempts": entries(email.errors),
+            "attempts": page.attempts(email),
             "buttons": self._buttons(request, email),
             "list_url": reverse(
                 f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist",

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from email.utils import getaddresses
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from ...lifecycle.errors import entries
 from ..deliveries import Deliveries, Delivery, address_of
 from ..models import ArchivedEmail, Email
 from ..preview import contents
@@ -27,7 +27,7 @@ class Recipient:
     outcome: str
     code: int | None
     text: str
-    at: datetime | str
+    at: Any
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ def recipients(email: Any) -> list[Recipient]:
     known = Deliveries(email.deliveries).by_address
     named = [address_of(bare) for _, bare in getaddresses([email.recipients]) if bare]
     return [_recipient(one, known.get(one)) for one in dict.fromkeys([*named, *known])]
+
+
+def attempts(email: Any) -> list[dict[str, Any]]:
+    """Those that failed, with their times for the template to print."""
+    return [{**one, "started": _moment(one.get("started"))} for one in entries(email.errors)]
 
 
 def links(email: Any, site: AdminSite) -> list[Link]:
@@ -98,11 +103,11 @@ def _recipient(address: str, known: Delivery | None) -> Recipient:
     return Recipient(address, str(known.outcome), known.code, known.text, _moment(known.at))
 
 
-def _moment(text: str) -> datetime | str:
+def _moment(text: Any) -> Any:
     """In the project's time zone, for the template to print; what is no time stays what it is."""
     try:
         moment = parse_datetime(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return text
     if moment is None or timezone.is_naive(moment) or settings.USE_TZ:
         return moment or text

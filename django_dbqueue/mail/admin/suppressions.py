@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin import ModelAdmin
+from django.contrib.admin import ModelAdmin, ShowFacets
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -39,6 +39,7 @@ class SuppressionAdmin(Base):
     ordering = ("-id",)
     paginator = CappedPaginator
     show_full_result_count = False
+    show_facets = ShowFacets.NEVER
     list_per_page = 50
     search_fields = ("address",)
     search_help_text = "A whole address"
