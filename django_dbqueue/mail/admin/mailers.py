@@ -9,10 +9,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ...admin.by_hand import log
-from ...fields import DbNow
 from ..conf import rates_for
 from ..limits import Rate, read_taken, used
 from ..models import Mailer
+from ..models.mailer import NOW
 
 PAUSE = 300.0  # seconds
 
@@ -31,9 +31,7 @@ class MailerAdmin(Base):
     actions = ("pause_selected", "resume_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Mailer]:
-        rows: Any = super().get_queryset(request)
-        with_now: QuerySet[Mailer] = rows.annotate(now=DbNow())
-        return with_now
+        return super().get_queryset(request).annotate(**NOW)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
