@@ -66,9 +66,13 @@ class QueueFilter(admin.SimpleListFilter):
     parameter_name = "queue"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        # The tabs build the filters once more.
+        known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
         model = model_admin.model
-        names = queue_names(table_of(model, router.db_for_write(model)))
-        return [(name, name) for name in islice(names, MOST_QUEUES)]
+        if model not in known:
+            names = queue_names(table_of(model, router.db_for_write(model)))
+            known[model] = list(islice(names, MOST_QUEUES))
+        return [(name, name) for name in known[model]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(queue=self.value()) if self.value() else queryset

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.admin.views.main import PAGE_VAR
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 
@@ -13,6 +12,7 @@ from .lists import MOST_ROWS, StateFilter, count_shown, shown
 # What has to be done first, then what is done.
 ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
 ALL = "all"
+TIMED = (Status.CLAIMED, Status.DELAYED)
 
 # By state, None for all of them.
 Counts = dict[Status | None, str]
@@ -43,8 +43,7 @@ def tabs(
 
 def _url(changelist: Any, status: Status | None) -> str:
     value = None if status is None else str(status.value)
-    # Exact names: as a name to remove, "p" would take all that begin with it.
-    query: str = changelist.get_query_string({StateFilter.parameter_name: value, PAGE_VAR: None})
+    query: str = changelist.get_query_string({StateFilter.parameter_name: value})
     return query
 
 
@@ -63,9 +62,15 @@ def rows_of_all_states(changelist: Any, request: HttpRequest) -> QuerySet[Any]:
 
 
 def count_each(rows: QuerySet[Any]) -> Counts:
-    """The rows of each state, by its index; at most 10,000 are counted."""
+    """The rows of each state; at most 10,000 are counted."""
     counts: Counts = {None: count_shown(rows)}
-    return counts | {status: count_shown(rows.filter(status=status)) for status in Status}
+    return counts | {status: count_shown(_in_state(rows, status)) for status in Status}
+
+
+def _in_state(rows: QuerySet[Any], status: Status) -> QuerySet[Any]:
+    rows = rows.filter(status=status)
+    # The index over them may hold only rows that move by themselves, as all of these do.
+    return rows.filter(retry_at__isnull=False) if status in TIMED else rows
 
 
 def count_newest(rows: QuerySet[Any]) -> Counts:
