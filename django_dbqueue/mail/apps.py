@@ -9,6 +9,8 @@ class MailConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks  # noqa: PLC0415
+        from .. import reaper  # noqa: PLC0415
+        from . import checks, keep  # noqa: PLC0415
 
         register(checks.check_delivery, "mail")
+        reaper.CHORES["dbqueue_mail.email"] = keep.Eraser()
