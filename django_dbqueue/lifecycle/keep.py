@@ -66,7 +66,7 @@ def prune(table: Table) -> int:
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
     """Move jobs of which ``condition`` holds to the archive, or delete them where there is none."""
     if table.policy.archive is None:
-        return _delete(table, keys, condition, params)
+        return delete(table, keys, condition, params)
 
     def move() -> int:
         # Held until the commit: else a job may be claimed, or moved by another, after the copy.
@@ -74,7 +74,7 @@ def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence
         if not held:
             return 0
         copy_to_archive(table, held)
-        return _delete(table, held, condition, params)
+        return delete(table, held, condition, params)
 
     return together(table.connection, move)
 
@@ -92,7 +92,8 @@ def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[An
     return [key for (key,) in found]
 
 
-def _delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    """Delete jobs of which ``condition`` holds, without a copy."""
     return changed(
         table.connection,
         f"{table.dialect.delete_by_key(table.name)} "
@@ -142,9 +143,9 @@ def _prune_archive(table: Table, seconds: float) -> int:
 
 
 def _delete_unlocked(table: Table, name: str, keys: list[Any], condition: str = "") -> int:
-    def delete(free: list[Any]) -> int:
+    def delete_free(free: list[Any]) -> int:
         by_key = f"{table.pk} IN ({places(free)})"
         sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
         return changed_once(table.connection, sql, free)
 
-    return on_unlocked(table, name, keys, delete)
+    return on_unlocked(table, name, keys, delete_free)
