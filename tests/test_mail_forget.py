@@ -58,8 +58,9 @@ def email(to, **fields):
 
 
 def queued(to, status=Status.READY, **fields):
-    columns = fields.pop("columns", {})
+    columns, queue = fields.pop("columns", {}), fields.pop("queue", "default")
     made = email(to, **fields)
+    made.queue = queue
     made.save()
     overwrite(made, status=status, **columns)
     if status in forget.HAVE_ENDED:
@@ -163,6 +164,7 @@ def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_add
         "Disposition-Notification-To": ANNA,
         "X-Customer": f"no 7, {ANNA}",
         "Sender": "shop@x.example",
+        "X-Empty": "",
     }
     message.merge_data = {ANNA: {"name": "Anna"}, "berta@x.example": {"name": "Berta"}}
     message.attach_alternative("<p>Hello all", "text/html")
@@ -184,6 +186,7 @@ def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_add
         "To": "All of you <list@x.example>",
         "X-Customer": "no 7, erased",
         "Sender": "shop@x.example",
+        "X-Empty": "",
         "Message-ID": row.message_id,
     }
     assert after.merge_data == {"berta@x.example": {"name": "Berta"}}
@@ -192,7 +195,15 @@ def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_add
     assert ANNA not in everything()
 
 
-@pytest.mark.parametrize("make", [lambda *to: queued(to, Status.BURIED), lambda *to: archived(to)])
+def cancelled(*to):
+    row = queued(list(to))
+    Email.objects.filter(pk=row.pk).cancel()
+    return ArchivedEmail.objects.get(pk=row.pk)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda *to: queued(to, Status.BURIED), lambda *to: archived(to), cancelled]
+)
 def test_mail_to_others_too_that_has_ended_loses_its_message(run, make):
     row = fresh(make(ANNA, "berta@x.example"))
     out = run(ANNA)
@@ -203,7 +214,7 @@ def test_mail_to_others_too_that_has_ended_loses_its_message(run, make):
 
 
 def test_outcomes_and_the_texts_of_errors_lose_the_address(run):
-    said = f"SMTPRecipientsRefused: {ANNA}: 550 no such user <{ANNA}>"
+    said = f"SMTPRecipientsRefused: {ANNA}: 550 no such user <ANNA@X.example>"
     outcomes = Deliveries({})
     outcomes.note(["Anna@x.example"], delivery(Outcome.REFUSED, 550, "no such user"))
     outcomes.note(["berta@x.example"], delivery(Outcome.DEFERRED, 451, f"behind {ANNA}"))
@@ -242,7 +253,7 @@ def test_mail_that_answers_go_to_the_person_is_theirs_too(run):
 
 
 def test_mail_from_the_person_is_the_senders_and_stays(run):
-    row = queued("berta@x.example", from_email=f"Anna <{ANNA}>")
+    row = queued("berta@x.example", from_email=f"Anna <{ANNA}>", headers={"Sender": ANNA})
     run(ANNA)
     assert fresh(row).message == row.message
 
@@ -276,7 +287,7 @@ def test_claimed_mail_is_left_and_said_and_the_next_run_takes_it(run, capsys):
     queued(ANNA)
     queued([ANNA, "berta@x.example"])
     claimed = Email.objects.claim(limit=2)
-    with pytest.raises(CommandError, match="2 left as they are.*Run it again") as caught:
+    with pytest.raises(CommandError, match=r"2 left as they are.*Run it again") as caught:
         run(ANNA)
     assert caught.value.returncode == 1
     assert "email: 0 deleted, 0 changed, 0 erased, 2 left" in capsys.readouterr().out
@@ -339,18 +350,26 @@ def test_unsent_mail_that_this_release_cannot_read_is_left_and_ended_mail_erased
     assert fresh(ended).is_erased
 
 
-def test_a_dry_run_counts_and_changes_nothing(run):
+def test_a_dry_run_counts_and_changes_nothing(run, capsys):
     queued(ANNA)
     queued([ANNA, "berta@x.example"])
     archived(ANNA)
     archived([ANNA, "berta@x.example"])
+    for to in (ANNA, [ANNA, "berta@x.example"]):
+        queued(to, queue="claimed")
+    Email.objects.claim(limit=2, queue="claimed")
     Suppression.objects.suppress(ANNA, Reason.BOUNCE)
     Mailer.objects.pause("smtp", 60, ANNA)
     before = everything()
-    out = run(ANNA, "--dry-run")
-    assert everything() == before
-    assert out.splitlines()[1:] == run(ANNA).splitlines()
-    assert "archived email: 1 deleted, 1 changed, 1 erased, 0 left" in out
+    outs = []
+    for options in (["--dry-run"], []):
+        assert everything() == before
+        with pytest.raises(CommandError, match="2 left"):
+            run(ANNA, *options)
+        outs.append(capsys.readouterr().out)
+    assert outs[0].splitlines()[1:] == outs[1].splitlines()
+    assert "\nemail: 1 deleted, 1 changed, 0 erased, 2 left" in outs[0]
+    assert "archived email: 1 deleted, 1 changed, 1 erased, 0 left" in outs[0]
 
 
 def test_a_whole_table_is_gone_through_some_keys_at_a_time(run, monkeypatch):

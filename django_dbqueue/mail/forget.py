@@ -12,11 +12,11 @@ from django.db.models.functions import Lower
 
 from ..lifecycle import hand
 from ..lifecycle.execute import together
-from ..lifecycle.table import Table, table_of
 from ..states import Status
 from .codec import to_json
 from .models import ArchivedEmail, Email, Mailer, Suppression
 from .person import Person
+from .rows import amend, locked, mail_table
 from .windows import windows
 
 CHUNK = 500
@@ -37,6 +37,10 @@ class Count:
     # Claimed, or on the move, or not readable and still to be sent.
     left: int = 0
 
+    def add(self, **more: int) -> None:
+        for name, number in more.items():
+            setattr(self, name, getattr(self, name) + number)
+
     def __str__(self) -> str:
         return ", ".join(f"{number} {what}" for what, number in asdict(self).items())
 
@@ -52,15 +56,15 @@ class Forget:
         """Without ``writes``, everything is counted and nothing is changed."""
         self.person = person
         self.writes = writes
-        self.database = router.db_for_write(Email)
-        self.table = table_of(Email, self.database)
+        self.table = mail_table()
+        self.database = self.table.connection.alias
 
     def queued(self) -> Count:
-        return self._go_through(Email, self._delete_queued, self._write_queued)
+        return self._go_through(Email, self._delete_queued)
 
     def archived(self) -> Count:
         """After ``queued``, as mail moves from there to here."""
-        return self._go_through(ArchivedEmail, self._delete_archived, _write_archived)
+        return self._go_through(ArchivedEmail, self._delete_archived)
 
     def suppressed(self) -> Count:
         rows = Suppression.objects.using(router.db_for_write(Suppression))
@@ -86,12 +90,7 @@ class Forget:
                     same.update(pause_reason=reason)
         return count
 
-    def _go_through(
-        self,
-        model: Any,
-        delete: Callable[[list[hand.Seen], Count], None],
-        write: Callable[[Table, Any, dict[str, Any]], int],
-    ) -> Count:
+    def _go_through(self, model: Any, delete: Callable[[list[hand.Seen], Count], None]) -> Count:
         count = Count()
         for window in windows(model._base_manager.using(self.database)):
             seen = list(self._candidates(window))
@@ -100,8 +99,8 @@ class Forget:
             for start in range(0, len(alone), CHUNK):
                 delete(alone[start : start + CHUNK], count)
             for key in sorted({one[0] for one in seen} - keys):
-                work = partial(self._change, model, key, write, count)
-                together(self.table.connection, work)()
+                outcome = together(self.table.connection, partial(self._change, model, key))
+                count.add(**outcome)
         return count
 
     def _candidates(self, rows: QuerySet[Any]) -> Iterable[tuple[Any, int, str | None, str]]:
@@ -127,31 +126,21 @@ class Forget:
             together(self.table.connection, rows.delete)
         count.deleted += len(keys)
 
-    def _change(
-        self, model: Any, key: Any, write: Callable[..., int], count: Count
-    ) -> Callable[[], None]:
-        """Look at one row, which nobody else can change meanwhile; what there is to count."""
-        rows = model._base_manager.using(self.database)
-        if self.writes:
-            rows = rows.select_for_update()
-        row = rows.filter(pk=key).first()
-        if row is None:
-            return lambda: None
+    def _change(self, model: Any, key: Any) -> dict[str, int]:
+        """What there is to count of one row."""
+        row = locked(self.table, model, key)
+        has_ended = model is ArchivedEmail or (row is not None and row.status in HAVE_ENDED)
         try:
-            columns = changes(self.person, row, model is ArchivedEmail or row.status in HAVE_ENDED)
+            columns = changes(self.person, row, has_ended) if row is not None else {}
         except Unreadable:
-            return partial(_add, count, left=1)
+            return {"left": 1}
         if not columns:
-            return lambda: None
-        is_free = model is ArchivedEmail or row.status != Status.CLAIMED
-        done = is_free and (not self.writes or write(self.table, row, columns))
-        if not done:
-            return partial(_add, count, left=1)
-        return partial(_add, count, changed=1, erased=int("is_erased" in columns))
-
-    @staticmethod
-    def _write_queued(table: Table, row: Any, columns: dict[str, Any]) -> int:
-        return hand.amend(table, [(row.pk, row.status, row.owner)], columns).changed
+            return {}
+        if model is Email and row.status == Status.CLAIMED:
+            return {"left": 1}
+        if self.writes and not amend(self.table, row, columns):
+            return {"left": 1}
+        return {"changed": 1, "erased": int("is_erased" in columns)}
 
 
 def changes(person: Person, row: Any, has_ended: bool) -> dict[str, Any]:
@@ -180,13 +169,3 @@ def _message_without(person: Person, message: str, has_ended: bool) -> str:
             return person.out_of_text(message)
         raise Unreadable from None
     return message if without == stored else to_json(without)
-
-
-def _write_archived(table: Table, row: Any, columns: dict[str, Any]) -> int:
-    rows = ArchivedEmail.objects.using(table.connection.alias).filter(pk=row.pk)
-    return rows.update(**columns)
-
-
-def _add(count: Count, **more: int) -> None:
-    for name, number in more.items():
-        setattr(count, name, getattr(count, name) + number)
