@@ -8,10 +8,12 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from django_dbqueue.mail import dry_run, windows
+from django_dbqueue.mail.management.commands.send_queued_mail import Command
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
+from django_dbqueue.worker.options import Options, parse_served
 from tests.conftest import fresh
 from tests.helpers import overwrite
 from tests.processes import running
@@ -72,6 +74,13 @@ def test_mail_whose_time_has_come_is_sent_however_much_there_is(database_url, ma
     )
     send(database_url, environment, "--threads", "2")
     assert len(server.received) == 520
+
+
+def test_before_the_worker_looks_all_that_is_due_is_ready():
+    Email.objects.bulk_create([email(scheduled_time=in_minutes(-5)) for _ in range(1001)])
+    options = Options(served=parse_served(["dbqueue_mail.Email"]))
+    Command().prepare(options, {"skip_checks": True, "verbosity": 0})
+    assert Email.objects.ready().count() == 1001
 
 
 def test_commands_that_overlap_send_each_mail_once(database_url, mail_server):

@@ -28,8 +28,8 @@ class DryRun:
         self.due = 0
         self.would_be_sent = 0
         self.paused = Email.objects.db_manager(self.database).paused_queues()
-        mailers: Any = Mailer.objects.using(router.db_for_write(Mailer)).annotate(now=DbNow())
-        self.mailers: dict[str, Mailer] = {mailer.name: mailer for mailer in mailers}
+        mailers: Any = Mailer.objects.using(router.db_for_write(Mailer))
+        self.mailers: dict[str, Mailer] = {one.name: one for one in mailers.annotate(now=DbNow())}
 
     def lines(self) -> Iterator[str]:
         rows = Email._base_manager.using(self.database).annotate(now=DbNow())

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
+from ..guard import message_of
 from .conf import mail_conf
 
 Meaning = Literal["retry", "fail", "pause"]
@@ -84,7 +85,7 @@ def explain(error: Exception) -> str:
         return f"{name}: {'; '.join(said)}"
     if isinstance(error, smtplib.SMTPResponseException):
         return f"{name}: {error.smtp_code} {_text(error.smtp_error)}"
-    return f"{name}: {error}"
+    return f"{name}: {message_of(error)}"
 
 
 def code_and_text(error: Exception) -> tuple[int | None, str]:
