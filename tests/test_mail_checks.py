@@ -16,6 +16,11 @@ def always_retry(error):
     return "retry"
 
 
+def ours(**options):
+    found = checks.run_checks(tags=["mail"], **options)
+    return [one for one in found if one.id.startswith("dbqueue_mail.")]
+
+
 @pytest.fixture
 def ids(settings):
     def check(**given):
@@ -23,7 +28,7 @@ def ids(settings):
             **settings.DBQUEUE,
             **{f"MAIL_{name}": value for name, value in given.items()},
         }
-        messages = checks.run_checks(tags=["mail"])
+        messages = ours()
         assert all(one.hint and "MAIL_" in one.msg for one in messages)
         return [one.id for one in messages]
 
@@ -97,6 +102,7 @@ def test_limits_may_name_the_entries_of_mailers(ids):
     assert ids(LIMITS={"smtp": {"second": 14}}) == []
 
 
+@pytest.mark.usefixtures("db_rows")
 @pytest.mark.parametrize("name", ["LIMITS", "ALLOWED_DOMAINS", "KEEP_BODIES"])
 def test_a_value_of_the_wrong_type_is_said_by_the_core_and_hides_no_other(settings, name):
     settings.DBQUEUE = {f"MAIL_{name}": "x", "MAIL_IN_DOUBT": "maybe"}
@@ -113,12 +119,12 @@ def test_a_value_of_the_wrong_type_is_said_by_the_core_and_hides_no_other(settin
 )
 def test_what_is_meant_for_staging_is_a_warning_on_deployment_only(settings, given):
     settings.DBQUEUE = given
-    assert checks.run_checks(tags=["mail"]) == []
-    [warning] = checks.run_checks(tags=["mail"], include_deployment_checks=True)
+    assert ours() == []
+    [warning] = ours(include_deployment_checks=True)
     assert warning.id == "dbqueue_mail.W001"
     assert next(iter(given)) in warning.msg
     settings.DBQUEUE = {}
-    assert checks.run_checks(tags=["mail"], include_deployment_checks=True) == []
+    assert ours(include_deployment_checks=True) == []
 
 
 @pytest.mark.usefixtures("db_rows")
