@@ -1,7 +1,6 @@
 """forget_address: one person's mail, gone; everybody else's, as it was."""
 
 import json
-import time
 
 import pytest
 from django.core.mail import EmailMessage, EmailMultiAlternatives
@@ -314,16 +313,17 @@ def test_mail_that_a_worker_claims_meanwhile_is_left(run, monkeypatch):
 def test_what_a_worker_notes_meanwhile_is_not_overwritten(run, monkeypatch):
     """A worker waits while a row is looked at, or comes before; it never writes in between."""
     row = queued([ANNA, "berta@x.example"])
+    overwrite(row, deliveries={ANNA: {"outcome": "deferred"}})
     changes, workers = forget.changes, []
 
     def work():
         [job] = Email.objects.claim()
         job.deliveries = {"berta@x.example": {"outcome": "delivered"}}
-        job.release(60)
+        job.release()
 
     def claim_meanwhile(*args):
         workers.append(start(work))
-        time.sleep(0.3)
+        workers[-1].join(0.5)
         return changes(*args)
 
     monkeypatch.setattr(forget, "changes", claim_meanwhile)
