@@ -15,6 +15,7 @@ from django.db.utils import Error
 from . import events
 from .dialects import Trouble
 from .dialects.base import RowsLocked
+from .guard import caught, message_of
 from .lifecycle import keep, reap
 from .lifecycle.reap import Reaped
 from .lifecycle.table import Table
@@ -32,6 +33,11 @@ IDLE = 1.0
 NO_MOVES: tuple[float | None, float | None] = None, None
 LOCKED = 10.0  # seconds for which a locked table is left alone
 
+# By label, what a queue app wants done to its table besides; how many rows it changed. It has to be
+# quick and bounded, as the beats wait for it; after more than half of ``reap.CHUNK`` rows the next
+# turn comes at once.
+CHORES: dict[str, Callable[[Table], int]] = {}
+
 
 @dataclass
 class Done:
@@ -41,6 +47,7 @@ class Done:
     reaped: int = 0
     archived: int = 0
     pruned: int = 0
+    tidied: int = 0  # by CHORES
 
     def __add__(self, other: "Done") -> "Done":
         return Done(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -134,9 +141,7 @@ class Reaper:
                 self._locked[name] = time.monotonic() + LOCKED
             if trouble in {Trouble.LOST, Trouble.READ_ONLY, Trouble.AGAIN}:
                 raise
-            level = logging.DEBUG if name in self._warned else logging.WARNING
-            self._warned.add(name)
-            logger.log(level, "the reaper leaves %s out: %s", table.label, str(error).strip())
+            self._say("the reaper leaves %s out: %s", name, str(error).strip())
             return otherwise
 
     def _reap_worker(self, worker: Worker, done: Done) -> None:
@@ -184,6 +189,26 @@ class Reaper:
             logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)
         return True
 
+    def _do_chore(self, table: Table) -> int:
+        """Whatever it raises, the next table has its turn, and the beats go on."""
+        chore = CHORES.get(table.label)
+        if chore is None:
+            return 0
+        counts: list[int] = []
+        error = caught(lambda: counts.append(chore(table)))
+        if isinstance(error, Error):
+            raise error
+        if error is not None:
+            why = f"{type(error).__name__}: {message_of(error)}"
+            self._say("the chore of %s failed: %s", (table.connection.alias, table.label), why)
+        return sum(counts)
+
+    def _say(self, message: str, name: tuple[str, str], why: str) -> None:
+        """A warning the first time, and a word for who debugs from then on."""
+        level = logging.DEBUG if name in self._warned else logging.WARNING
+        self._warned.add(name)
+        logger.log(level, message, name[1], why)
+
     def _keep(self, done: Done) -> float:
         most = 0
         for alias in self._aliases():
@@ -191,9 +216,11 @@ class Reaper:
         for table in self.tables:
             archived = self._alone(table, keep.archive, 0)
             pruned = self._alone(table, keep.prune, 0)
+            tidied = self._alone(table, self._do_chore, 0)
             done.archived += archived
             done.pruned += pruned
-            most = max(most, archived, pruned)
+            done.tidied += tidied
+            most = max(most, archived, pruned, tidied)
         if not most:
             self._keep_at = time.monotonic() + KEEP_EVERY
         return _at_once(most)

@@ -59,7 +59,7 @@ INSTALLED_APPS = [
     "testproject.shop",
 ]
 if TESTING:
-    INSTALLED_APPS.append("tests.queueapp")
+    INSTALLED_APPS += ["anymail", "tests.queueapp"]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -1,19 +1,20 @@
 """What a person does to jobs, from the admin or code: compare-and-set on what was seen."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 from ..states import Status
+from . import keep
 from .execute import changed, places
 from .free import ONE_LESS, freed, owned
-from .keep import take_out
-from .table import Table
+from .table import LIFECYCLE_COLUMNS, Table
 from .verdict import UNHARMED, Verdict
 
 CHUNK = 500
+UNHELD = set(Status) - {Status.CLAIMED}
 Seen = tuple[Any, int, str | None]
 
 
@@ -51,16 +52,42 @@ def release(table: Table, seen: Iterable[Seen]) -> Changed:
 def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take jobs out for good: into the archive as they are, or deleted where there is none."""
 
-    return _by_state(table, seen, set(Status), partial(take_out, table))
+    return _by_state(table, seen, set(Status), partial(keep.take_out, table))
 
 
-def _move(table: Table, seen: Iterable[Seen], sources: set[Status], sets: str) -> Changed:
+def delete(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Delete jobs that nobody holds, without a copy in the archive."""
+    return _by_state(table, seen, UNHELD, partial(keep.delete, table))
+
+
+def amend(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
+    """Write the same into columns of jobs that nobody holds; of the lifecycle's own, what the
+    ``errors`` say."""
+    if refused := (LIFECYCLE_COLUMNS - {"errors"}) & columns.keys():
+        raise ValueError(f"only the lifecycle's verbs write {', '.join(sorted(refused))}")
+    fields = [table.model._meta.get_field(name) for name in columns]
+    quote = table.connection.ops.quote_name
+    sets = ", ".join(f"{quote(field.column)} = %s" for field in fields)
+    values = [
+        field.get_db_prep_save(value, table.connection)
+        for field, value in zip(fields, columns.values(), strict=True)
+    ]
+    return _move(table, seen, UNHELD, sets, values)
+
+
+def _move(
+    table: Table,
+    seen: Iterable[Seen],
+    sources: set[Status],
+    sets: str,
+    values: Sequence[Any] = (),
+) -> Changed:
     def update(keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
         return changed(
             table.connection,
             f"UPDATE {table.by_key} SET {sets} "
             f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
-            [*keys, *params],
+            [*values, *keys, *params],
         )
 
     return _by_state(table, seen, sources, update)

@@ -1,6 +1,6 @@
 """Finished jobs: moved to the archive table, deleted when they are old enough."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,15 +27,28 @@ def archive(table: Table) -> int:
     """
     if table.policy.archive is None:
         return 0
-    keys = _finished(table)
+    return on_unlocked(table, table.name, _finished(table), partial(_archive, table))
+
+
+def _archive(table: Table, keys: list[Any]) -> int:
+    return take_out(table, keys, "status = 2", [])
+
+
+def on_unlocked(
+    table: Table, name: str, keys: Sequence[Any], work: Callable[[list[Any]], int]
+) -> int:
+    """Do something with those rows that nobody has locked, in one short transaction; its count.
+
+    ``name`` is the quoted name of the queue table or of its archive. 0 where a lock lasts.
+    """
+
+    def together() -> int:
+        free = unlocked(table, keys, name)
+        return work(free) if free else 0
+
     if not keys:
         return 0
-    return briefly_together(table.connection, partial(_archive_unlocked, table, keys)) or 0
-
-
-def _archive_unlocked(table: Table, keys: list[Any]) -> int:
-    free = unlocked(table, keys)
-    return take_out(table, free, "status = 2", []) if free else 0
+    return briefly_together(table.connection, together) or 0
 
 
 def prune(table: Table) -> int:
@@ -53,7 +66,7 @@ def prune(table: Table) -> int:
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
     """Move jobs of which ``condition`` holds to the archive, or delete them where there is none."""
     if table.policy.archive is None:
-        return _delete(table, keys, condition, params)
+        return delete(table, keys, condition, params)
 
     def move() -> int:
         # Held until the commit: else a job may be claimed, or moved by another, after the copy.
@@ -61,7 +74,7 @@ def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence
         if not held:
             return 0
         copy_to_archive(table, held)
-        return _delete(table, held, condition, params)
+        return delete(table, held, condition, params)
 
     return together(table.connection, move)
 
@@ -79,7 +92,8 @@ def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[An
     return [key for (key,) in found]
 
 
-def _delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    """Delete jobs of which ``condition`` holds, without a copy."""
     return changed(
         table.connection,
         f"{table.dialect.delete_by_key(table.name)} "
@@ -129,14 +143,9 @@ def _prune_archive(table: Table, seconds: float) -> int:
 
 
 def _delete_unlocked(table: Table, name: str, keys: list[Any], condition: str = "") -> int:
-    def delete() -> int:
-        free = unlocked(table, keys, name)
-        if not free:
-            return 0
+    def delete_free(free: list[Any]) -> int:
         by_key = f"{table.pk} IN ({places(free)})"
         sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
         return changed_once(table.connection, sql, free)
 
-    if not keys:
-        return 0
-    return briefly_together(table.connection, delete) or 0
+    return on_unlocked(table, name, keys, delete_free)

@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.checks import register
 
 
@@ -9,6 +9,20 @@ class MailConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks  # noqa: PLC0415
+        from .. import reaper  # noqa: PLC0415
+        from . import checks, checks_settings, keep  # noqa: PLC0415
 
         register(checks.check_delivery, "mail")
+        register(checks_settings.check_settings, "mail")
+        register(checks_settings.check_for_production, "mail", deploy=True)
+        reaper.CHORES["dbqueue_mail.email"] = keep.Eraser()
+        if apps.is_installed("anymail"):
+            _listen_to_providers()
+
+
+def _listen_to_providers() -> None:
+    from anymail.signals import tracking as events  # noqa: PLC0415
+
+    from . import tracking  # noqa: PLC0415
+
+    events.connect(tracking.receive, dispatch_uid="dbqueue_mail")

@@ -57,7 +57,7 @@ def encode(message: EmailMessage) -> str:
         **_divided(message),
         "extra": _extra(message),
     }
-    return _json(stored)
+    return to_json(stored)
 
 
 def decode(text: str) -> EmailMessage:
@@ -90,7 +90,8 @@ def check_line(value: str, part: str) -> str:
     return value
 
 
-def _json(stored: dict[str, Any]) -> str:
+def to_json(stored: dict[str, Any]) -> str:
+    """What is stored, as text that every database takes."""
     text = json.dumps(stored, ensure_ascii=False)
     try:
         text.encode()

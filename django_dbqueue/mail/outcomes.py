@@ -90,7 +90,7 @@ def explain(error: Exception) -> str:
         return f"{name}: {'; '.join(said)}"
     if isinstance(error, smtplib.SMTPResponseException):
         return f"{name}: {error.smtp_code} {_text(error.smtp_error)}"
-    return f"{name}: {error}"
+    return f"{name}: {message_of(error)}"
 
 
 def code_and_text(error: Exception) -> tuple[int | None, str]:

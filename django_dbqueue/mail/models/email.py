@@ -91,6 +91,8 @@ class EmailFields(models.Model):
         sent, others = deliveries.having(SENT), deliveries.having(set(Outcome) - SENT)
         if sent and others:
             return "partly sent"
+        if status == Status.DONE and not sent and deliveries.having({Outcome.REFUSED}):
+            return "failed"  # it came back later
         if status == Status.DONE and deliveries.having({Outcome.REDIRECTED}):
             return "redirected"
         if status == Status.BURIED and deliveries.having({Outcome.IN_DOUBT}):

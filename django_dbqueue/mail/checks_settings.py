@@ -1,0 +1,141 @@
+"""System checks: the settings of queued mail make sense, each for itself and together."""
+
+from collections.abc import Callable, Iterable, Iterator
+from email.utils import parseaddr
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Error
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from .conf import mail_conf, mailers_configured
+from .limits import rates_of
+from .models.mailer import DEFAULT
+
+IN_DOUBT = ("retry", "hold")
+STAGING = ("ALLOWED_DOMAINS", "OVERRIDE_RECIPIENTS")
+
+
+def check_settings(**_: Any) -> list[CheckMessage]:
+    """Errors that would else show when the first mail is sent, or never."""
+    found: list[CheckMessage] = []
+    for check in CHECKS:
+        try:
+            found += check()
+        except ImproperlyConfigured:
+            continue  # of the wrong type: the core's check says so
+    return found
+
+
+def check_for_production(**_: Any) -> list[CheckMessage]:
+    """Warnings about what is meant for staging; with ``check --deploy`` only."""
+    return [
+        checks.Warning(
+            f"DBQUEUE['MAIL_{name}'] is set: not everybody gets the mail that is to them.",
+            hint="Leave it out where real people are to get mail.",
+            id="dbqueue_mail.W001",
+        )
+        for name in STAGING
+        if mail_conf[name]
+    ]
+
+
+def _classifier() -> Iterator[CheckMessage]:
+    path = mail_conf["CLASSIFIER"]
+    try:
+        problem = "" if callable(import_string(path)) else f"{path!r} cannot be called"
+    except ImportError as error:
+        problem = f"cannot import {path!r}: {error}"
+    if problem:
+        yield Error(
+            f"DBQUEUE['MAIL_CLASSIFIER']: {problem}.",
+            hint="Name a function from an exception to 'retry', 'fail' or 'pause'.",
+            id="dbqueue_mail.E004",
+        )
+
+
+def _in_doubt() -> Iterator[CheckMessage]:
+    given = mail_conf["IN_DOUBT"]
+    if given not in IN_DOUBT:
+        yield Error(
+            f"DBQUEUE['MAIL_IN_DOUBT'] must be 'retry' or 'hold', not {given!r}.",
+            hint="'retry' may send a mail twice, 'hold' keeps it for a person.",
+            id="dbqueue_mail.E005",
+        )
+
+
+def _limits() -> Iterator[CheckMessage]:
+    known = {DEFAULT, *(settings.MAILERS if mailers_configured() else ())}
+    for mailer, given in mail_conf["LIMITS"].items():
+        try:
+            rates_of(given, f"DBQUEUE['MAIL_LIMITS'][{mailer!r}]")
+        except ValueError as error:
+            hint = "Give recipients by period, as {'second': 14, 'day': 50_000}."
+            yield Error(f"{error}.", hint=hint, id="dbqueue_mail.E006")
+        if mailer not in known:
+            names = ", ".join(sorted(known))
+            yield Error(
+                f"DBQUEUE['MAIL_LIMITS'] names the mailer {mailer!r}, which there is not.",
+                hint=f"Known are {names}; without MAILERS, {DEFAULT!r} is the only one.",
+                id="dbqueue_mail.E007",
+            )
+
+
+def _domains() -> Iterator[CheckMessage]:
+    for domain in _wrong("ALLOWED_DOMAINS", _is_domain):
+        yield Error(
+            f"DBQUEUE['MAIL_ALLOWED_DOMAINS']: {domain!r} is no domain.",
+            hint="Write 'example.org', without @, * or a dot at the beginning; what is below it is "
+            "allowed too.",
+            id="dbqueue_mail.E008",
+        )
+
+
+def _recipients() -> Iterator[CheckMessage]:
+    for address in _wrong("OVERRIDE_RECIPIENTS", _is_address):
+        yield Error(
+            f"DBQUEUE['MAIL_OVERRIDE_RECIPIENTS']: {address!r} is no address.",
+            hint="Write 'someone@example.org'.",
+            id="dbqueue_mail.E009",
+        )
+
+
+def _retention() -> Iterator[CheckMessage]:
+    bodies, rows = mail_conf["KEEP_BODIES"], mail_conf["KEEP_ROWS"]
+    for name, seconds in (("BODIES", bodies), ("ROWS", rows)):
+        if seconds < 0:
+            yield Error(
+                f"DBQUEUE['MAIL_KEEP_{name}'] must be at least 0 seconds, not {seconds:g}.",
+                hint="0 keeps them for good.",
+                id="dbqueue_mail.E010",
+            )
+    if 0 < rows < bodies:
+        yield Error(
+            f"DBQUEUE['MAIL_KEEP_BODIES'] ({bodies:g} s) is longer than DBQUEUE['MAIL_KEEP_ROWS'] "
+            f"({rows:g} s): a message goes with its row.",
+            hint="Lower the one, raise the other, or set MAIL_KEEP_BODIES to 0.",
+            id="dbqueue_mail.E011",
+        )
+
+
+CHECKS: tuple[Callable[[], Iterable[CheckMessage]], ...] = (
+    *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention),
+)
+
+
+def _wrong(name: str, is_right: Callable[[str], bool]) -> Iterator[Any]:
+    for value in mail_conf[name]:
+        if not isinstance(value, str) or not is_right(value):
+            yield value
+
+
+def _is_domain(value: str) -> bool:
+    labels = value.split(".")
+    return all(labels) and not any(one in "@*,;<>\"'" or one.isspace() for one in value)
+
+
+def _is_address(value: str) -> bool:
+    local, _, domain = parseaddr(value)[1].rpartition("@")
+    return bool(local) and value.isprintable() and _is_domain(domain)

@@ -1,0 +1,91 @@
+"""What would be sent now, told without sending or changing anything."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import router
+from django.db.models import Q, QuerySet
+
+from ..fields import DbNow
+from ..states import Status
+from .conf import mail_conf
+from .deliveries import Deliveries, Outcome
+from .envelope import Envelope, envelope_for
+from .models import Email, Mailer
+from .models.mailer import DEFAULT
+from .outcomes import explain
+from .windows import windows
+
+PAGE = 50  # messages in memory at a time
+KEPT_BACK = {Outcome.SUPPRESSED, Outcome.NOT_ALLOWED}
+
+
+class DryRun:
+    """One line for each mail that is due, in the order of their keys; limits are not asked."""
+
+    def __init__(self) -> None:
+        self.database = router.db_for_write(Email)
+        self.due = 0
+        self.would_be_sent = 0
+        self.paused = Email.objects.db_manager(self.database).paused_queues()
+        mailers: Any = Mailer.objects.using(router.db_for_write(Mailer))
+        self.mailers: dict[str, Mailer] = {one.name: one for one in mailers.annotate(now=DbNow())}
+
+    def lines(self) -> Iterator[str]:
+        rows = Email._base_manager.using(self.database).annotate(now=DbNow())
+        for window in windows(rows):
+            for email in _in_pages(window.filter(_is_due())):
+                yield f"{email.pk} by {email.using or DEFAULT}: {self._tell(email)}"
+
+    def summary(self) -> str:
+        return f"due: {self.due}, would be sent: {self.would_be_sent}"
+
+    def _tell(self, email: Any) -> str:
+        self.due += 1
+        held = self._held_back(email)
+        try:
+            message = email.to_message()
+        except Exception as error:  # why: whatever is stored there, it is told
+            return f"would fail: it cannot be read: {explain(error)}"
+        deliveries = Deliveries(email.deliveries)
+        envelope = envelope_for(message, deliveries, afresh=not email.attempts)
+        self.would_be_sent += bool(envelope.recipients and not held)
+        return "; ".join([_whom(envelope), *_whom_not(deliveries), *held])
+
+    def _held_back(self, email: Any) -> list[str]:
+        """Why a worker would not send it now."""
+        found = []
+        if email.expires_at is not None and email.expires_at <= email.now:
+            found.append("has expired: not sent at all")
+        if email.crashes and mail_conf["IN_DOUBT"] == "hold":
+            found.append("in doubt: kept for a person")
+        if email.queue in self.paused:
+            found.append(f"its queue {email.queue} is paused")
+        mailer = self.mailers.get(email.using or DEFAULT)
+        if mailer is not None and mailer.rest:
+            found.append(f"its mailer rests for {mailer.rest:.0f} s: {mailer.pause_reason}")
+        return found
+
+
+def _is_due() -> Q:
+    return Q(status=Status.READY) | Q(status=Status.DELAYED, retry_at__lte=DbNow())
+
+
+def _in_pages(rows: QuerySet[Any]) -> Iterator[Any]:
+    while page := list(rows.order_by("pk")[:PAGE]):
+        yield from page
+        rows = rows.filter(pk__gt=page[-1].pk)
+
+
+def _whom(envelope: Envelope) -> str:
+    if not envelope.recipients:
+        return "to nobody"
+    waiting = ", ".join(envelope.recipients)
+    if envelope.instead:
+        return f"to {', '.join(envelope.instead)} instead of {waiting}"
+    return f"to {waiting}"
+
+
+def _whom_not(deliveries: Deliveries) -> Iterator[str]:
+    for address, known in deliveries.having(KEPT_BACK).items():
+        yield f"not to {address} ({known.outcome}: {known.text})"

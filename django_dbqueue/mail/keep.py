@@ -1,0 +1,99 @@
+"""Messages of mail that ended long ago are erased, by the reaper; their rows stay for a while."""
+
+import time
+from functools import partial
+from typing import Any
+
+from ..lifecycle.execute import changed_once, places, rows
+from ..lifecycle.keep import CHUNK, on_unlocked
+from ..lifecycle.table import Table
+from .conf import mail_conf
+from .models import ArchivedEmail
+
+WINDOW = 5000  # rows of the queue table looked at in one go: it has no index for this
+SWEEP_EVERY = 3600.0  # seconds
+IS_OLD = "is_erased = %s AND {}"
+HAS_ENDED = "status IN (2, 4) AND "
+
+
+class Eraser:
+    """Erases up to 500 messages of the archive and 500 of the queue table whenever it is called.
+
+    The archive is searched by an index. The queue table is gone through window by window, and once
+    it is at the end it rests for an hour.
+    """
+
+    def __init__(self) -> None:
+        # By database alias.
+        self._swept_up_to: dict[str, int] = {}
+        self._sweep_at: dict[str, float] = {}
+
+    def __call__(self, table: Table) -> int:
+        """How many messages were erased."""
+        seconds = mail_conf["KEEP_BODIES"]
+        if not seconds:
+            return 0
+        return self._archived(table, seconds) + self._queued(table, seconds)
+
+    def _archived(self, table: Table, seconds: float) -> int:
+        name = table.connection.ops.quote_name(ArchivedEmail._meta.db_table)
+        old = IS_OLD.format(table.dialect.is_past("finished_at", "%s"))
+        found = rows(
+            table.connection,
+            f"SELECT {table.pk} FROM {name} WHERE {old} ORDER BY finished_at LIMIT {CHUNK}",
+            [False, seconds],
+        )
+        return _erase(table, name, _keys(found), old, seconds)
+
+    def _queued(self, table: Table, seconds: float) -> int:
+        alias = table.connection.alias
+        if time.monotonic() < self._sweep_at.get(alias, 0.0):
+            return 0
+        after = self._swept_up_to.get(alias, 0)
+        end = _end_of_window(table, after)
+        if end is None:
+            self._sweep_at[alias] = time.monotonic() + SWEEP_EVERY
+            self._swept_up_to[alias] = 0
+            return 0
+        old = HAS_ENDED + IS_OLD.format(table.dialect.is_past("finished_at", "%s"))
+        keys = _old_between(table, after, end, old, seconds)
+        self._swept_up_to[alias] = keys[-1] if len(keys) == CHUNK else end
+        return _erase(table, table.name, keys, old, seconds)
+
+
+def _end_of_window(table: Table, after: int) -> int | None:
+    """The last key of the next rows; None where there are no more."""
+    window = f"SELECT {table.pk} FROM {table.name} WHERE {table.pk} > %s ORDER BY {table.pk}"
+    [(end,)] = rows(
+        table.connection,
+        f"SELECT MAX({table.pk}) FROM ({window} LIMIT {WINDOW}) w",
+        [after],
+    )
+    return None if end is None else int(end)
+
+
+def _old_between(table: Table, after: int, end: int, old: str, seconds: float) -> list[Any]:
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} > %s AND {table.pk} <= %s "
+        f"AND {old} ORDER BY {table.pk} LIMIT {CHUNK}",
+        [after, end, False, seconds],
+    )
+    return _keys(found)
+
+
+def _erase(table: Table, name: str, keys: list[Any], old: str, seconds: float) -> int:
+    return on_unlocked(table, name, keys, partial(_write, table, name, old, seconds))
+
+
+def _write(table: Table, name: str, old: str, seconds: float, keys: list[Any]) -> int:
+    return changed_once(
+        table.connection,
+        f"UPDATE {table.dialect.by_key(name)} SET message = %s, is_erased = %s "
+        f"WHERE {table.pk} IN ({places(keys)}) AND {old}",
+        ["", True, *keys, False, seconds],
+    )
+
+
+def _keys(found: list[tuple[Any, ...]]) -> list[Any]:
+    return sorted(key for (key,) in found)

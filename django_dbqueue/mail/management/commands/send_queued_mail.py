@@ -1,0 +1,53 @@
+"""Works off the mail that is due, and ends: for cron."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from ....lifecycle.reap import promote
+from ....management.commands.runworker import Command as RunWorker
+from ....management.commands.runworker import positive, seconds
+from ....worker.options import Options
+from ...dry_run import DryRun
+from ...models import Email
+
+# What runworker offers besides.
+FIXED: dict[str, Any] = {
+    "tables": [Email._meta.label],
+    "stop_when_empty": 0.0,
+    **dict.fromkeys(("once", "reload")),
+    **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
+    **dict.fromkeys(("sleep", "database")),
+}
+
+
+class Command(RunWorker):
+    help = "Send the mail that is due, and stop; the exit codes are those of runworker."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--dry-run", action="store_true", help="tell what would be sent; change nothing")
+        add("--processes", type=positive, help="children to send in")
+        add("--threads", type=positive, help="mails at once in each child")
+        add("--max-time", type=seconds, help="exit with 12 after so many seconds")
+        add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
+        add("--json", action="store_true", help="log one JSON object a line")
+        add("--skip-checks", action="store_true", help="start in spite of what checks say")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["dry_run"]:
+            self.tell()
+        else:
+            super().handle(*args, **FIXED | options)
+
+    def tell(self) -> None:
+        dry_run = DryRun()
+        for line in dry_run.lines():
+            self.stdout.write(line)
+        self.stdout.write(dry_run.summary())
+
+    def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
+        super().prepare(chosen, given)
+        # Mail whose time has come is ready before the worker finds that nothing is.
+        for served in chosen.served:
+            while promote(chosen.table(served.model, served.using)):
+                pass

@@ -1,0 +1,159 @@
+"""One person's address in whatever spelling, and how it is taken out of texts and messages."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from email.utils import parseaddr, unquote
+from typing import Any
+
+from .codec import ADDRESS_LISTS
+
+ERASED = "erased"
+# Beside the sender's own, which are From, Sender and Return-Path.
+ADDRESS_HEADERS = {
+    *("to", "cc", "bcc", "reply-to", "resent-to", "resent-cc", "resent-bcc", "resent-reply-to"),
+    *("apparently-to", "delivered-to", "envelope-to", "x-envelope-to", "x-original-to"),
+    *("disposition-notification-to", "return-receipt-to", "errors-to"),
+    *("mail-followup-to", "mail-reply-to", "x-confirm-reading-to"),
+}
+SENDER_HEADERS = {"from", "sender", "return-path"}
+# A piece of a list of addresses: quoted names and whole <addresses> are not divided.
+PIECES = re.compile(r'(?:"(?:[^"\\]|\\.)*"|<[^>]*>|[^,"<]|["<])+')
+WORDS = re.compile(r"[a-z0-9]+")
+
+
+class Person:
+    """Whoever has this address; ``ValueError`` where it is none.
+
+    Capitals, quotes around the local part, and a domain in Unicode or in punycode make no
+    difference.
+    """
+
+    def __init__(self, address: str) -> None:
+        bare = parseaddr(address)[1]
+        local, domain = _canonical(bare)
+        if not local or not domain:
+            raise ValueError(f"{address!r} is no address of mail, as someone@example.org")
+        self.key = local, domain
+        self._spelled = re.compile(_pattern(local, domain), re.IGNORECASE)
+
+    def __str__(self) -> str:
+        return "@".join(self.key)
+
+    @property
+    def needle(self) -> str:
+        """What every spelling has in it, in small letters; '' where there is nothing."""
+        return max(WORDS.findall(self.key[0]), key=len, default="")
+
+    def is_at(self, address: str) -> bool:
+        """Whether this is an address of theirs, with a name or without."""
+        bare = parseaddr(address)[1]
+        if "@" in bare:
+            return _canonical(bare) == self.key
+        # What cannot be read as an address, as `Doe, Anna <anna@x.example>`.
+        return self.is_in(address)
+
+    def is_in(self, text: str) -> bool:
+        return self._spelled.search(unicodedata.normalize("NFC", text)) is not None
+
+    def out_of_text(self, text: str) -> str:
+        """The text, with a word in the place of the address."""
+        if not self.is_in(text):
+            return text
+        return self._spelled.sub(ERASED, unicodedata.normalize("NFC", text))
+
+    def out_of_list(self, text: str) -> str:
+        """Addresses between commas, without theirs."""
+        found = _pieces(text)
+        kept = [piece for piece in found if not self.is_at(piece)]
+        return self.out_of_text(text if kept == found else ", ".join(kept))
+
+    def is_all_of(self, text: str) -> bool:
+        """Whether there is an address, and none of somebody else."""
+        found = _pieces(text)
+        return bool(found) and all(map(self.is_at, found))
+
+    def out_of_any(self, value: Any) -> Any:
+        """What JSON holds, without entries under the address, and with a word in its place."""
+        if isinstance(value, str):
+            return self.out_of_text(value)
+        if isinstance(value, list):
+            return [self.out_of_any(one) for one in value]
+        if isinstance(value, dict):
+            return {k: self.out_of_any(v) for k, v in value.items() if not self.is_at(k)}
+        return value
+
+    def out_of_message(self, stored: dict[str, Any]) -> dict[str, Any]:
+        """A stored message that speaks of them in no address; its text is left as it is."""
+        lists = {name: self._out_of_addresses(stored.get(name, ())) for name in ADDRESS_LISTS}
+        headers = [
+            [name, kept]
+            for name, value in stored.get("headers", ())
+            if (kept := self._out_of_header(name, value)) or not value
+        ]
+        return {**stored, **lists, "headers": headers, "extra": self.out_of_any(stored["extra"])}
+
+    def _out_of_addresses(self, addresses: Iterable[str]) -> list[str]:
+        return [kept for one in addresses if (kept := self.out_of_list(one))]
+
+    def _out_of_header(self, name: str, value: str) -> str:
+        if name.lower() in SENDER_HEADERS:
+            return value
+        if name.lower() in ADDRESS_HEADERS:
+            return self.out_of_list(value)
+        return self.out_of_text(value)
+
+
+def _canonical(address: str) -> tuple[str, str]:
+    local, _, domain = address.strip().rpartition("@")
+    return unicodedata.normalize("NFC", unquote(local)).lower(), _readable(domain)
+
+
+def _readable(domain: str) -> str:
+    """A domain in Unicode and small letters."""
+    labels = unicodedata.normalize("NFC", domain.strip().rstrip(".")).lower().split(".")
+    return ".".join(map(_decoded, labels))
+
+
+def _decoded(label: str) -> str:
+    if not label.startswith("xn--"):
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+
+
+def _pattern(local: str, domain: str) -> str:
+    """A regular expression for every spelling, which is not part of a longer address."""
+    quoted = local.replace("\\", "\\\\").replace('"', '\\"')
+    locals_ = "|".join([re.escape(local), re.escape(f'"{quoted}"')])
+    domains = "|".join(map(re.escape, {domain, _encoded(domain), _encoded_2003(domain)}))
+    return rf"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})@(?:{domains})(?![\w-]|\.\w)"
+
+
+def _encoded(domain: str) -> str:
+    labels = domain.split(".")
+    return ".".join(
+        one if one.isascii() else "xn--" + one.encode("punycode").decode() for one in labels
+    )
+
+
+def _encoded_2003(domain: str) -> str:
+    """As Django spells it when it sends."""
+    try:
+        return domain.encode("idna").decode()
+    except UnicodeError:
+        return domain
+
+
+def _pieces(text: str) -> list[str]:
+    found = [piece.strip() for piece in PIECES.findall(text) if piece.strip()]
+    whole: list[str] = []
+    for piece in found:
+        # Of a name with a comma in it, the beginning.
+        if whole and "@" not in whole[-1] and piece.endswith(">"):
+            whole[-1] += f", {piece}"
+        else:
+            whole.append(piece)
+    return whole

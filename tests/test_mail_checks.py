@@ -1,0 +1,134 @@
+"""The system checks of the settings of mail."""
+
+import django
+import pytest
+from django.core import checks
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+
+from django_dbqueue.mail import checks_settings
+from tests.processes import running
+
+NOT_CALLABLE = "django_dbqueue.mail.outcomes.MEANINGS"
+
+
+def always_retry(error):
+    return "retry"
+
+
+def ours(**options):
+    found = checks.run_checks(tags=["mail"], **options)
+    return [one for one in found if one.id.startswith("dbqueue_mail.")]
+
+
+@pytest.fixture
+def ids(settings):
+    def check(**given):
+        settings.DBQUEUE = {
+            **settings.DBQUEUE,
+            **{f"MAIL_{name}": value for name, value in given.items()},
+        }
+        messages = ours()
+        assert all(one.hint and "MAIL_" in one.msg for one in messages)
+        return [one.id for one in messages]
+
+    return check
+
+
+def test_the_defaults_are_sound(ids):
+    assert ids() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [
+        ({"CLASSIFIER": "no.such.function"}, 4),
+        ({"CLASSIFIER": "django_dbqueue.mail.outcomes.nothing"}, 4),
+        ({"CLASSIFIER": "classify"}, 4),
+        ({"CLASSIFIER": NOT_CALLABLE}, 4),
+        ({"IN_DOUBT": "maybe"}, 5),
+        ({"IN_DOUBT": ""}, 5),
+        ({"LIMITS": {"default": 14}}, 6),
+        ({"LIMITS": {"default": {"fortnight": 14}}}, 6),
+        ({"LIMITS": {"default": {"second": 0}}}, 6),
+        ({"LIMITS": {"default": {"second": "14"}}}, 6),
+        ({"LIMITS": {"nobody": {"second": 14}}}, 7),
+        ({"ALLOWED_DOMAINS": ["anna@x.example"]}, 8),
+        ({"ALLOWED_DOMAINS": [".x.example"]}, 8),
+        ({"ALLOWED_DOMAINS": ["*.x.example"]}, 8),
+        ({"ALLOWED_DOMAINS": ["x.example "]}, 8),
+        ({"ALLOWED_DOMAINS": [""]}, 8),
+        ({"ALLOWED_DOMAINS": [None]}, 8),
+        ({"OVERRIDE_RECIPIENTS": ["x.example"]}, 9),
+        ({"OVERRIDE_RECIPIENTS": ["dev@"]}, 9),
+        ({"OVERRIDE_RECIPIENTS": ["dev@x.example\nBcc: a@x.example"]}, 9),
+        ({"OVERRIDE_RECIPIENTS": [7]}, 9),
+        ({"KEEP_BODIES": -1}, 10),
+        ({"KEEP_ROWS": -1.5}, 10),
+        ({"KEEP_BODIES": 3601, "KEEP_ROWS": 3600}, 11),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_an_error_that_names_it_and_the_remedy(ids, given, number):
+    assert ids(**given) == [f"dbqueue_mail.E{number:03}"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"CLASSIFIER": "tests.test_mail_checks.always_retry"},
+        {"IN_DOUBT": "hold"},
+        {"LIMITS": {"default": {"second": 14, "day": 50_000}}},
+        {"ALLOWED_DOMAINS": ["x.example", "localhost", "bücher.example"]},
+        {"OVERRIDE_RECIPIENTS": ["dev@x.example", "Dev <dev@localhost>", "jörg@bücher.example"]},
+        {"KEEP_BODIES": 3600, "KEEP_ROWS": 3600},
+        {"KEEP_BODIES": 3600, "KEEP_ROWS": 0},
+        {"KEEP_BODIES": 0, "KEEP_ROWS": 3600},
+    ],
+)
+def test_a_setting_that_makes_sense_is_none(ids, given):
+    assert ids(**given) == []
+
+
+def test_every_wrong_value_is_named(ids):
+    assert ids(IN_DOUBT="x", ALLOWED_DOMAINS=["@", "@"]) == [
+        "dbqueue_mail.E005",
+        "dbqueue_mail.E008",
+        "dbqueue_mail.E008",
+    ]
+
+
+@pytest.mark.skipif(django.VERSION < (6, 1), reason="needs MAILERS")
+def test_limits_may_name_the_entries_of_mailers(ids):
+    assert ids(LIMITS={"smtp": {"second": 14}}) == []
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("name", ["LIMITS", "ALLOWED_DOMAINS", "KEEP_BODIES"])
+def test_a_value_of_the_wrong_type_is_said_by_the_core_and_hides_no_other(settings, name):
+    settings.DBQUEUE = {f"MAIL_{name}": "x", "MAIL_IN_DOUBT": "maybe"}
+    [said] = checks_settings.check_settings()
+    assert said.id == "dbqueue_mail.E005"
+    with pytest.raises(SystemCheckError) as caught:
+        call_command("check")
+    assert f"MAIL_{name}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"MAIL_OVERRIDE_RECIPIENTS": ["dev@x.example"]}, {"MAIL_ALLOWED_DOMAINS": ["x.example"]}],
+)
+def test_what_is_meant_for_staging_is_a_warning_on_deployment_only(settings, given):
+    settings.DBQUEUE = given
+    assert ours() == []
+    [warning] = ours(include_deployment_checks=True)
+    assert warning.id == "dbqueue_mail.W001"
+    assert next(iter(given)) in warning.msg
+    settings.DBQUEUE = {}
+    assert ours(include_deployment_checks=True) == []
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_worker_does_not_start_with_a_setting_that_makes_no_sense(database_url):
+    with running(database_url, "runworker", "--once", DBQUEUE_MAIL_IN_DOUBT="maybe") as process:
+        assert process.end() == 1
+    assert "dbqueue_mail.E005" in process.stderr
