@@ -148,8 +148,8 @@ MUTANTS = [
     ),
     (
         KEEP,
-        'take_out(table, free, "status = 2", [])',
-        'take_out(table, free, "1 = 1", [])',
+        'take_out(table, keys, "status = 2", [])',
+        'take_out(table, keys, "1 = 1", [])',
         "what is no longer done is archived",
         {"harmless": "a done job is in no other state ever again"},
     ),

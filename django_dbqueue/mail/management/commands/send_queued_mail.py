@@ -16,7 +16,7 @@ FIXED: dict[str, Any] = {
     "stop_when_empty": 0.0,
     **dict.fromkeys(("once", "reload")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
-    **dict.fromkeys(("sleep", "database")),
+    **dict.fromkeys(("sleep", "database", "without")),
 }
 
 
