@@ -15,7 +15,7 @@ STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once django-mail-tests bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -62,6 +62,9 @@ term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database 
 
 leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each database (15 minutes)
 	$(PROOF) tests/test_leaks.py $(PYTEST_ARGS)
+
+django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
+	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)
 
 mutants: packages $(STAMPS)/servers  ## break the package in 137 places, one by one: the tests notice (an hour); MUTANTS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
