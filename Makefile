@@ -15,7 +15,7 @@ STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once django-mail-tests bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -66,6 +66,9 @@ leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each dat
 django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
 	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)
 
+mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 and 6.1; each reads what all have stored (20 minutes); PYTEST_ARGS
+	$(BIN)/python scripts/mail_versions.py $(PYTEST_ARGS)
+
 mutants: packages $(STAMPS)/servers  ## break the package in 137 places, one by one: the tests notice (an hour); MUTANTS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
@@ -93,7 +96,7 @@ bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL onl
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)
 
 clean:  ## remove environments, caches and the demo's data
-	rm -rf .venv .venv-newest .venv-peers .demo build dist *.egg-info
+	rm -rf .venv .venv-newest .venv-django-* .venv-peers .demo build dist *.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov
 	rm -f *.sqlite3*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,7 @@ from email.message import Message
 from email.utils import format_datetime
 from typing import Any
 
+import django
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 from django.core.mail.message import EmailAlternative, EmailAttachment
 from django.utils.encoding import force_str
@@ -195,12 +196,31 @@ def _restore_parts(message: EmailMessage, stored: dict[str, Any]) -> None:
             EmailAlternative(parts.decode_content(item), item["type"])
             for item in stored["alternatives"]
         ]
-    for name in DIVIDED:
-        if name in stored:
-            setattr(message, name, stored[name])
+    _restore_division(message, {name: stored[name] for name in DIVIDED if name in stored})
     for name, value in providers.decode(stored):
         if name not in KNOWN and not name.startswith("_"):
             setattr(message, name, value)
+
+
+def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
+    if django.VERSION < (6, 0):
+        vars(message).update(subtypes)
+        return
+    if not subtypes:
+        return
+    build = message.message
+
+    def divided(**options: Any) -> Any:
+        """As Django 5.2 did; later versions refuse to build a message that says so itself."""
+        made = build(**options)
+        body = made.get_payload(0) if message.attachments and made.is_multipart() else made
+        if "mixed_subtype" in subtypes and message.attachments:
+            made.set_type(f"multipart/{subtypes['mixed_subtype']}")
+        if "alternative_subtype" in subtypes and getattr(message, "alternatives", ()):
+            body.set_type(f"multipart/{subtypes['alternative_subtype']}")
+        return made
+
+    message.message = divided  # type: ignore[method-assign]
 
 
 def _restore_attachment(item: dict[str, Any]) -> Any:
