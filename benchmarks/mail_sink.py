@@ -8,7 +8,6 @@ Prints its port. ``XSTAT`` answers with a line of JSON, ``XRESET`` begins to cou
 import json
 import re
 import socketserver
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -80,4 +79,4 @@ class Conversation(socketserver.StreamRequestHandler):
 if __name__ == "__main__":
     with Sink() as sink:
         print(sink.server_address[1], flush=True)
-        sys.exit(sink.serve_forever())
+        sink.serve_forever()

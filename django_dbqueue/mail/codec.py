@@ -212,11 +212,11 @@ def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
 
     def divided(**options: Any) -> Any:
         """As Django 5.2 did; later versions refuse to build a message that says so itself."""
-        made = build(**options)
+        made: Any = build(**options)
         body = made.get_payload(0) if message.attachments and made.is_multipart() else made
         if "mixed_subtype" in subtypes and message.attachments:
             made.set_type(f"multipart/{subtypes['mixed_subtype']}")
-        if "alternative_subtype" in subtypes and getattr(message, "alternatives", ()):
+        if "alternative_subtype" in subtypes and getattr(message, "alternatives", None):
             body.set_type(f"multipart/{subtypes['alternative_subtype']}")
         return made
 
