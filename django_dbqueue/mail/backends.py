@@ -70,7 +70,7 @@ class EmailBackend(BaseEmailBackend):
     def _insert(self, batches: list[list[Email]]) -> None:
         with self._together(len(batches)):
             for batch in batches:
-                Email.objects.bulk_create(batch)
+                _insert(batch)
 
     def _together(self, inserts: int) -> AbstractContextManager[None]:
         if inserts < 2 and not self.fail_silently:
@@ -91,6 +91,14 @@ class EmailBackend(BaseEmailBackend):
                 f"that delivers, not {using!r}"
             )
         return str(using)
+
+
+def _insert(batch: list[Email]) -> None:
+    if len(batch) == 1:
+        # bulk_create() would send a BEGIN and a COMMIT, too.
+        batch[0].save(force_insert=True)
+    else:
+        Email.objects.bulk_create(batch)
 
 
 def _batches(rows: list[Email]) -> Iterator[list[Email]]:
