@@ -5,6 +5,7 @@ MUTANTS_ARGS ?=
 MEASURE_ARGS ?=
 GROWTH_ARGS ?=
 ONCE_ARGS ?=
+MAIL_ARGS ?=
 TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
@@ -15,7 +16,7 @@ STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once bench bench-peers bench-ours bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -63,6 +64,12 @@ term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database 
 leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each database (15 minutes)
 	$(PROOF) tests/test_leaks.py $(PYTEST_ARGS)
 
+django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
+	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)
+
+mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 and 6.1; each reads what all have stored (20 minutes); PYTEST_ARGS
+	$(BIN)/python scripts/mail_versions.py $(PYTEST_ARGS)
+
 mutants: packages $(STAMPS)/servers  ## break the package in 139 places, one by one: the tests notice (an hour); MUTANTS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
@@ -86,11 +93,14 @@ bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)
 bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory, a full table (40 minutes); MEASURE_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.ours $(MEASURE_ARGS)
 
+bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.mail $(MAIL_ARGS)
+
 bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)
 
 clean:  ## remove environments, caches and the demo's data
-	rm -rf .venv .venv-newest .venv-peers .demo build dist *.egg-info
+	rm -rf .venv .venv-newest .venv-django-* .venv-peers .demo build dist *.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov
 	rm -f *.sqlite3*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

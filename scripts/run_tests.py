@@ -189,17 +189,17 @@ def really_starts(python: str) -> bool:
     return done.returncode == 0
 
 
-def newest_venv(python: str) -> str:
-    """The Python of a virtual environment with the newest Django; kept until setup.cfg changes."""
-    own_python = NEWEST_VENV / "bin" / "python"
-    stamp = NEWEST_VENV / "stamp"
+def venv_with(folder: Path, python: str, django: str) -> str:
+    """The Python of a virtual environment with this Django; kept until setup.cfg changes."""
+    own_python = folder / "bin" / "python"
+    stamp = folder / "stamp"
     wanted = hashlib.sha256(
-        f"{python} {NEWEST_DJANGO} {(ROOT / 'setup.cfg').read_text()}".encode()
+        f"{python} {django} {(ROOT / 'setup.cfg').read_text()}".encode()
     ).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(NEWEST_VENV, ignore_errors=True)
-        subprocess.run([python, "-m", "venv", str(NEWEST_VENV)], check=True)
-        install = [str(own_python), "-m", "pip", "install", "-q", "-e", ".[test]", NEWEST_DJANGO]
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+        install = [str(own_python), "-m", "pip", "install", "-q", "-e", ".[test]", django]
         subprocess.run(install, cwd=ROOT, check=True)
         stamp.write_text(wanted)
     return str(own_python)
@@ -213,7 +213,7 @@ def run_newest(arguments: list[str]) -> Result | None:
     django = re.sub(r"[^\d.].*", "", NEWEST_DJANGO.partition(">=")[2])
     label = f"sqlite (Python {major}.{minor}, Django {django})"
     try:
-        own_python = newest_venv(python)
+        own_python = venv_with(NEWEST_VENV, python, NEWEST_DJANGO)
     except subprocess.CalledProcessError as error:
         return Result(label, failed=1, note=f"{error.cmd[2]} exited with {error.returncode}")
     return run_pytest(label, own_python, "sqlite", [*arguments, *NEWEST_LEAVES_OUT])

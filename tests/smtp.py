@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from typing import Any
 
+import django
+
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+
 
 @dataclass
 class Server:
@@ -54,3 +58,14 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def deliver_to(settings: Any, port: int, backend: str = SMTP) -> None:
+    """Configure delivery to a port of this machine, in the way of this version of Django."""
+    if django.VERSION >= (6, 1):
+        options = {"host": "127.0.0.1", "port": port} if backend == SMTP else {}
+        settings.MAILERS = {"smtp": {"BACKEND": backend, "OPTIONS": options}}
+        settings.DBQUEUE = {"MAIL_USING": "smtp"}
+    else:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", port
+        settings.DBQUEUE = {"MAIL_DELIVERY_BACKEND": backend}

@@ -16,6 +16,7 @@ from django_dbqueue.mail.checks import check_delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.states import Status
 from tests.conftest import fresh
+from tests.helpers import forget_tables
 from tests.letters import HAS_MAILERS, MEMORY, QUEUED, letter
 
 pytestmark = pytest.mark.usefixtures("queueing")
@@ -162,7 +163,9 @@ def test_fail_silently_does_not_break_the_callers_transaction(
         letter(subject="before").send()
         with monkeypatch.context() as broken:
             broken.setattr(Email._meta, "db_table", "no_such_table")
+            forget_tables()
             assert EmailBackend(fail_silently=True).send_messages([letter()]) == 0
+        forget_tables()
         letter(subject="after").send()
     assert set(Email.objects.values_list("subject", flat=True)) == {"before", "after"}
 
@@ -172,8 +175,10 @@ def test_without_fail_silently_an_error_of_the_database_is_raised(
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(Email._meta, "db_table", "no_such_table")
+        forget_tables()
         with pytest.raises(DatabaseError):
             EmailBackend().send_messages([letter()])
+    forget_tables()
 
 
 # --- states -------------------------------------------------------------------------------------

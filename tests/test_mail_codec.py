@@ -2,24 +2,23 @@
 
 import json
 import re
-from datetime import UTC, datetime
-from email import message_from_string
+from datetime import UTC, date, datetime
+from email import message_from_string, policy
 from email.charset import QP, Charset
 from email.headerregistry import Address
 from email.message import EmailMessage as ModernMessage
 from email.message import MIMEPart
 from email.mime.image import MIMEImage
+from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
 
 import django
 import pytest
 from django.core.mail import EmailMessage, EmailMultiAlternatives
-from django.core.mail.message import EmailAlternative, EmailAttachment
+from django.core.mail.message import EmailAttachment
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy, override
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from django_dbqueue.mail.codec import decode, encode
 
@@ -49,59 +48,6 @@ def inline_image() -> MIMEImage:
     image.add_header("Content-ID", "<logo>")
     image.add_header("Content-Disposition", "inline", filename="logo.png")
     return image
-
-
-# --- hypothesis ---------------------------------------------------------------------------------
-
-any_text = st.text(st.characters(exclude_categories=["Cs"]))
-word = st.text(st.characters(categories=["L", "N"], max_codepoint=0x24F), min_size=1, max_size=12)
-line = st.lists(word, max_size=6).map(" ".join)
-local = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
-domain = st.sampled_from(["x.example", "mail.x.example", "bücher.example"])
-plain_address = st.builds("{}@{}".format, local, domain)
-address = st.one_of(plain_address, st.builds("{} <{}>".format, word, plain_address))
-addresses = st.lists(address, max_size=3)
-text_type = st.sampled_from(["text/html", "text/plain", "text/calendar", "text/x-amp-html"])
-binary_type = st.sampled_from(["application/pdf", "image/png", "application/octet-stream"])
-alternative = st.builds(EmailAlternative, any_text, text_type)
-attachment = st.one_of(
-    st.builds(EmailAttachment, word, any_text, text_type),
-    st.builds(EmailAttachment, st.none() | word, st.binary(), binary_type),
-    st.builds(inline_image),
-)
-header_name = st.from_regex(r"X-[A-Z][a-z]{1,8}", fullmatch=True)
-
-
-@st.composite
-def messages(draw: st.DrawFn) -> EmailMessage:
-    kind = draw(st.sampled_from([EmailMessage, EmailMultiAlternatives]))
-    message = kind(
-        draw(line),
-        draw(any_text),
-        draw(address),
-        draw(addresses),
-        cc=draw(addresses),
-        bcc=draw(addresses),
-        reply_to=draw(addresses),
-        headers=draw(st.dictionaries(header_name, line, max_size=3)),
-    )
-    message.content_subtype = draw(st.sampled_from(["plain", "html"]))
-    message.encoding = draw(st.sampled_from([None, "utf-8"]))
-    message.attachments = draw(st.lists(attachment, max_size=4))
-    if isinstance(message, EmailMultiAlternatives):
-        message.alternatives = draw(st.lists(alternative, max_size=4))
-    return message
-
-
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(messages())
-def test_the_mime_that_comes_out_is_the_mime_that_went_in(message: EmailMessage) -> None:
-    expected = mime(message)
-    restored = round_trip(message)
-    assert type(restored) is type(message)
-    assert restored.recipients() == message.recipients()
-    assert mime(restored) == expected
-    assert encode(restored) == encode(message)
 
 
 # --- fidelity, one by one -----------------------------------------------------------------------
@@ -251,6 +197,55 @@ def test_attributes_for_mail_providers_are_kept() -> None:
     assert restored.merge_data == message.merge_data
 
 
+def test_a_date_for_a_provider_comes_back_as_what_it_was() -> None:
+    for moment in (datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC), date(2026, 1, 2)):
+        message: Any = letter()
+        message.send_at = moment
+        restored = round_trip(message)
+        assert (restored.send_at, type(restored.send_at)) == (moment, type(moment))
+
+
+def test_plain_data_that_a_class_says_of_all_its_messages_is_kept() -> None:
+    class Invoice(EmailMultiAlternatives):
+        content_subtype = "html"
+        tags = ("invoice",)
+        template_id = "base"
+        renderer = object()
+
+    class Reminder(Invoice):
+        template_id = "reminder"
+
+    restored = round_trip(Reminder("Hello", "<p>", "a@x.example", ["b@x.example"]))
+    assert restored.content_subtype == "html"
+    assert restored.tags == ["invoice"]
+    assert restored.template_id == "reminder"
+    assert not hasattr(restored, "renderer")
+
+
+def test_a_message_of_anymails_own_class_keeps_what_was_set_on_it() -> None:
+    anymail = pytest.importorskip("anymail.message")
+    message = anymail.AnymailMessage(
+        "Hello", "text", "a@x.example", ["b@x.example"], tags=["welcome"], track_opens=False
+    )
+    message.metadata = {"order": 7}
+    restored = round_trip(message)
+    assert restored.tags == ["welcome"]
+    assert restored.track_opens is False
+    assert restored.metadata == {"order": 7}
+    assert not hasattr(restored, "template_id")
+
+
+def test_a_part_of_pythons_newer_classes_within_an_older_one_keeps_its_file_name() -> None:
+    inner = MIMEImage(PNG, "png", policy=policy.default)
+    inner.add_header("Content-Disposition", "inline", filename="größe.png")
+    related = MIMEMultipart("related")
+    related.attach(inner)
+    message = letter()
+    message.attachments = [related]
+    [restored] = round_trip(message).attachments
+    assert restored.get_payload(0).get_filename() == "größe.png"
+
+
 def test_what_an_earlier_release_stored_is_read() -> None:
     stored = {
         "version": 1,
@@ -279,66 +274,3 @@ def test_what_an_earlier_release_stored_is_read() -> None:
     assert [part.get_payload() for part in message.attachments[2:]] == ["a\n", "a\n"]
     assert (message.tags, message.extra_headers) == (["a"], {"X-A": "1"})
     assert json.loads(encode(message))["headers"] == stored["headers"]
-
-
-# --- refusals -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"subject": "a\nBcc: x@x.example"}, "subject"),
-        ({"from_email": "a@x.example\r\nX: y"}, "from_email"),
-        ({"to": ["b@x.example", "c@x.example\n"]}, r"to\[1\]"),
-        ({"cc": ["b@x.example\r"]}, r"cc\[0\]"),
-        ({"bcc": ["b@x.example\n"]}, r"bcc\[0\]"),
-        ({"reply_to": ["b@x.example\0"]}, r"reply_to\[0\]"),
-        ({"headers": {"X-A": "1\n2"}}, r"headers\['X-A'\]"),
-        ({"headers": {"X-A\n": "1"}}, r"headers\['X-A\\n'\]"),
-        ({"attachments": [("a\n.txt", "x", "text/plain")]}, r"the name of attachments\[0\]"),
-    ],
-)
-def test_a_line_break_in_a_header_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        encode(letter(**fields))
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "named"),
-    [
-        ("attachments", [("a", object(), "image/png")], r"attachments\[0\]"),
-        ("attachments", [("a", "x", "text/plain"), ("b", "x", None)], r"attachments\[1\]"),
-        ("attachments", [("a", "x")], r"attachments\[0\]"),
-        ("attachments", [7], r"attachments\[0\]"),
-        ("alternatives", [(b"\xff", "text/html")], r"alternatives\[0\]"),
-        ("alternatives", [(3, "text/html")], r"alternatives\[0\]"),
-        ("to", "b@x.example", "to must be a list"),
-        ("to", [None], r"to\[0\]"),
-        ("subject", None, "subject"),
-        ("extra_headers", {"X-A": None}, r"headers\['X-A'\]"),
-        ("extra_headers", {"Bcc": "b@x.example"}, "bcc argument"),
-        ("encoding", 5, "encoding"),
-        ("metadata", {"a": {"when": object()}}, r"metadata\['a'\]\['when'\]"),
-        ("merge_data", {1: {}}, "merge_data"),
-    ],
-)
-def test_what_cannot_be_stored_is_refused_by_name(attribute: str, value: Any, named: str) -> None:
-    message = letter()
-    setattr(message, attribute, value)
-    with pytest.raises(ValueError, match=named):
-        encode(message)
-
-
-def test_a_class_that_builds_its_mime_by_itself_is_refused() -> None:
-    class Signed(EmailMessage):
-        def message(self, **options: Any) -> Any:
-            return super().message(**options)
-
-    with pytest.raises(ValueError, match=r"Signed\.message"):
-        encode(Signed("Hello", "text", "a@x.example", ["b@x.example"]))
-
-
-@pytest.mark.parametrize("text", ['{"version": 2}', "{}", "[]", "not json", ""])
-def test_text_that_we_did_not_write_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"version|Expecting"):
-        decode(text)

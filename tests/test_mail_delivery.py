@@ -23,23 +23,11 @@ from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.outcomes import NotTaken, classify, explain
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.smtp import Server, free_port
+from tests.smtp import Server, deliver_to, free_port
 
-SMTP = "django.core.mail.backends.smtp.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-
-
-def deliver_to(settings: Any, port: int, backend: str = SMTP) -> None:
-    """Configure delivery to a port of this machine, in the way of this version of Django."""
-    if HAS_MAILERS:
-        options = {"host": "127.0.0.1", "port": port} if backend == SMTP else {}
-        settings.MAILERS = {"smtp": {"BACKEND": backend, "OPTIONS": options}}
-        settings.DBQUEUE = {"MAIL_USING": "smtp"}
-    else:
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", port
-        settings.DBQUEUE = {"MAIL_DELIVERY_BACKEND": backend}
 
 
 @pytest.fixture(autouse=True)

@@ -89,7 +89,7 @@ class EmailBackend(BaseEmailBackend):
     def _insert(self, batches: list[list[Email]]) -> None:
         with self._together(len(batches)):
             for batch in batches:
-                Email.objects.bulk_create(batch)
+                _insert(batch)
 
     def _together(self, inserts: int) -> AbstractContextManager[None]:
         if inserts < 2 and not self.fail_silently:
@@ -127,6 +127,14 @@ def say_once(message: str, *args: object) -> None:
         logger.warning(message, *args)
     finally:
         _here.is_warning = False
+
+
+def _insert(batch: list[Email]) -> None:
+    if len(batch) == 1:
+        # bulk_create() would send a BEGIN and a COMMIT, too.
+        batch[0].save(force_insert=True)
+    else:
+        Email.objects.bulk_create(batch)
 
 
 def _batches(rows: list[Email]) -> Iterator[list[Email]]:

@@ -9,12 +9,13 @@ from email.message import Message
 from email.utils import format_datetime
 from typing import Any
 
+import django
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 from django.core.mail.message import EmailAlternative, EmailAttachment
 from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
-from . import parts
+from . import parts, providers
 from .wishes import without_wishes
 
 VERSION = 1
@@ -31,6 +32,7 @@ BUILDERS = (
     *("message", "recipients", "_add_bodies", "_add_attachments", "_add_attachment"),
     *("_create_message", "_create_attachments", "_create_attachment"),
     *("_create_alternatives", "_create_mime_attachment"),
+    *("_set_list_header_if_not_empty", "_idna_encode_address_header_domains"),
 )
 LINE_BREAK = re.compile(r"[\r\n\0]")
 
@@ -55,7 +57,7 @@ def encode(message: EmailMessage) -> str:
         "attachments": _attachments(message.attachments),
         **_alternatives(message),
         **_divided(message),
-        "extra": _extra(message),
+        **providers.encode(message, KNOWN),
     }
     return to_json(stored)
 
@@ -176,30 +178,6 @@ def _divided(message: EmailMessage) -> dict[str, str]:
     return {name: value for name, value in found.items() if value != usual[name]}
 
 
-def _extra(message: EmailMessage) -> dict[str, Any]:
-    """Return what others, as the packages of mail providers, have set on the message."""
-    names = sorted(n for n in vars(message) if n not in KNOWN and not n.startswith("_"))
-    return {name: _plain(getattr(message, name), name) for name in names}
-
-
-def _plain(value: Any, part: str) -> Any:
-    if isinstance(value, Promise):
-        return str(value)
-    if isinstance(value, dict):
-        return {_plain_key(k, part): _plain(v, f"{part}[{k!r}]") for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, f"{part}[{i}]") for i, item in enumerate(value)]
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    raise ValueError(f"{part} cannot be stored as JSON: {value!r:.80}")
-
-
-def _plain_key(key: Any, part: str) -> str:
-    if not isinstance(key, (str, Promise)):
-        raise ValueError(f"{part} must have text keys to be stored as JSON, not {key!r}")
-    return str(key)
-
-
 def _refuse_own_builders(message: EmailMessage) -> None:
     # A subclass that signs or nests in its own way would be delivered without that.
     kind = type(message)
@@ -219,12 +197,31 @@ def _restore_parts(message: EmailMessage, stored: dict[str, Any]) -> None:
             EmailAlternative(parts.decode_content(item), item["type"])
             for item in stored["alternatives"]
         ]
-    for name in DIVIDED:
-        if name in stored:
-            setattr(message, name, stored[name])
-    for name, value in stored["extra"].items():
+    _restore_division(message, {name: stored[name] for name in DIVIDED if name in stored})
+    for name, value in providers.decode(stored):
         if name not in KNOWN and not name.startswith("_"):
             setattr(message, name, value)
+
+
+def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
+    if django.VERSION < (6, 0):
+        vars(message).update(subtypes)
+        return
+    if not subtypes:
+        return
+    build = message.message
+
+    def divided(**options: Any) -> Any:
+        """As Django 5.2 did; later versions refuse to build a message that says so itself."""
+        made: Any = build(**options)
+        body = made.get_payload(0) if message.attachments and made.is_multipart() else made
+        if "mixed_subtype" in subtypes and message.attachments:
+            made.set_type(f"multipart/{subtypes['mixed_subtype']}")
+        if "alternative_subtype" in subtypes and getattr(message, "alternatives", None):
+            body.set_type(f"multipart/{subtypes['alternative_subtype']}")
+        return made
+
+    message.message = divided  # type: ignore[method-assign]
 
 
 def _restore_attachment(item: dict[str, Any]) -> Any:

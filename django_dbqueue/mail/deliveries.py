@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from email.utils import parseaddr
+from email.utils import getaddresses
 from enum import StrEnum
 from typing import Any
 
@@ -43,7 +43,9 @@ class Delivery:
 
 def address_of(recipient: str) -> str:
     """The bare address of a recipient as a message has it, its domain in lower case."""
-    bare = parseaddr(recipient)[1] or recipient
+    found = getaddresses([recipient])
+    # Two in one text are no address; some versions of parseaddr() would take the first.
+    bare = (found[0][1] if len(found) == 1 else "") or recipient
     local, at, domain = bare.rpartition("@")
     return f"{local}{at}{domain.lower()}"
 

@@ -96,7 +96,8 @@ def _bytes(content: Any, part: str) -> bytes:
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
     if isinstance(content, EmailMessage):
-        content = content.message()
+        # As Django does on sending, so that what it writes in base64 has the line ends of mail.
+        content = content.message(**({"policy": policy.SMTP} if django.VERSION >= (6, 0) else {}))
     if isinstance(content, Message):
         return _serialise(content)
     raise ValueError(f"{part} must hold text, bytes or a message, not {type(content).__name__}")
@@ -105,8 +106,14 @@ def _bytes(content: Any, part: str) -> bytes:
 def _serialise(part: Message) -> bytes:
     # as_bytes() would put a ">" before lines that begin with "From ".
     buffer = BytesIO()
-    BytesGenerator(buffer, mangle_from_=False, maxheaderlen=0).flatten(part)
+    BytesGenerator(buffer, False, maxheaderlen=0, policy=_policy_for(part)).flatten(part)
     return buffer.getvalue()
+
+
+def _policy_for(part: Message) -> Policy:
+    """The older of Python's policies would garble what is not ASCII in headers of the newer."""
+    newer = (each.policy for each in part.walk() if not isinstance(each.policy, Compat32))
+    return next(newer, part.policy)
 
 
 def _base64(data: bytes) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import models, router
+from django.db import connections, models, router
 
 from ...fields import DbNow, InstantField
 from .. import limits
@@ -43,12 +43,22 @@ class MailerManager(models.Manager["Mailer"]):
         further one later by what one more takes. ``turn_at`` is what it was told before: it does
         not go to the end of the line a second time. Who is urgent does not stand in line.
         """
+        if not rates_for(name or DEFAULT) and self._is_at_work(name or DEFAULT):
+            return Turn()
         for _ in range(TRIES):
             row = self.named(name)
             turn = row.judge(count, turn_at, is_urgent)
             if turn is not None:
                 return turn
         return Turn(wait=random.uniform(0.1, 1))  # too many ask at once
+
+    def _is_at_work(self, name: str) -> bool:
+        # Asked for every message, and building a query costs more than the query.
+        connection = connections[router.db_for_write(self.model)]
+        table = connection.ops.quote_name(self.model._meta.db_table)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT paused_until FROM {table} WHERE name = %s", [name])
+            return bool(cursor.fetchone() == (None,))
 
     def pause(self, name: str, seconds: float, reason: str) -> None:
         """Let nothing go out by this mailer for a while; a longer pause stays."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from django.db import models, router
+from django.db import connections, models, router
 
 from ...fields import DbNow, InstantField
 
@@ -24,8 +24,19 @@ class SuppressionManager(models.Manager["Suppression"]):
         """Those of the addresses that get no mail, as they were given."""
         given = {normal(address): address for address in addresses}
         # Read where it was written: a replica may not know of it yet.
-        rows = self.using(router.db_for_write(self.model)).filter(address__in=list(given))
+        database = router.db_for_write(self.model)
+        if not given or not self._has_any(database, list(given)):
+            return {}
+        rows = self.using(database).filter(address__in=list(given))
         return {given[row.address]: row for row in rows if row.address in given}
+
+    def _has_any(self, database: str, addresses: list[str]) -> bool:
+        # Asked for every message, and building a query costs more than the query.
+        table = connections[database].ops.quote_name(self.model._meta.db_table)
+        marks = ", ".join(["%s"] * len(addresses))
+        with connections[database].cursor() as cursor:
+            cursor.execute(f"SELECT 1 FROM {table} WHERE address IN ({marks})", addresses)
+            return cursor.fetchone() is not None
 
     def suppress(self, address: str, reason: Reason, note: str = "") -> bool:
         """No more mail to this address; False where that was so before."""
