@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -55,7 +56,7 @@ class Result:
     skipped: int = 0
     note: str = ""
     failures: tuple[str, ...] = ()
-    once_more: Callable[[list[str]], Result] | None = None
+    once_more: Callable[[], Result] | None = None
 
     def __str__(self) -> str:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
@@ -75,6 +76,19 @@ def environment(database: str) -> dict[str, str]:
 
 
 def run_pytest(label: str, python: str, database: str, arguments: list[str]) -> Result:
+    """Run it; the result knows how to run what failed once more, with the same arguments."""
+    cache = ROOT / ".pytest_cache" / re.sub(r"\W+", "-", label)
+    own = [*arguments, "-o", f"cache_dir={cache}"]
+    result = run_once(label, python, database, [*own, "--cache-clear"])
+    failed = last_failed(cache)
+    if not 0 < len(failed) == result.failed <= MOST_AGAIN:
+        return result
+    again = [*own, "--last-failed", "--last-failed-no-failures=none"]
+    once_more = partial(run_once, f"{label}, once more", python, database, again)
+    return replace(result, failures=failed, once_more=once_more)
+
+
+def run_once(label: str, python: str, database: str, arguments: list[str]) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         report, output = Path(folder) / "report.xml", Path(folder) / "output"
         command = [python, "-m", "pytest", f"--junit-xml={report}", *arguments]
@@ -82,19 +96,14 @@ def run_pytest(label: str, python: str, database: str, arguments: list[str]) -> 
             code = run(command, environment(database), file)
         with PRINTING:
             print(f"\n== {label}\n{output.read_text(errors='replace')}", flush=True)
-        result = judge(label, report, code)
-        failed = failures(report)
-    if not 0 < len(failed) == result.failed <= MOST_AGAIN:
-        return result
-    once_more = partial(run_pytest, f"{label}, once more", python, database)
-    return replace(result, failures=tuple(failed), once_more=once_more)
+        return judge(label, report, code)
 
 
 def look_again(result: Result) -> Result:
     """Test its failures alone; that they passed then stands in its note."""
     if result.once_more is None:
         return result
-    alone = result.once_more([*result.failures])
+    alone = result.once_more()
     if alone.failed or alone.passed != result.failed:
         return result
     note = f"passed only when tested alone: {', '.join(result.failures)}"
@@ -141,15 +150,10 @@ def read_report(report: Path) -> dict[str, int]:
     return {name: sum(count[name] for count in counts) for name in names}
 
 
-def failures(report: Path) -> list[str]:
-    """The failed tests by the names that pytest takes."""
-    if not report.exists():
-        return []
-    return [
-        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
-        for case in ET.parse(report).getroot().iter("testcase")
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
+def last_failed(cache: Path) -> tuple[str, ...]:
+    """The failed tests, as pytest remembers them."""
+    remembered = cache / "v" / "cache" / "lastfailed"
+    return tuple(json.loads(remembered.read_text())) if remembered.exists() else ()
 
 
 def run_database(database: str, arguments: list[str]) -> Result:
