@@ -146,7 +146,7 @@ def test_the_tabs_speak_of_mail_and_count_each_state(browser: Any) -> None:
         "all": "6",
         "unsent": "2",
         "claimed": "1",
-        "to be retried": "1",
+        "due later": "1",
         "failed": "1",
         "sent": "1",
     }
@@ -332,6 +332,14 @@ def test_the_page_of_an_erased_message_says_so(browser: Any) -> None:
         assert "was erased" in response.content.decode()
 
 
+def test_the_page_and_the_list_tell_what_a_server_said_in_its_own_words(browser: Any) -> None:
+    email = finished(failed=True)
+    for page in (LIST, page_of(email)):
+        text = text_of(browser.get(page))
+        assert "550 no such user" in text
+        assert "Bury: 550" not in text
+
+
 # --- contents -----------------------------------------------------------------------------------
 
 PNG = b"\x89PNG\r\n"
@@ -373,6 +381,12 @@ def test_the_preview_is_the_html_shut_off_from_everything(browser: Any) -> None:
     assert response["Cache-Control"].startswith("no-store")
     assert response["Content-Type"] == "text/html; charset=utf-8"
     assert browser.post(f"{LIST}{email.pk}/preview/").status_code == 405
+
+
+def test_images_in_the_text_are_listed_by_their_content_id(browser: Any) -> None:
+    page = text_of(browser.get(page_of(queued(fancy_letter()))))
+    assert "<li>&lt;logo@x&gt; (image/png, " in page
+    assert "<li>&lt;a&gt;.pdf (application/pdf, " in page
 
 
 def test_html_is_found_wherever_a_message_has_it(browser: Any) -> None:

@@ -12,6 +12,8 @@ from ..guard import clean
 MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
 MAX_MESSAGE_CHARS = 1000
+# They say what is to be done; their message says why.
+VERBS = ("Bury", "Retry")
 
 
 def entry(

@@ -121,7 +121,8 @@ def _payload(part: Message) -> bytes:
 
 def _attached(item: Any) -> Attached:
     if isinstance(item, Message):
-        name, kind = item.get_filename() or "", item.get_content_type()
+        # Images in the text go by their Content-ID.
+        name, kind = item.get_filename() or item["Content-ID"], item.get_content_type()
         size = sum(len(_payload(part)) for part in item.walk())
     else:
         name, content, kind = item

@@ -11,6 +11,7 @@ from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
 from ..lifecycle import enqueue, finish
 from ..lifecycle.answer import settle
+from ..lifecycle.errors import VERBS
 from ..lifecycle.finish import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of
@@ -68,8 +69,7 @@ class JobColumns(models.Model):
             exception = message = None
         if not (isinstance(exception, str) and isinstance(message, str)):
             return str(self.errors)  # somebody wrote it by hand
-        # Bury and Retry say what is to be done; their message says why.
-        return message if exception in {"Bury", "Retry"} else f"{exception}: {message}"
+        return message if exception in VERBS else f"{exception}: {message}"
 
 
 class Job(JobColumns):

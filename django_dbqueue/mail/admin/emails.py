@@ -20,10 +20,7 @@ from ..resend import resend
 from . import page
 from .contents import ContentViews
 
-LIST = (
-    *("mail_state", "subject", "to", "held_by", "dequeued_time", "due", "attempts"),
-    *("error", "created_at"),
-)
+LIST = ("mail_state", "subject", "to", "error", "attempts", "created_at")
 # Line by line.
 PAGE = (
     *(("mail_state",), ("subject",), ("from_email",), ("message_id",)),
@@ -70,9 +67,8 @@ class MailPages(ContentViews):
     """What the queue and the archive share: a list that loads no message, a page to read."""
 
     change_form_template = "dbqueue_mail/change_form.html"
-    list_display: Any = LIST
     list_display_links = ("mail_state", "subject")
-    state_words = WORDS | {Status.DELAYED: "to be retried"}
+    state_words = WORDS | {Status.DELAYED: "due later"}
     search_fields = ("message_id__exact",)
     search_help_text = "A whole Message-ID, with its angle brackets"
     fields: ClassVar[Any] = [name for line in PAGE for name in line]
@@ -176,6 +172,7 @@ class MailPages(ContentViews):
 
 @admin.register(Email)
 class EmailAdmin(MailPages, JobAdmin):
+    list_display = (*LIST, "held_by", "dequeued_time")
     actions = (
         *("resend_selected", "kick_selected", "bury_selected", "release_selected"),
         "forget_selected",
@@ -192,4 +189,5 @@ class EmailAdmin(MailPages, JobAdmin):
 
 @admin.register(ArchivedEmail)
 class ArchivedEmailAdmin(MailPages, ArchivedJobAdmin):
+    list_display = (*LIST, "finished_at")
     actions = ("resend_selected", "forget_selected")

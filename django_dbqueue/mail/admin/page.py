@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ...lifecycle.errors import entries
+from ...lifecycle.errors import VERBS, entries
 from ..deliveries import Deliveries, Delivery, address_of
 from ..models import ArchivedEmail, Email
 from ..preview import contents
@@ -46,7 +46,7 @@ def recipients(email: Any) -> list[Recipient]:
 
 def attempts(email: Any) -> list[dict[str, Any]]:
     """Those that failed, with their times for the template to print."""
-    return [{**one, "started": _moment(one.get("started"))} for one in entries(email.errors)]
+    return [_attempt(one) for one in entries(email.errors)]
 
 
 def links(email: Any, site: AdminSite) -> list[Link]:
@@ -75,6 +75,12 @@ def message_of(email: Any, site: AdminSite) -> dict[str, Any]:
         "preview_url": _url(site, type(email), "preview", email.pk),
         "eml_url": _url(site, type(email), "eml", email.pk),
     }
+
+
+def _attempt(entry: dict[str, Any]) -> dict[str, Any]:
+    exception = entry.get("exception")
+    shown = "" if exception in VERBS else exception
+    return {**entry, "exception": shown, "started": _moment(entry.get("started"))}
 
 
 def _among(model: Any, keys: Any) -> Iterator[int]:
