@@ -90,6 +90,13 @@ def test_what_is_deferred_is_sent_later_with_the_same_message_id(server, name, c
     assert server.received[0].message["Message-ID"] == email.message_id
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("defer", "450 4.2.1 mailbox busy"), ("refuse", "550 5.1.1 no such user")]
+)
+def test_what_was_said_to_the_only_recipient_reads_as_it_was_said(server, name, said):
+    assert sent(name).last_error == f"{name}@x.example: {said}"
+
+
 @pytest.mark.parametrize(("name", "code"), [("busy", 421), ("throttle", 454)])
 def test_a_server_that_wants_to_be_left_alone_is_paused(server, name, code):
     first = sent(name)

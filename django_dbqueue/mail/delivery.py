@@ -1,5 +1,6 @@
 """Sending one queued message through the mailer that the project has configured."""
 
+from smtplib import SMTPRecipientsRefused
 from typing import TYPE_CHECKING
 
 from django.core.mail import EmailMessage
@@ -70,6 +71,8 @@ def _hand_over(email: "Email", hand_over: HandOver) -> Exception | None:
 
 def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
     """Say by an exception what is to become of the job, unless all is well."""
+    if isinstance(error, SMTPRecipientsRefused):
+        error = None  # it says in bytes what is known of each recipient
     if deliveries.having({Outcome.IN_DOUBT}) and mail_conf["IN_DOUBT"] == "hold":
         raise Bury(f"in doubt: {deliveries.summary()}") from error
     if deliveries.having(OPEN):
