@@ -57,7 +57,7 @@ def encode(message: EmailMessage) -> str:
         "attachments": _attachments(message.attachments),
         **_alternatives(message),
         **_divided(message),
-        **providers.encode(message, KNOWN),
+        **providers.encode(message, KNOWN | _ours(message)),
     }
     return to_json(stored)
 
@@ -175,7 +175,13 @@ def _alternatives(message: EmailMessage) -> dict[str, Any]:
 def _divided(message: EmailMessage) -> dict[str, str]:
     usual = {"mixed_subtype": "mixed", "alternative_subtype": "alternative"}
     found = {name: getattr(message, name, usual[name]) for name in DIVIDED}
+    found |= getattr(message.message, "subtypes", {})
     return {name: value for name, value in found.items() if value != usual[name]}
+
+
+def _ours(message: EmailMessage) -> set[str]:
+    """What ``_restore_division`` has put there."""
+    return {"message"} if hasattr(message.message, "subtypes") else set()
 
 
 def _refuse_own_builders(message: EmailMessage) -> None:
@@ -221,6 +227,7 @@ def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
             body.set_type(f"multipart/{subtypes['alternative_subtype']}")
         return made
 
+    divided.subtypes = subtypes  # type: ignore[attr-defined]  # to store it once more
     message.message = divided  # type: ignore[method-assign]
 
 
