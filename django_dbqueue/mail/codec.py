@@ -47,8 +47,8 @@ def encode(message: EmailMessage) -> str:
     _refuse_own_builders(message)
     stored = {
         "version": VERSION,
-        "subject": _line(message.subject, "subject"),
-        "from_email": _line(message.from_email, "from_email"),
+        "subject": _own_or_template(message, "subject"),
+        "from_email": _own_or_template(message, "from_email"),
         **{name: _addresses(getattr(message, name), name) for name in ADDRESS_LISTS},
         "headers": _headers(without_wishes(message.extra_headers)),
         "body": _body(message),
@@ -79,6 +79,7 @@ def decode(text: str) -> EmailMessage:
         headers=dict(stored["headers"]),
         **{name: stored[name] for name in ADDRESS_LISTS},
     )
+    message.from_email = stored["from_email"]  # of None, Django makes its default
     message.content_subtype = stored["subtype"]
     message.encoding = parts.decode_charset(stored["encoding"])
     _restore_parts(message, stored)
@@ -106,6 +107,14 @@ def _line(value: Any, part: str) -> str:
     if value is None or isinstance(value, (Mapping, list, tuple, set)):
         raise ValueError(f"{part} must be text, not {value!r}")
     return check_line(force_str(value), part)
+
+
+def _own_or_template(message: EmailMessage, name: str) -> str | None:
+    """None where the provider's template has it."""
+    value = getattr(message, name)
+    if value is None and getattr(message, "template_id", None):
+        return None
+    return _line(value, name)
 
 
 def _addresses(values: Any, part: str) -> list[str]:
