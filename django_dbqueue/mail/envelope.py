@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from email.utils import getaddresses
 
 from django.core.mail import EmailMessage
 
@@ -61,7 +62,12 @@ def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
     known = [one.lower() for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
     if not known or mail_conf["OVERRIDE_RECIPIENTS"]:
         return True
-    domain = address_of(recipient).rpartition("@")[2]
+    # Some mailers read several addresses in one text: each of them has to be allowed.
+    found = [address_of(bare).rpartition("@")[2] for _, bare in getaddresses([recipient])]
+    return bool(found) and all(_is_below(domain, known) for domain in found)
+
+
+def _is_below(domain: str, known: list[str]) -> bool:
     return any(domain == one or domain.endswith(f".{one}") for one in known)
 
 

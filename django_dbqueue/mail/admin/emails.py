@@ -84,6 +84,11 @@ class MailPages(ContentViews):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
 
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        # Else ?message__startswith= would tell, letter by letter, what may not be seen.
+        is_hidden = lookup.partition("__")[0] == "message"
+        return not is_hidden and super().lookup_allowed(lookup, value, request)
+
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return [(None, {"fields": [tuple(columns(self.model, line)) for line in PAGE]})]
 

@@ -198,7 +198,7 @@ def _header(message: EmailMessage, wanted: str) -> Any:
 
 def _shown(value: Any, limit: int | None = None) -> str:
     # Half a surrogate pair is kept in the message alone: no database takes it.
-    return str(value).encode(errors="replace").decode()[:limit]
+    return str("" if value is None else value).encode(errors="replace").decode()[:limit]
 
 
 def _local(moment: Any) -> str:

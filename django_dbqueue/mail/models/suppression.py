@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from django.db import connections, models, router
+from django.utils.encoding import punycode
 
 from ...fields import DbNow, InstantField
 from ..lately import Lately
@@ -16,8 +17,13 @@ class Reason(models.TextChoices):
 
 
 def normal(address: str) -> str:
-    """An address as it is compared: who writes it in capitals is the same person."""
-    return address.strip().lower()
+    """An address as it is compared: who writes it in capitals, or its domain in punycode, is the
+    same person. To some databases an umlaut is its vowel; in punycode it is not."""
+    local, at, domain = address.strip().lower().rpartition("@")
+    try:
+        return f"{local}{at}{punycode(domain)}"
+    except UnicodeError:
+        return f"{local}{at}{domain}"
 
 
 is_empty = Lately()
@@ -26,15 +32,16 @@ is_empty = Lately()
 class SuppressionManager(models.Manager["Suppression"]):
     def among(self, addresses: Iterable[str]) -> dict[str, "Suppression"]:
         """Those of the addresses that get no mail, as they were given."""
-        given = {normal(address): address for address in addresses}
+        given = {address: normal(address) for address in addresses}
+        wanted = sorted(set(given.values()))
         # Read where it was written: a replica may not know of it yet.
         database = router.db_for_write(self.model)
         if not given or is_empty.was_so(database, lambda: not self.using(database).exists()):
             return {}
-        if not self._has_any(database, list(given)):
+        if not self._has_any(database, wanted):
             return {}
-        rows = self.using(database).filter(address__in=list(given))
-        return {given[row.address]: row for row in rows if row.address in given}
+        rows = {row.address: row for row in self.using(database).filter(address__in=wanted)}
+        return {address: rows[one] for address, one in given.items() if one in rows}
 
     def _has_any(self, database: str, addresses: list[str]) -> bool:
         # Asked for every message, and building a query costs more than the query.
