@@ -12,6 +12,17 @@ from tests.processes import running
 NOT_CALLABLE = "django_dbqueue.mail.outcomes.MEANINGS"
 
 
+FRACTIONS = {
+    "TIMEOUT": 0.1,
+    "RETRY_FIRST": 0,
+    "RETRY_FACTOR": 1,
+    "RETRY_CAP": 0,
+    "PAUSE": 0,
+    "CONNECTION_MAX_AGE": 0,
+}
+COUNTS = ("MAX_ATTEMPTS", "MAX_BYTES", "CONNECTION_MAX_MESSAGES")
+
+
 def always_retry(error):
     return "retry"
 
@@ -53,6 +64,10 @@ def test_the_defaults_are_sound(ids):
         ({"LIMITS": {"default": {"second": 0}}}, 6),
         ({"LIMITS": {"default": {"second": "14"}}}, 6),
         ({"LIMITS": {"nobody": {"second": 14}}}, 7),
+        *(({name: least - 0.01}, 12) for name, least in FRACTIONS.items()),
+        *(({name: 0}, 12) for name in COUNTS),
+        ({"QUEUE": ""}, 13),
+        ({"URGENT_QUEUE": " urgent"}, 13),
         ({"ALLOWED_DOMAINS": ["anna@x.example"]}, 8),
         ({"ALLOWED_DOMAINS": [".x.example"]}, 8),
         ({"ALLOWED_DOMAINS": ["*.x.example"]}, 8),
@@ -81,6 +96,9 @@ def test_a_setting_that_makes_no_sense_is_an_error_that_names_it_and_the_remedy(
         {"ALLOWED_DOMAINS": ["x.example", "localhost", "bücher.example"]},
         {"OVERRIDE_RECIPIENTS": ["dev@x.example", "Dev <dev@localhost>", "jörg@bücher.example"]},
         {"KEEP_BODIES": 3600, "KEEP_ROWS": 3600},
+        {"TIMEOUT": None},
+        FRACTIONS,
+        dict.fromkeys(COUNTS, 1),
         {"KEEP_BODIES": 3600, "KEEP_ROWS": 0},
         {"KEEP_BODIES": 0, "KEEP_ROWS": 3600},
     ],

@@ -7,14 +7,28 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.utils.module_loading import import_string
 
+from ..fields import check_name
 from .conf import mail_conf, mailers_configured
 from .limits import rates_of
 from .models.mailer import DEFAULT
 
 IN_DOUBT = ("retry", "hold")
+QUEUES = ("QUEUE", "URGENT_QUEUE")
+# With less, no mail would be taken, all of it would fail, or a server would be left no time.
+LEAST = {
+    "TIMEOUT": 0.1,
+    "RETRY_FIRST": 0,
+    "RETRY_FACTOR": 1,
+    "RETRY_CAP": 0,
+    "MAX_ATTEMPTS": 1,
+    "PAUSE": 0,
+    "MAX_BYTES": 1,
+    "CONNECTION_MAX_MESSAGES": 1,
+    "CONNECTION_MAX_AGE": 0,
+}
 STAGING = ("ALLOWED_DOMAINS", "OVERRIDE_RECIPIENTS")
 
 
@@ -120,8 +134,31 @@ def _retention() -> Iterator[CheckMessage]:
         )
 
 
+def _numbers() -> Iterator[CheckMessage]:
+    for name, least in LEAST.items():
+        given = mail_conf[name]
+        if given is not None and given < least:
+            yield Error(
+                f"DBQUEUE['MAIL_{name}'] must be at least {least:g}, not {given:g}.",
+                hint=f"Leave it out for the usual {mail_conf.defaults[name]:g}.",
+                id="dbqueue_mail.E012",
+            )
+
+
+def _queues() -> Iterator[CheckMessage]:
+    for name in QUEUES:
+        try:
+            check_name(mail_conf[name], f"MAIL_{name}")
+        except ValidationError as error:
+            yield Error(
+                f"DBQUEUE: {error.messages[0]}.",
+                hint=f"Leave it out for the usual {mail_conf.defaults[name]!r}.",
+                id="dbqueue_mail.E013",
+            )
+
+
 CHECKS: tuple[Callable[[], Iterable[CheckMessage]], ...] = (
-    *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention),
+    *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention, _numbers, _queues),
 )
 
 
