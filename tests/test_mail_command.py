@@ -1,5 +1,7 @@
 """send_queued_mail: what is due goes out and the command ends; --dry-run only tells."""
 
+import signal
+
 import django
 import pytest
 from aiosmtpd.controller import Controller
@@ -14,7 +16,7 @@ from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, parse_served
-from tests.conftest import fresh
+from tests.conftest import fresh, wait_until
 from tests.helpers import overwrite
 from tests.processes import running
 from tests.queueapp.models import Note
@@ -92,6 +94,22 @@ def test_commands_that_overlap_send_each_mail_once(database_url, mail_server):
     ):
         assert (one.end(60), two.end(60)) == (0, 0)
     assert len(server.received) == len({m["To"] for m in server.received}) == 100
+
+
+def test_what_a_killed_command_had_is_sent_by_the_next(database_url, mail_server):
+    server, environment = mail_server
+    quick = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "1"}
+    environment |= {**quick, "DBQUEUE_MAIL_TIMEOUT": "0.5"}
+    stalls = {**environment, "DBQUEUE_MAIL_TIMEOUT": "60"}
+    Email.objects.bulk_create([email(f"{name}@x.example") for name in ("stall", "anna", "berta")])
+    with running(database_url, "send_queued_mail", **stalls) as process:
+        wait_until(lambda: server.connections and Email.objects.claimed().count() == 3)
+        process.send_group(signal.SIGKILL)
+        process.end()
+    wait_until(lambda: Worker.objects.any_silent(1))
+    send(database_url, environment)
+    assert sorted(m["To"] for m in server.received) == ["anna@x.example", "berta@x.example"]
+    assert not Email.objects.claimed().exists()
 
 
 def test_what_the_worker_would_refuse_to_start_with_it_refuses_too(database_url):

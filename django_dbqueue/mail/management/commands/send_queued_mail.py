@@ -6,7 +6,8 @@ from typing import Any
 from ....lifecycle.reap import promote
 from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
-from ....worker.options import Options
+from ....worker.options import Options, all_served, beat_timing
+from ....worker.patrol import Patrol
 from ...dry_run import DryRun
 from ...models import Email
 
@@ -47,6 +48,8 @@ class Command(RunWorker):
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         super().prepare(chosen, given)
+        # What a killed command had comes back here: none of them lives long enough to miss another.
+        Patrol(all_served(), 0, **beat_timing()).once()
         # Mail whose time has come is ready before the worker finds that nothing is.
         for served in chosen.served:
             while promote(chosen.table(served.model, served.using)):
