@@ -30,13 +30,20 @@ FOREIGN = {
     "--bind",
     "--fake-initial",
     "--noinput",
+    "--deploy",
 }
 ARGPARSE_ERROR = 2
 
 
+COMMANDS = {
+    **dict.fromkeys(("runworker", "runreaper", "dbqueue"), "django_dbqueue"),
+    **dict.fromkeys(("send_queued_mail", "forget_address"), "django_dbqueue.mail"),
+}
+
+
 def options_of(name):
     """All options of a command, those of its verbs too."""
-    parsers, found = [load_command_class("django_dbqueue", name).create_parser("", name)], set()
+    parsers, found = [load_command_class(COMMANDS[name], name).create_parser("", name)], set()
     for parser in parsers:
         for action in parser._actions:
             found.update(option for option in action.option_strings if option.startswith("--"))
@@ -85,13 +92,21 @@ def test_the_examples_give_more_time_than_the_worker_takes(text, pattern):
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("**/*.*")), ids=lambda page: page.name)
 def test_every_option_that_a_page_names_exists(page):
-    known = set().union(*map(options_of, ("runworker", "runreaper", "dbqueue"))) | FOREIGN
+    known = set().union(*map(options_of, COMMANDS)) | FOREIGN
     assert named(page.read_text()) - known == set()
 
 
 def test_the_operations_page_knows_every_option_of_a_worker():
     standard = options_of("dbqueue") - {"--json", "--database"}
     assert options_of("runworker") - standard - named(OPERATIONS) == set()
+
+
+@pytest.mark.parametrize("name", ["send_queued_mail", "forget_address"])
+def test_the_page_of_mail_knows_every_option_of_its_commands(name):
+    page = (DOCS / "mail.md").read_text()
+    assert name in page
+    standard = options_of("runreaper") - {"--json"}
+    assert options_of(name) - standard - named(page) == set()
 
 
 def test_the_operations_page_has_the_exit_codes_of_the_code():

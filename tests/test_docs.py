@@ -1,5 +1,6 @@
 """The docs name everything that a user can set, as it is."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -7,12 +8,16 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 import django_dbqueue
+from django_dbqueue import mail
 from django_dbqueue.conf import Section
 from django_dbqueue.lifecycle.policy import Policy
+from django_dbqueue.mail.conf import mail_conf
+from django_dbqueue.mail.models import Email
 from django_dbqueue.states import MOVES, Status
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 REFERENCE = (DOCS / "reference.md").read_text()
+MAIL = (DOCS / "mail.md").read_text()
 README = (DOCS.parent / "README.md").read_text()
 
 
@@ -24,6 +29,26 @@ def test_every_setting_is_in_the_reference_with_its_default(section):
         ]
         if isinstance(default, int | float) and not isinstance(default, bool):
             assert f"| {default:g} |" in row or f"| {int(default)} |" in row
+
+
+@pytest.mark.parametrize("name", mail_conf)
+def test_every_setting_of_mail_has_its_unit_and_limits_on_its_page(name):
+    [row] = [row for row in MAIL.splitlines() if row.startswith(f"| `MAIL_{name}` |")]
+    default = mail_conf.defaults[name]
+    if isinstance(default, int | float):
+        assert f"| `MAIL_{name}` | {int(default)} |" in row
+
+
+def test_every_check_of_mail_is_on_its_page():
+    code = "".join(path.read_text() for path in Path(mail.__file__).parent.glob("checks*.py"))
+    ids = re.findall(r'"(dbqueue_mail\.[EW]\d+)"', code)
+    assert len(ids) > 10
+    assert re.findall(r"^\| `(dbqueue_mail\.[EW]\d+)`", MAIL, re.MULTILINE) == sorted(set(ids))
+
+
+def test_every_permission_for_mail_is_on_its_page():
+    for codename, _ in Email._meta.permissions:
+        assert f"`{codename}`" in MAIL
 
 
 def test_every_policy_option_is_in_the_reference():
@@ -42,6 +67,14 @@ def test_every_command_has_help_for_itself_and_for_what_it_takes():
     for name in ours:
         command = load_command_class("django_dbqueue", name)
         assert command.help
+        assert name in README
+
+
+def test_the_commands_of_mail_have_help_for_themselves_and_for_what_they_take():
+    ours = [name for name, app in get_commands().items() if app == "django_dbqueue.mail"]
+    assert set(ours) == {"send_queued_mail", "forget_address"}
+    for name in ours:
+        assert load_command_class("django_dbqueue.mail", name).help
         assert name in README
 
 
