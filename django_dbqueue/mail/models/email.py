@@ -76,14 +76,16 @@ class EmailFields(models.Model):
     @property
     def mail_state(self) -> str:
         """The state in mail's words: unsent, scheduled for .., claimed, sent, partly sent,
-        retry at .., failed, in doubt, expired."""
+        retry at .., failed, in doubt, expired, cancelled."""
         status, state = self.status, self.state  # type: ignore[attr-defined]
         word = "" if state == "expired" else self._by_deliveries(status)
+        if state in {"expired", "cancelled"}:
+            return word or str(state)
         if status == Status.DELAYED:
             at = _local(self.retry_at)  # type: ignore[attr-defined]
             what = "retry at" if self.attempts else "scheduled for"  # type: ignore[attr-defined]
             return ", ".join(filter(None, [word, f"{what} {at}"]))
-        return word or str(state if state == "expired" else WORDS.get(status, state))
+        return word or str(WORDS.get(status, state))
 
     def _by_deliveries(self, status: int) -> str:
         """What the recipients' outcomes say better than the state of the job; '' = nothing."""
