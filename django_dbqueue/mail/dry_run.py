@@ -8,11 +8,10 @@ from django.db.models import Q, QuerySet
 
 from ..fields import DbNow
 from ..states import Status
-from .conf import mail_conf
+from .conf import mail_conf, mailer_of
 from .deliveries import Deliveries, Outcome
 from .envelope import Envelope, envelope_for
 from .models import Email, Mailer
-from .models.mailer import DEFAULT
 from .outcomes import explain
 from .windows import windows
 
@@ -35,7 +34,7 @@ class DryRun:
         rows = Email._base_manager.using(self.database).annotate(now=DbNow())
         for window in windows(rows):
             for email in _in_pages(window.filter(_is_due())):
-                yield f"{email.pk} by {email.using or DEFAULT}: {self._tell(email)}"
+                yield f"{email.pk} by {mailer_of(email.using)}: {self._tell(email)}"
 
     def summary(self) -> str:
         return f"due: {self.due}, would be sent: {self.would_be_sent}"
@@ -61,7 +60,7 @@ class DryRun:
             found.append("in doubt: kept for a person")
         if email.queue in self.paused:
             found.append(f"its queue {email.queue} is paused")
-        mailer = self.mailers.get(email.using or DEFAULT)
+        mailer = self.mailers.get(mailer_of(email.using))
         if mailer is not None and mailer.rest:
             found.append(f"its mailer rests for {mailer.rest:.0f} s: {mailer.pause_reason}")
         return found

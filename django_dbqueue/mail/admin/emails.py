@@ -13,6 +13,7 @@ from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.by_hand import Question, confirmed, log
 from ...admin.lists import columns
 from ...states import Status
+from ..conf import mailer_of
 from ..forgetting import FINISHED, forget
 from ..models import WORDS, ArchivedEmail, Email
 from ..preview import shortened
@@ -171,7 +172,7 @@ class MailPages(ContentViews):
 
     @admin.display(description="mailer")
     def mailer(self, email: Any) -> str:
-        return email.using or "default"
+        return mailer_of(email.using)
 
 
 @admin.register(Email)

@@ -9,9 +9,8 @@ from django.db import connections, models, router
 
 from ...fields import DbNow, InstantField
 from .. import limits
-from ..conf import rates_for
+from ..conf import mailer_of, rates_for
 
-DEFAULT = "default"
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
 LONGEST_REASON = 500
@@ -29,11 +28,12 @@ class Turn:
 class MailerManager(models.Manager["Mailer"]):
     def named(self, name: str) -> "Mailer":
         """The row of a mailer, made when it is first needed, with the database's time."""
+        name = mailer_of(name)
         rows: Any = self.using(router.db_for_write(self.model)).annotate(**NOW)
-        row: Mailer | None = rows.filter(name=name or DEFAULT).first()
+        row: Mailer | None = rows.filter(name=name).first()
         if row is None:
-            rows.bulk_create([self.model(name=name or DEFAULT)], ignore_conflicts=True)
-            return rows.get(name=name or DEFAULT)  # type: ignore[no-any-return]
+            rows.bulk_create([self.model(name=name)], ignore_conflicts=True)
+            return rows.get(name=name)  # type: ignore[no-any-return]
         return row
 
     def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn:
@@ -43,7 +43,8 @@ class MailerManager(models.Manager["Mailer"]):
         further one later by what one more takes. ``turn_at`` is what it was told before: it does
         not go to the end of the line a second time. Who is urgent does not stand in line.
         """
-        if not rates_for(name or DEFAULT) and self._is_at_work(name or DEFAULT):
+        name = mailer_of(name)
+        if not rates_for(name) and self._is_at_work(name):
             return Turn()
         for _ in range(TRIES):
             row = self.named(name)
