@@ -10,6 +10,7 @@ from .deliveries import OPEN, SENT, Deliveries, Outcome
 from .envelope import envelope_for
 from .handover import HandOver
 from .models.mailer import Mailer
+from .models.provider import ProviderNote
 from .outcomes import explain
 
 if TYPE_CHECKING:
@@ -62,10 +63,22 @@ def _hand_over(email: "Email", hand_over: HandOver) -> Exception | None:
     error = hand_over.to(email.using)
     # Who has it must be known whatever fails from here on.
     email.deliveries = hand_over.deliveries.stored()
-    email.provider_id = hand_over.provider_id or email.provider_id
     if hand_over.wants_pause:
         Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(hand_over.wants_pause))
+    _keep_names(email, hand_over.names)
     return error
+
+
+def _keep_names(email: "Email", names: list[str]) -> None:
+    """By which the provider will tell of it: one in the row, any others beside it."""
+    if not names:
+        return
+    others = {*names[1:], email.provider_id or names[0]} - {names[0]}
+    email.provider_id = names[0]
+    if others:
+        ProviderNote.objects.using(email._state.db).bulk_create(
+            [ProviderNote(name=one, email=email.pk) for one in sorted(others)]
+        )
 
 
 def _conclude(deliveries: Deliveries, error: Exception | None) -> None:

@@ -26,6 +26,17 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='ProviderNote',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(db_index=True, max_length=255)),
+                ('email', models.BigIntegerField(db_index=True, null=True)),
+                ('address', models.CharField(blank=True, max_length=320)),
+                ('news', models.JSONField(null=True)),
+                ('created_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow())),
+            ],
+        ),
+        migrations.CreateModel(
             name='Suppression',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
