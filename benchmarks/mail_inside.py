@@ -82,14 +82,17 @@ PEERS = configured("post_office.EmailBackend", {}) | {
 MAILER: dict[str, Any] = {"DEFAULT_MAILER": "out"} if django.VERSION >= (6, 1) else {}
 
 
+UNTIL_EMPTY = ("--stop-when-empty", "-v", "0")
+
+
 class Ours(Mail):
     apps = ("django_dbqueue", "django_dbqueue.mail")
     model = "dbqueue_mail.Email"
     modes = {
-        str(threads): Mode(
-            ("runworker", "--threads", str(threads), "--stop-when-empty", "-v", "0"), {}, OURS
+        name: Mode(
+            ("runworker", "--processes", processes, "--threads", threads, *UNTIL_EMPTY), {}, OURS
         )
-        for threads in (1, 4)
+        for name, processes, threads in (("1", "1", "1"), ("4", "1", "4"), ("2x4", "2", "4"))
     }
 
     def ended(self, count: int) -> float:
@@ -105,11 +108,16 @@ class PostOffice(Mail):
     apps = ("post_office",)
     model = "post_office.Email"
     modes = {
-        name: Mode(("send_queued_mail", "--log-level", level), {}, PEERS | {"POST_OFFICE": options})
-        for name, level, options in (
-            ("default", "2", MAILER),
-            ("1", "0", MAILER | {"BATCH_SIZE": 1000, "THREADS_PER_PROCESS": 1}),
-            ("4", "0", MAILER | {"BATCH_SIZE": 1000, "THREADS_PER_PROCESS": 4}),
+        name: Mode(
+            ("send_queued_mail", "--processes", processes, "--log-level", level),
+            {},
+            PEERS | {"POST_OFFICE": options},
+        )
+        for name, processes, level, options in (
+            ("default", "1", "2", MAILER),
+            ("1", "1", "0", MAILER | {"BATCH_SIZE": 1000, "THREADS_PER_PROCESS": 1}),
+            ("4", "1", "0", MAILER | {"BATCH_SIZE": 1000, "THREADS_PER_PROCESS": 4}),
+            ("2x4", "2", "0", MAILER | {"BATCH_SIZE": 1000, "THREADS_PER_PROCESS": 4}),
         )
     }
 

@@ -2,7 +2,8 @@
 
     python -m benchmarks.mail_sink
 
-Prints its port. ``XSTAT`` answers with a line of JSON, ``XRESET`` begins to count anew.
+Prints its port. ``XSTAT`` answers with a line of JSON, ``XRESET MS`` begins to count anew, and
+takes so many milliseconds for each message from then on.
 """
 
 import json
@@ -44,6 +45,7 @@ class Sink(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), Conversation)
         self.lock = threading.Lock()
         self.counter = Counter()
+        self.seconds = 0.0  # for a message
 
 
 class Conversation(socketserver.StreamRequestHandler):
@@ -54,17 +56,18 @@ class Conversation(socketserver.StreamRequestHandler):
         self.wfile.write(b"220 sink\r\n")
         while line := self.rfile.readline():
             word = line.strip().upper()[:6]
-            self.wfile.write(self.control(word) or ANSWERS.get(word, b"250 ok\r\n"))
+            self.wfile.write(self.control(word, line) or ANSWERS.get(word, b"250 ok\r\n"))
             if word == b"QUIT":
                 return
             if word == b"DATA":
                 self.take()
 
-    def control(self, word: bytes) -> bytes | None:
+    def control(self, word: bytes, line: bytes) -> bytes | None:
         if word == b"XSTAT":
             return self.server.counter.told()
         if word == b"XRESET":
             self.server.counter = Counter()
+            self.server.seconds = int(line.split()[1]) / 1000
         return None
 
     def take(self) -> None:
@@ -73,6 +76,8 @@ class Conversation(socketserver.StreamRequestHandler):
             lines.append(line)
         with self.server.lock:
             self.server.counter.take(b"".join(lines))
+        if self.server.seconds:
+            time.sleep(self.server.seconds)
         self.wfile.write(b"250 taken\r\n")
 
 

@@ -15,6 +15,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .exceptions import shown
 
+# By the type of a default, which ones do for it.
+KINDS: dict[type, tuple[type, ...]] = {
+    bool: (bool,),
+    float: (int, float),
+    tuple: (list, tuple),
+    type(None): (str, type(None)),
+}
+
 
 class Section(Mapping[str, Any]):
     """The settings of one app: a prefix and a table of defaults, read afresh at every access.
@@ -90,13 +98,7 @@ def _checked(key: str, value: Any, default: Any) -> Any:
     name = f"DBQUEUE[{key!r}]"
     if type(default) is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    kinds = {
-        bool: (bool,),
-        float: (int, float),
-        tuple: (list, tuple),
-        type(None): (str, type(None)),
-    }
-    right = kinds.get(type(default), (type(default),))
+    right = KINDS.get(type(default), (type(default),))
     if not isinstance(value, right) or (isinstance(value, bool) and bool not in right):
         kind = " or ".join(one.__name__ for one in right)
         raise ImproperlyConfigured(f"{name} must be of type {kind}, not {shown(value)}")

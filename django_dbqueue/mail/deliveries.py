@@ -1,10 +1,11 @@
 """What became of a message for each of its recipients: plain data, kept with the message."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import getaddresses
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 MOST_TEXT = 500  # characters of what a server says
@@ -41,6 +42,7 @@ class Delivery:
         return " ".join(map(str, filter(None, [self.code, self.text]))) or str(self.outcome)
 
 
+@lru_cache(1024)  # asked several times for each recipient of a message
 def address_of(recipient: str) -> str:
     """The bare address of a recipient as a message has it, its domain in lower case."""
     found = getaddresses([recipient])
@@ -60,7 +62,7 @@ class Deliveries:
         }
 
     def stored(self) -> dict[str, Any]:
-        return {address: asdict(one) for address, one in self.by_address.items()}
+        return {address: dict(vars(one)) for address, one in self.by_address.items()}
 
     def note(self, recipients: Iterable[str], delivery: Delivery) -> None:
         for recipient in recipients:

@@ -16,7 +16,7 @@ from ..exceptions import ClaimLost
 from ..guard import caught, message_of
 from ..lifecycle import finish
 from ..lifecycle.finish import Written
-from ..lifecycle.results import results_of
+from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 from .session import Patience, Session
 
@@ -37,6 +37,7 @@ class Outcome:
     error: Exception | None = None
     seconds: float = 0
     expired: bool = False
+    results: Results = NONE
 
     @property
     def is_completion(self) -> bool:
@@ -179,7 +180,7 @@ def _write_next(outcomes: list[Outcome]) -> list[Outcome]:
 
 def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
-    written = _written(table, owner, [outcome.job for outcome in group])
+    written = _written(table, owner, group)
     lost, gone = set(written.lost), set(written.gone)
     if not (lost or gone or events.are_completions_heard(table)):
         return
@@ -192,13 +193,13 @@ def _complete(table: Table, group: list[Outcome]) -> None:
             events.completed(table, outcome.job, outcome.seconds)
 
 
-def _written(table: Table, owner: str, jobs: list[Any]) -> Written:
+def _written(table: Table, owner: str, group: list[Outcome]) -> Written:
     """Completed together, or, where each has results of its own, one by one."""
     if not table.policy.results:
-        return finish.complete(table, owner, [job.claim_key for job in jobs])
+        return finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
     written = Written()
-    for job in jobs:
-        written += finish.complete(table, owner, [job.claim_key], results_of(table, job))
+    for outcome in group:
+        written += finish.complete(table, owner, [outcome.job.claim_key], outcome.results)
     return written
 
 

@@ -10,6 +10,7 @@ from .. import events
 from ..dialects import Trouble
 from ..guard import caught
 from ..lifecycle.finish import Fate
+from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
 from ..models.once import TRIES, Once
 from .finisher import Finisher, Outcome
@@ -60,7 +61,9 @@ class OnceByWorker(Once):
         if self.has_committed and not self.is_apart:
             events.completed(self.table, self.job, seconds)
         elif self.has_committed:
-            finisher.write_now(Outcome(self.table, self.owner, self.job, None, seconds))
+            outcome = Outcome(self.table, self.owner, self.job, None, seconds)
+            outcome.results = results_or_none(self.table, self.job)
+            finisher.write_now(outcome)
             caught(self.prune_sometimes)
         elif isinstance(error, Expired):
             finisher.write_now(Outcome(self.table, self.owner, self.job, expired=True))

@@ -15,7 +15,7 @@ from ..current import running
 from ..guard import caught, whole
 from ..lifecycle import finish
 from ..lifecycle.answer import settle
-from ..lifecycle.results import results_of
+from ..lifecycle.results import NONE, Results, results_of
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
 from .finisher import Finisher, Outcome
@@ -124,8 +124,9 @@ class Runner(threading.Thread):
         error = caught(partial(_prepare, item, once))
         if error is None:
             error = caught(once[0].run if once else partial(_run, item))
+        results: dict[Any, Results] = {}
         if error is None and not once:
-            error = caught(partial(_look_at_results, item))
+            error = caught(partial(_take_results, item, results))
         seconds = time.monotonic() - started
         self.slot.finish()
         reset_connections(failed=error is not None)
@@ -133,7 +134,7 @@ class Runner(threading.Thread):
         if once:
             once[0].hand_on(self.finisher, error, seconds)
         else:
-            self._hand_on(item, error, seconds)
+            self._hand_on(item, error, seconds, results)
 
     def _leave_out(self, item: Item, expired: list[Any]) -> bool:
         """Whether any is left to run."""
@@ -164,11 +165,14 @@ class Runner(threading.Thread):
     def _restart(self) -> None:
         self.slot.extend(time.monotonic() + self._seconds)
 
-    def _hand_on(self, item: Item, error: Exception | None, seconds: float) -> None:
+    def _hand_on(
+        self, item: Item, error: Exception | None, seconds: float, results: dict[Any, Results]
+    ) -> None:
         for job in item.jobs:
             if job.claim_owner is None:
                 continue  # its own code has finished it
             outcome = Outcome(item.table, item.owner, job, error, seconds)
+            outcome.results = results.get(job.claim_key, NONE)
             if item.table.policy.finish == "each":
                 self.finisher.write_now(outcome)
             else:
@@ -181,10 +185,11 @@ def _prepare(item: Item, once: list[OnceByWorker]) -> None:
         once.append(OnceByWorker(item.table.on_this_thread(), item.jobs[0], partial(_run, item)))
 
 
-def _look_at_results(item: Item) -> None:
+def _take_results(item: Item, results: dict[Any, Results]) -> None:
     """What a column cannot hold is the run's own failure, not its finisher's."""
+    table = item.table.on_this_thread()
     for job in item.jobs:
-        results_of(item.table.on_this_thread(), job)
+        results[job.claim_key] = results_of(table, job)
 
 
 def _run(item: Item) -> None:

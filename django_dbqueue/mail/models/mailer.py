@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connections, models, router
+from django.db import models, router
 
 from ...fields import DbNow, InstantField
 from .. import limits
 from ..conf import mailer_of, rates_for
+from ..lately import Lately
 
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
@@ -25,11 +26,14 @@ class Turn:
     at: datetime | None = None
 
 
+at_work = Lately()
+
+
 class MailerManager(models.Manager["Mailer"]):
     def named(self, name: str) -> "Mailer":
         """The row of a mailer, made when it is first needed, with the database's time."""
         name = mailer_of(name)
-        rows: Any = self.using(router.db_for_write(self.model)).annotate(**NOW)
+        rows: Any = self._written().annotate(**NOW)
         row: Mailer | None = rows.filter(name=name).first()
         if row is None:
             rows.bulk_create([self.model(name=name)], ignore_conflicts=True)
@@ -44,7 +48,7 @@ class MailerManager(models.Manager["Mailer"]):
         not go to the end of the line a second time. Who is urgent does not stand in line.
         """
         name = mailer_of(name)
-        if not rates_for(name) and self._is_at_work(name):
+        if not rates_for(name) and at_work.was_so(name, lambda: self._is_at_work(name)):
             return Turn()
         for _ in range(TRIES):
             row = self.named(name)
@@ -54,12 +58,7 @@ class MailerManager(models.Manager["Mailer"]):
         return Turn(wait=random.uniform(0.1, 1))  # too many ask at once
 
     def _is_at_work(self, name: str) -> bool:
-        # Asked for every message, and building a query costs more than the query.
-        connection = connections[router.db_for_write(self.model)]
-        table = connection.ops.quote_name(self.model._meta.db_table)
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT paused_until FROM {table} WHERE name = %s", [name])
-            return bool(cursor.fetchone() == (None,))
+        return bool(self._written().filter(name=name, paused_until=None).exists())
 
     def pause(self, name: str, seconds: float, reason: str) -> None:
         """Let nothing go out by this mailer for a while; a longer pause stays."""
@@ -68,6 +67,10 @@ class MailerManager(models.Manager["Mailer"]):
         self.using(row._state.db).filter(pk=row.pk).exclude(paused_until__gt=until).update(
             paused_until=until, pause_reason=reason[:LONGEST_REASON]
         )
+        at_work.forget()
+
+    def _written(self) -> Any:
+        return self.using(router.db_for_write(self.model))
 
     def resume(self, name: str) -> None:
         row = self.named(name)

@@ -1,0 +1,88 @@
+"""What is not asked again for every message, and how soon a change is heeded all the same."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from django_dbqueue.mail import connections
+from django_dbqueue.mail.models import Mailer, Suppression
+from django_dbqueue.mail.models import mailer as mailers
+from django_dbqueue.mail.models import suppression as suppressions
+from django_dbqueue.mail.models.suppression import Reason
+from tests.conftest import wait_until
+from tests.mailing import USING, deliver_to, queued, run_mail, sent
+from tests.scripted_smtp import ScriptedServer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def server(settings):
+    connections.close_connections()
+    server = ScriptedServer()
+    deliver_to(settings, server.port)
+    forget()
+    yield server
+    forget()
+    connections.close_connections()
+    server.close()
+
+
+def forget():
+    mailers.at_work.forget()
+    suppressions.is_empty.forget()
+
+
+def test_ten_mails_ask_for_pauses_and_suppressions_as_often_as_one(server):
+    sent("anna")
+    forget()
+    with CaptureQueriesContext(connection) as asked:
+        sent("anna")
+    for _ in range(10):
+        queued("berta")
+    forget()
+    with CaptureQueriesContext(connection) as asked_by_ten:
+        run_mail()
+    tables = [Mailer._meta.db_table, Suppression._meta.db_table]
+    for table in tables:
+        assert count(asked, table) == count(asked_by_ten, table) == 1
+
+
+def count(captured, table):
+    return sum(table in query["sql"] for query in captured.captured_queries)
+
+
+@pytest.mark.parametrize("by_saving", [False, True])
+def test_an_address_that_this_process_suppresses_gets_no_mail_from_then_on(server, by_saving):
+    assert sent("anna").mail_state == "sent"
+    if by_saving:
+        Suppression(address="anna@x.example").save()
+    else:
+        Suppression.objects.suppress("anna@x.example", Reason.BOUNCE)
+    assert sent("anna").mail_state == "failed"
+    assert server.got("anna") == 1
+
+
+def test_a_mailer_that_this_process_pauses_rests_from_then_on(server):
+    Mailer.objects.named(USING.get("using", ""))
+    assert sent("anna").mail_state == "sent"
+    Mailer.objects.pause(USING.get("using", ""), 60, "a test")
+    email = sent("berta")
+    assert email.mail_state.startswith("scheduled for")
+    assert server.got("berta") == 0
+
+
+def test_what_other_processes_suppress_is_heeded_a_second_later(server):
+    assert sent("anna").mail_state == "sent"
+    Suppression.objects.bulk_create([Suppression(address="anna@x.example")])
+    wait_until(lambda: sent("anna").mail_state == "failed")
+
+
+def test_a_pause_by_other_processes_is_heeded_a_second_later(server):
+    Mailer.objects.named(USING.get("using", ""))
+    assert sent("anna").mail_state == "sent"
+    Mailer.objects.update(paused_until=timezone.now() + timedelta(hours=1))
+    wait_until(lambda: sent("berta").mail_state.startswith("scheduled for"))
