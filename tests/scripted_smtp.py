@@ -46,6 +46,7 @@ class ScriptedServer:
     received: list[Received] = field(default_factory=list)
     unanswered: list[Received] = field(default_factory=list)
     connections: int = 0
+    stalls: bool = True
     to_recipients: dict[str, str] = field(default_factory=lambda: dict(TO_RECIPIENTS))
     to_messages: dict[str, str] = field(default_factory=lambda: dict(TO_MESSAGES))
 
@@ -139,7 +140,7 @@ class Dialogue:
             self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
         received = Received(self.recipients, self.content())
-        if first.startswith("stall"):
+        if first.startswith("stall") and self.server.stalls:
             self.server.unanswered.append(received)
             self.server.stall()
             return False

@@ -6,7 +6,7 @@ from django.core.mail import EmailMessage
 
 from ..exceptions import Bury, Retry
 from .conf import mail_conf
-from .deliveries import OPEN, SENT, Deliveries, Outcome
+from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from .envelope import envelope_for
 from .handover import HandOver
 from .models.mailer import Mailer
@@ -26,7 +26,7 @@ def send(email: "Email") -> None:
     is opened here.
     """
     message, deliveries = _readable(email), Deliveries(email.deliveries)
-    _refuse_after_crash(email)
+    _refuse_after_crash(email, message, deliveries)
     # At the first attempt, or the first one since a person asked for another.
     envelope = envelope_for(message, deliveries, afresh=email.attempts <= 1)
     error = None
@@ -45,9 +45,13 @@ def _readable(email: "Email") -> EmailMessage:
         raise Bury(explain(error)) from error
 
 
-def _refuse_after_crash(email: "Email") -> None:
-    if email.crashes and mail_conf["IN_DOUBT"] == "hold":
-        raise Bury("in doubt: its worker died, and may have sent it before")
+def _refuse_after_crash(email: "Email", message: EmailMessage, deliveries: Deliveries) -> None:
+    if not email.crashes or mail_conf["IN_DOUBT"] != "hold":
+        return
+    waiting = deliveries.waiting(message.recipients(), refused_too=False)
+    deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text="its worker died"))
+    email.deliveries = deliveries.stored()
+    raise Bury("in doubt: its worker died, and may have sent it before")
 
 
 def _has_turn(email: "Email", recipients: int) -> bool:
