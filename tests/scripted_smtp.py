@@ -102,12 +102,12 @@ class Dialogue:
                 return
 
     def read(self) -> str:
-        self.line = self.file.readline().decode()
+        self.line = self.file.readline().decode(errors="replace")
         return self.line
 
     def say(self, answer: str) -> bool:
         """Whether the connection stays open after this answer."""
-        self.peer.sendall(f"{answer}\r\n".encode())
+        self.peer.sendall(f"{answer}\r\n".encode(errors="surrogateescape"))
         return not answer.startswith(("421", "221"))
 
     def unknown(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import models, router
 
 from ...fields import DbNow, InstantField
+from ...guard import clean
 from .. import limits
 from ..conf import mailer_of, rates_for
 from ..lately import Lately
@@ -65,7 +66,7 @@ class MailerManager(models.Manager["Mailer"]):
         row = self.named(name)
         until = row.now + timedelta(seconds=seconds)
         self.using(row._state.db).filter(pk=row.pk).exclude(paused_until__gt=until).update(
-            paused_until=until, pause_reason=reason[:LONGEST_REASON]
+            paused_until=until, pause_reason=clean(reason)[:LONGEST_REASON]
         )
         at_work.forget()
 

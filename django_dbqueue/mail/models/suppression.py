@@ -6,6 +6,7 @@ from django.db import connections, models, router
 
 from ...fields import DbNow, InstantField
 from ..lately import Lately
+from ..spelling import canonical
 
 
 class Reason(models.TextChoices):
@@ -16,8 +17,9 @@ class Reason(models.TextChoices):
 
 
 def normal(address: str) -> str:
-    """An address as it is compared: who writes it in capitals is the same person."""
-    return address.strip().lower()
+    """An address as it is compared: however it is spelled, it is the same person."""
+    local, domain = canonical(address)
+    return f"{local}@{domain}" if local else domain
 
 
 is_empty = Lately()
@@ -26,7 +28,9 @@ is_empty = Lately()
 class SuppressionManager(models.Manager["Suppression"]):
     def among(self, addresses: Iterable[str]) -> dict[str, "Suppression"]:
         """Those of the addresses that get no mail, as they were given."""
-        given = {normal(address): address for address in addresses}
+        given: dict[str, list[str]] = {}
+        for address in addresses:
+            given.setdefault(normal(address), []).append(address)
         # Read where it was written: a replica may not know of it yet.
         database = router.db_for_write(self.model)
         if not given or is_empty.was_so(database, lambda: not self.using(database).exists()):
@@ -34,7 +38,7 @@ class SuppressionManager(models.Manager["Suppression"]):
         if not self._has_any(database, list(given)):
             return {}
         rows = self.using(database).filter(address__in=list(given))
-        return {given[row.address]: row for row in rows if row.address in given}
+        return {address: row for row in rows for address in given.get(row.address, ())}
 
     def _has_any(self, database: str, addresses: list[str]) -> bool:
         # Asked for every message, and building a query costs more than the query.
