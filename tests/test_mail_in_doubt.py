@@ -167,3 +167,14 @@ def test_it_has_a_permission_of_its_own(server, client):
         client.logout()
         LogEntry.objects.all().delete()
         user.delete()
+
+
+def test_who_was_deferred_meanwhile_is_tried_again_once_a_person_has_spoken(server):
+    email = sent("stall", "defer")
+    assert outcomes(email) == {"stall": ("in doubt", None), "defer": ("deferred", 450)}
+    assert email.status == Status.BURIED
+    assert mark_as_sent(email)
+    server.to_recipients.clear()
+    run_mail()
+    assert fresh(email).mail_state == "sent"
+    assert [one.recipients for one in server.received] == [["defer@x.example"]]

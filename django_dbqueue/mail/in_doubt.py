@@ -7,7 +7,7 @@ from ..lifecycle import hand
 from ..lifecycle.execute import together
 from ..lifecycle.table import Table
 from ..states import Status
-from .deliveries import SENT, Deliveries, Delivery, Outcome
+from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from .models import Email
 from .rows import amend, locked, mail_table
 
@@ -15,8 +15,8 @@ from .rows import amend, locked, mail_table
 def mark_as_sent(email: Email, by: str = "") -> bool:
     """Who was in doubt has got it, ``by`` the word of somebody; False where nobody is, any more.
 
-    Where nobody else is left without it, it goes through a worker once more, who finishes it
-    without sending anything.
+    Where others were deferred they are tried again. Where nobody is left without it, it goes
+    through a worker once more, who finishes it without sending anything.
     """
     table = mail_table()
     work = partial(_mark, table, email.pk, f"by the word of {by}" if by else "by hand")
@@ -32,6 +32,7 @@ def _mark(table: Table, key: Any, said: str) -> bool:
     deliveries.by_address |= dict.fromkeys(doubtful, Delivery(Outcome.DELIVERED, text=said))
     if not amend(table, row, {"deliveries": deliveries.stored()}):
         return False
-    if not row.is_erased and not deliveries.having(set(Outcome) - SENT):
+    has_more_to_do = deliveries.having(OPEN) or not deliveries.having(set(Outcome) - SENT)
+    if has_more_to_do and not row.is_erased:
         hand.kick(table, [(row.pk, row.status, row.owner)])
     return True
