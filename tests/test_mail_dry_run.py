@@ -130,3 +130,13 @@ def test_what_it_says_of_a_mix_of_mail_is_what_happens(server, settings, tell):
     for email in [*emails, elsewhere]:
         sent = "to nobody" not in told[email.pk]
         assert (fresh(email).status == Status.DONE) == sent
+
+
+def test_mail_that_goes_elsewhere_takes_as_much_of_the_limit_as_goes_out(server, settings, tell):
+    more = {"MAIL_OVERRIDE_RECIPIENTS": ["dev@x.example"]}
+    setting(settings, MAIL_LIMITS={DELIVERS: {"hour": 2}}, **more)
+    emails = [queued("anna", "berta", "carla"), queued("dora", "emma")]
+    assert tell()[1] == 2
+    run_mail()
+    assert [fresh(one).status for one in emails] == [Status.DONE, Status.DONE]
+    assert server.got("dev") == 2

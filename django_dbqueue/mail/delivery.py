@@ -31,7 +31,7 @@ def send(email: "Email") -> None:
     envelope = envelope_for(message, deliveries, afresh=email.attempts <= 1)
     error = None
     if envelope.recipients:
-        if not _has_turn(email, len(envelope.recipients)):
+        if not _has_turn(email, len(envelope.handed_over_for)):
             return
         error = _hand_over(email, HandOver(envelope, deliveries))
     email.deliveries = deliveries.stored()

@@ -57,7 +57,7 @@ class DryRun:
         deliveries = Deliveries(email.deliveries)
         envelope = envelope_for(message, deliveries, afresh=not email.attempts)
         if envelope.recipients and not held:
-            held = self._prospect(email).held_back(email, len(envelope.recipients))
+            held = self._prospect(email).held_back(email, len(envelope.handed_over_for))
         self.would_be_sent += bool(envelope.recipients and not held)
         return "; ".join([_whom(envelope), *_whom_not(deliveries), *held])
 
