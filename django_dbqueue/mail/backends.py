@@ -82,7 +82,7 @@ class EmailBackend(BaseEmailBackend):
                     row = Email.from_message(message, self.using, self._queue)
                     row.about = about.pk if about else None
                     yield row
-            except ValueError:
+            except (ValueError, ValidationError):
                 if not self.fail_silently:
                     raise
 
