@@ -30,6 +30,7 @@ mail_conf = Section(
         "PAUSE": 300.0,  # seconds that a mailer rests after a 421 or 454
         # By mailer: {"smtp": {"second": 14, "day": 50_000}}, in recipients.
         "LIMITS": {},
+        "ADMIN_REPORTS": 10,  # an hour, by one worker on its own troubles; more are only logged
         # Enqueueing
         "QUEUE": "default",
         "URGENT_QUEUE": "urgent",
