@@ -46,6 +46,7 @@ class ScriptedServer:
     received: list[Received] = field(default_factory=list)
     unanswered: list[Received] = field(default_factory=list)
     connections: int = 0
+    stalls: bool = True
     to_recipients: dict[str, str] = field(default_factory=lambda: dict(TO_RECIPIENTS))
     to_messages: dict[str, str] = field(default_factory=lambda: dict(TO_MESSAGES))
 
@@ -101,12 +102,12 @@ class Dialogue:
                 return
 
     def read(self) -> str:
-        self.line = self.file.readline().decode()
+        self.line = self.file.readline().decode(errors="replace")
         return self.line
 
     def say(self, answer: str) -> bool:
         """Whether the connection stays open after this answer."""
-        self.peer.sendall(f"{answer}\r\n".encode())
+        self.peer.sendall(f"{answer}\r\n".encode(errors="surrogateescape"))
         return not answer.startswith(("421", "221"))
 
     def unknown(self) -> bool:
@@ -139,7 +140,7 @@ class Dialogue:
             self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
         received = Received(self.recipients, self.content())
-        if first.startswith("stall"):
+        if first.startswith("stall") and self.server.stalls:
             self.server.unanswered.append(received)
             self.server.stall()
             return False

@@ -9,6 +9,7 @@ from django.core.mail import EmailMessage
 from .conf import mail_conf
 from .deliveries import Deliveries, Delivery, Outcome, address_of
 from .models.suppression import Suppression
+from .spelling import readable
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")
@@ -59,12 +60,12 @@ def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool)
 
 def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
     """Whether ``MAIL_ALLOWED_DOMAINS`` names the recipient's domain, or a domain above it."""
-    known = [one.lower() for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
+    known = [readable(one) for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
     if not known or mail_conf["OVERRIDE_RECIPIENTS"]:
         return True
     # Some mailers read several addresses in one text: each of them has to be allowed.
-    found = [address_of(bare).rpartition("@")[2] for _, bare in getaddresses([recipient])]
-    return bool(found) and all(_is_below(domain, known) for domain in found)
+    found = [address_of(bare).rpartition("@") for _, bare in getaddresses([recipient])]
+    return bool(found) and all(at and _is_below(readable(one), known) for _, at, one in found)
 
 
 def _is_below(domain: str, known: list[str]) -> bool:

@@ -7,6 +7,7 @@ from django.utils.encoding import punycode
 
 from ...fields import DbNow, InstantField
 from ..lately import Lately
+from ..spelling import canonical
 
 
 class Reason(models.TextChoices):
@@ -17,13 +18,16 @@ class Reason(models.TextChoices):
 
 
 def normal(address: str) -> str:
-    """An address as it is compared: who writes it in capitals, or its domain in punycode, is the
-    same person. To some databases an umlaut is its vowel; in punycode it is not."""
-    local, at, domain = address.strip().lower().rpartition("@")
+    """An address as it is compared: however it is spelled, it is the same person.
+
+    The domain in punycode: to some databases an umlaut is its vowel.
+    """
+    local, domain = canonical(address)
     try:
-        return f"{local}{at}{punycode(domain)}"
+        domain = punycode(domain)
     except UnicodeError:
-        return f"{local}{at}{domain}"
+        pass  # no domain, then
+    return f"{local}@{domain}" if local else domain
 
 
 is_empty = Lately()
