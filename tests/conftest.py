@@ -60,6 +60,79 @@ def queueing(settings: Any) -> None:
     queue_into_memory(settings)
 
 
+@pytest.fixture
+def own_connections() -> Iterator[None]:
+    """No connection to a mail server is left from before, and none stays."""
+    from django_dbqueue.mail.connections import close_connections
+
+    close_connections()
+    yield
+    close_connections()
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[Any]:
+    """A mail server to which the project delivers."""
+    from aiosmtpd.controller import Controller
+
+    from tests.smtp import Server, deliver_to, free_port
+
+    handler = Server()
+    controller = Controller(handler, hostname="127.0.0.1", port=free_port())
+    controller.start()
+    deliver_to(settings, controller.port)
+    yield handler
+    controller.stop()
+
+
+@pytest.fixture
+def esp(settings: Any, mailoutbox: list[Any]) -> list[Any]:
+    """anymail's provider for tests delivers; what it got."""
+    from tests.mailing import deliver_to
+
+    deliver_to(settings, 0, "tests.provider.Provider")
+    return mailoutbox
+
+
+@pytest.fixture
+def people(client: Any) -> Iterator[Any]:
+    """Somebody who is logged in, by the codenames of what they may do."""
+    from django.contrib.auth.models import Permission, User
+
+    made: list[User] = []
+
+    def log_in(*codenames: str, **fields: Any) -> Any:
+        user = User.objects.create_user(f"user{len(made)}", is_staff=True, **fields)
+        made.append(user)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        assert user.user_permissions.count() == len(codenames)
+        client.force_login(user)
+        return client
+
+    yield log_in
+    client.logout()
+    for user in made:
+        user.delete()
+
+
+@pytest.fixture
+def browser(people: Any) -> Any:
+    return people(is_superuser=True)
+
+
+@pytest.fixture
+def forget_address(capsys: Any) -> Callable[..., str]:
+    """Call the command; what it printed."""
+
+    from django.core.management import call_command
+
+    def call(*args: str) -> str:
+        call_command("forget_address", *args)
+        return str(capsys.readouterr().out)
+
+    return call
+
+
 @pytest.fixture(autouse=True)
 def as_it_was_logged() -> Iterator[None]:
     """A command called within a test sets the queue's log up for its own process."""

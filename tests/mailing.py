@@ -36,6 +36,11 @@ def message_to(*names, subject="Hello", body="text", **fields):
     return EmailMultiAlternatives(subject, body, "shop@x.example", to, **fields)
 
 
+def email_to(*recipients, **fields):
+    fields = {"subject": "Hello", "body": "text", "from_email": "shop@x.example", **fields}
+    return Email.from_message(EmailMultiAlternatives(to=list(recipients), **fields))
+
+
 def queued(*names, wishes=None, **fields):
     email = Email.from_message(message_to(*names, **fields), **USING, **(wishes or {}))
     email.save()
