@@ -63,7 +63,7 @@ def queueing(settings: Any) -> None:
 @pytest.fixture
 def own_connections() -> Iterator[None]:
     """No connection to a mail server is left from before, and none stays."""
-    from django_dbqueue.mail.connections import close_connections
+    from django_dbqueue.mail.sending.connections import close_connections
 
     close_connections()
     yield

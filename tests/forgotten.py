@@ -3,8 +3,8 @@
 from django.core.mail import EmailMessage
 from django.utils import timezone
 
-from django_dbqueue.mail import forget
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
+from django_dbqueue.mail.rows import HAVE_ENDED
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite
@@ -23,7 +23,7 @@ def queued(to, status=Status.READY, **fields):
     made.queue = queue
     made.save()
     overwrite(made, status=status, **columns)
-    if status in forget.HAVE_ENDED:
+    if status in HAVE_ENDED:
         overwrite(made, finished_at=timezone.now())
     return fresh(made)
 

@@ -20,7 +20,7 @@ from django.core.mail.message import EmailAttachment
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy, override
 
-from django_dbqueue.mail.codec import decode, encode
+from django_dbqueue.mail.storing.codec import decode, encode
 
 DATE = "Fri, 02 Jan 2026 03:04:05 +0000"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x01\x02\xff"

@@ -7,10 +7,11 @@ from django.core.mail import EmailMessage
 from django.core.management import call_command
 from django.utils import timezone
 
-from django_dbqueue.mail import dry_run, windows
+from django_dbqueue.mail import rows
 from django_dbqueue.mail.management.commands.send_queued_mail import Command
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.sending import dry_run
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, parse_served
@@ -200,7 +201,7 @@ def test_a_dry_run_tells_what_keeps_a_mail_back(tell, settings):
 
 
 def test_a_dry_run_reads_a_whole_table_some_keys_at_a_time(tell, monkeypatch):
-    monkeypatch.setattr(windows, "SIZE", 7)
+    monkeypatch.setattr(rows, "WINDOW", 7)
     monkeypatch.setattr(dry_run, "PAGE", 2)
     Email.objects.bulk_create([email() for _ in range(40)])
     for one in Email.objects.filter(pk__gt=Email.objects.first().pk)[:20]:

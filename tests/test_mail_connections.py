@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from django_dbqueue.exceptions import Bury
-from django_dbqueue.mail import connections
-from django_dbqueue.mail.delivery import send
+from django_dbqueue.mail.sending import connections
+from django_dbqueue.mail.sending.send import send
 from tests.mailing import email_to
 from tests.smtp import Server
 

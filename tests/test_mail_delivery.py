@@ -10,9 +10,9 @@ from django.core.mail import EmailMessage
 from django.core.mail.backends.locmem import EmailBackend as MemoryBackend
 
 from django_dbqueue.exceptions import Bury
-from django_dbqueue.mail.delivery import send
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.outcomes import NotTaken
+from django_dbqueue.mail.sending.send import send
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.mailing import deliver_to, email_to, run_mail

@@ -11,10 +11,10 @@ from django.core.mail import EmailMultiAlternatives
 from django.core.mail.backends.smtp import EmailBackend as SMTPBackend
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from django_dbqueue.mail import connections
-from django_dbqueue.mail.codec import decode, encode
 from django_dbqueue.mail.deliveries import address_of
 from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.sending import connections
+from django_dbqueue.mail.storing.codec import decode, encode
 from tests.mail_messages import messages
 from tests.smtp import deliver_to, free_port
 

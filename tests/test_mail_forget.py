@@ -7,7 +7,7 @@ from django.core.management import CommandError
 from django_dbqueue.mail.deliveries import Deliveries, Outcome, delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from django_dbqueue.mail.person import Person
+from django_dbqueue.mail.privacy.person import Person
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.forgotten import ANNA, archived, everything, exists, queued

@@ -5,9 +5,10 @@ import json
 import pytest
 from django.core.management import CommandError
 
-from django_dbqueue.mail import forget, windows
+from django_dbqueue.mail import rows
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.privacy import forget
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.forgotten import ANNA, archived, email, everything, queued
@@ -107,7 +108,7 @@ def test_a_dry_run_counts_and_changes_nothing(forget_address, capsys):
 
 
 def test_a_whole_table_is_gone_through_some_keys_at_a_time(forget_address, monkeypatch):
-    monkeypatch.setattr(windows, "SIZE", 7)
+    monkeypatch.setattr(rows, "WINDOW", 7)
     monkeypatch.setattr(forget, "CHUNK", 2)
     people = [ANNA if n % 3 else "berta@x.example" for n in range(30)]
     Email.objects.bulk_create([email(one) for one in people])

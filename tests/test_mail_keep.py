@@ -8,8 +8,8 @@ from django.core.mail import EmailMessage
 from django.utils import timezone
 
 from django_dbqueue import reaper as core
-from django_dbqueue.mail import keep
 from django_dbqueue.mail.models import ArchivedEmail, Email
+from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
 from tests.conftest import fresh, other_connection, wait_until
 from tests.helpers import overwrite, reaper, start_all, table
@@ -24,7 +24,7 @@ HOUR = 3600
 @pytest.fixture(autouse=True)
 def keep_a_day(settings, monkeypatch):
     settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_KEEP_BODIES": 24 * HOUR}
-    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", keep.Eraser())
+    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", erase.Eraser())
 
 
 def hours_ago(hours):
@@ -116,13 +116,13 @@ def test_many_messages_are_erased_in_chunks_and_the_reaper_asks_for_its_next_tur
 
 
 def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
-    monkeypatch.setattr(keep, "WINDOW", 10)
+    monkeypatch.setattr(erase, "WINDOW", 10)
     old = queued(Status.DONE, 25, 25)
     assert [passes(1).tidied for _ in range(4)] == [10, 10, 5, 0]
     later = queued(Status.DONE, 25)
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
-    monkeypatch.setattr(keep, "SWEEP_EVERY", 0.0)
+    monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
     core.CHORES["dbqueue_mail.email"]._sweep_at.clear()
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
@@ -130,7 +130,7 @@ def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
 
 
 def test_more_old_mail_than_a_chunk_in_one_window_is_left_for_the_next_look(monkeypatch):
-    monkeypatch.setattr(keep, "CHUNK", 4)
+    monkeypatch.setattr(erase, "CHUNK", 4)
     old = queued(Status.BURIED, 25, 10)
     assert [passes(1).tidied for _ in range(4)] == [4, 4, 2, 0]
     assert all(erased(old))
@@ -138,13 +138,13 @@ def test_more_old_mail_than_a_chunk_in_one_window_is_left_for_the_next_look(monk
 
 def test_mail_that_was_put_back_to_work_meanwhile_keeps_its_message(monkeypatch):
     [mail] = queued(Status.BURIED, 25)
-    unlocked = keep.on_unlocked
+    unlocked = erase.on_unlocked
 
     def kick_first(*args):
         Email.objects.all().kick()
         return unlocked(*args)
 
-    monkeypatch.setattr(keep, "on_unlocked", kick_first)
+    monkeypatch.setattr(erase, "on_unlocked", kick_first)
     passes(1)
     assert erased([mail]) == [False]
     assert fresh(mail).status == Status.READY

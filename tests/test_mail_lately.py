@@ -7,11 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Mailer, Suppression
 from django_dbqueue.mail.models import mailer as mailers
 from django_dbqueue.mail.models import suppression as suppressions
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.sending import connections
 from tests.conftest import wait_until
 from tests.mailing import USING, deliver_to, queued, run_mail, sent
 from tests.scripted_smtp import ScriptedServer

@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.mailing import deliver_to, outcomes, queued, retried, run_mail, sent

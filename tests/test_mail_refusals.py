@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 
-from django_dbqueue.mail.codec import decode, encode
 from django_dbqueue.mail.deliveries import address_of
+from django_dbqueue.mail.storing.codec import decode, encode
 from tests.test_mail_codec import letter
 
 

@@ -10,12 +10,13 @@ class MailConfig(AppConfig):
 
     def ready(self) -> None:
         from .. import reaper  # noqa: PLC0415
-        from . import checks, checks_settings, keep  # noqa: PLC0415
+        from . import checks, checks_settings  # noqa: PLC0415
+        from .privacy.erase import Eraser  # noqa: PLC0415
 
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        reaper.CHORES["dbqueue_mail.email"] = keep.Eraser()
+        reaper.CHORES["dbqueue_mail.email"] = Eraser()
         if apps.is_installed("anymail"):
             _listen_to_providers()
 

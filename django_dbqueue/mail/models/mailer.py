@@ -10,7 +10,7 @@ from django.db import models, router
 from ...fields import DbNow, InstantField
 from .. import limits
 from ..conf import rates_for
-from ..lately import Lately
+from .lately import Lately
 
 DEFAULT = "default"
 TRIES = 50

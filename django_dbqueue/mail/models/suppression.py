@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db import connections, models, router
 
 from ...fields import DbNow, InstantField
-from ..lately import Lately
+from .lately import Lately
 
 
 class Reason(models.TextChoices):

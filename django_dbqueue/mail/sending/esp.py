@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .deliveries import Delivery, Outcome, address_of, delivery
+from ..deliveries import Delivery, Outcome, address_of, delivery
 
 # The words of django-anymail's statuses. What is sent or queued there is the provider's business.
 TAKEN = {"sent", "queued", "unknown"}

@@ -6,15 +6,15 @@ from typing import Any
 from django.db import router
 from django.db.models import Q, QuerySet
 
-from ..fields import DbNow
-from ..states import Status
-from .conf import mail_conf
-from .deliveries import Deliveries, Outcome
+from ...fields import DbNow
+from ...states import Status
+from ..conf import mail_conf
+from ..deliveries import Deliveries, Outcome
+from ..models import Email, Mailer
+from ..models.mailer import DEFAULT
+from ..outcomes import explain
+from ..rows import windows
 from .envelope import Envelope, envelope_for
-from .models import Email, Mailer
-from .models.mailer import DEFAULT
-from .outcomes import explain
-from .windows import windows
 
 PAGE = 50  # messages in memory at a time
 KEPT_BACK = {Outcome.SUPPRESSED, Outcome.NOT_ALLOWED}

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from django.core.mail import EmailMessage
 
-from .conf import mail_conf
-from .deliveries import Deliveries, Delivery, Outcome, address_of
-from .models.suppression import Suppression
+from ..conf import mail_conf
+from ..deliveries import Deliveries, Delivery, Outcome, address_of
+from ..models.suppression import Suppression
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from email.utils import parseaddr, unquote
 from typing import Any
 
-from .codec import ADDRESS_LISTS
+from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"
 # Beside the sender's own, which are From, Sender and Return-Path.
