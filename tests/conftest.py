@@ -55,7 +55,7 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 @pytest.fixture
 def queueing(settings: Any) -> None:
     """The project queues its mail and delivers it into memory."""
-    from tests.letters import queue_into_memory
+    from tests.mailing import queue_into_memory
 
     queue_into_memory(settings)
 
@@ -71,18 +71,15 @@ def own_connections() -> Iterator[None]:
 
 
 @pytest.fixture
-def server(settings: Any) -> Iterator[Any]:
-    """A mail server to which the project delivers."""
-    from aiosmtpd.controller import Controller
+def server(settings: Any, own_connections: None) -> Iterator[Any]:
+    """A mail server to which this process delivers, and others do by its ``environment``."""
+    from tests.mailing import deliver_to
+    from tests.scripted_smtp import ScriptedServer
 
-    from tests.smtp import Server, deliver_to, free_port
-
-    handler = Server()
-    controller = Controller(handler, hostname="127.0.0.1", port=free_port())
-    controller.start()
-    deliver_to(settings, controller.port)
-    yield handler
-    controller.stop()
+    server = ScriptedServer()
+    deliver_to(settings, server.port, MAIL_TIMEOUT=0.5, MAIL_RETRY_FIRST=0.01)
+    yield server
+    server.close()
 
 
 @pytest.fixture

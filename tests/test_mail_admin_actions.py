@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django_dbqueue.admin import by_hand
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
 from tests.conftest import fresh
-from tests.letters import archived, finished, queued
 from tests.mail_admin import (
     ACTIONS,
     ARCHIVE,
@@ -22,6 +21,7 @@ from tests.mail_admin import (
     states,
     text_of,
 )
+from tests.mailing import archived, finished, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
@@ -108,7 +108,7 @@ def test_a_look_at_an_address_changes_nothing(browser: Any) -> None:
             query = {"action": action, "_selected_action": email.pk, "confirmed": "yes"}
             browser.get(LIST, query | {"index": "0", "post": "yes"})
             browser.get(page_of(email), query)
-    Mailer.objects.named("out")
+    Mailer.objects.named("smtp")
     for action in ("pause_selected", "resume_selected"):
         browser.get(MAILERS, {"action": action, "_selected_action": Mailer.objects.get().pk})
     assert list(QuerySet(Email).order_by("pk").values()) == before

@@ -14,7 +14,6 @@ from django_dbqueue.admin import lists
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from tests.letters import archived, finished, letter, queued
 from tests.mail_admin import (
     ARCHIVE,
     LIST,
@@ -23,6 +22,7 @@ from tests.mail_admin import (
     in_every_state,
     text_of,
 )
+from tests.mailing import archived, enqueue, finished, letter, queued
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
@@ -85,7 +85,7 @@ def test_the_tabs_speak_of_mail_and_count_each_state(browser: Any) -> None:
 
 
 def test_a_tab_keeps_the_other_filters_and_counts_by_them(browser: Any) -> None:
-    queued(queue="bulk")
+    enqueue(letter(), queue="bulk")
     in_every_state()
     for query in ({"queue": "default", "p": "1"}, {"queue": "default", "state": "4"}):
         tabs = tabs_in(text_of(browser.get(LIST, query)))
@@ -130,7 +130,7 @@ def schedule_in(page: str) -> dict[str, str]:
 
 def test_the_retry_schedule_groups_what_waits_by_when_it_is_due(browser: Any) -> None:
     for minutes in (-5, 0.5, 5, 7, 30, 300, 1000, 3000):
-        email = queued(letter(subject=f"in {minutes}"))
+        email = queued(subject=f"in {minutes}")
         due = timezone.now() + timedelta(minutes=minutes)
         QuerySet(Email).filter(pk=email.pk).update(status=3, retry_at=due, attempts=1)
     queued()

@@ -14,16 +14,14 @@ from tests.mail_admin import (
     act,
     text_of,
 )
+from tests.mailing import setting
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
 
 def test_mailers_are_listed_with_what_is_used_of_their_limits(browser: Any, settings: Any) -> None:
-    settings.DBQUEUE = {
-        **settings.DBQUEUE,
-        "MAIL_LIMITS": {"out": {"minute": 14, "day": 50_000}, "bad": {"week": 1}},
-    }
-    Mailer.objects.ask("out", 3, None, False)
+    setting(settings, MAIL_LIMITS={"smtp": {"minute": 14, "day": 50_000}, "bad": {"week": 1}})
+    Mailer.objects.ask("smtp", 3, None, False)
     Mailer.objects.named("bad")
     Mailer.objects.named("free")
     page = text_of(browser.get(MAILERS))
@@ -35,19 +33,19 @@ def test_mailers_are_listed_with_what_is_used_of_their_limits(browser: Any, sett
 
 def test_a_mailer_is_paused_and_resumed_and_never_edited(people: Any) -> None:
     browser = people("view_mailer", "change_mailer")
-    row = Mailer.objects.named("out")
+    row = Mailer.objects.named("smtp")
     page = act(browser, "pause_selected", row, url=MAILERS)
     assert "by user0, in the admin" in page
-    assert 290 < Mailer.objects.named("out").rest <= 300
-    assert Mailer.objects.ask("out", 1, None, False).wait > 290
+    assert 290 < Mailer.objects.named("smtp").rest <= 300
+    assert Mailer.objects.ask("smtp", 1, None, False).wait > 290
     act(browser, "resume_selected", row, url=MAILERS)
-    assert Mailer.objects.named("out").rest == 0
+    assert Mailer.objects.named("smtp").rest == 0
     changes = [entry.change_message for entry in LogEntry.objects.order_by("pk")]
     assert changes == ["Paused for 5 minutes", "Resumed"]
     assert browser.post(f"{MAILERS}{row.pk}/change/", {"name": "other"}).status_code == 403
     assert browser.get(f"{MAILERS}add/").status_code == 403
     assert browser.post(f"{MAILERS}{row.pk}/delete/", {"post": "yes"}).status_code == 403
-    assert Mailer.objects.get().name == "out"
+    assert Mailer.objects.get().name == "smtp"
 
 
 def test_an_address_is_suppressed_as_it_is_compared(people: Any) -> None:

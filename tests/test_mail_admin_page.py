@@ -14,7 +14,6 @@ from django.utils import timezone
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from tests.conftest import fresh
-from tests.letters import archived, finished, letter, queued
 from tests.mail_admin import (
     ACTIONS,
     ARCHIVE,
@@ -27,6 +26,7 @@ from tests.mail_admin import (
     page_of,
     text_of,
 )
+from tests.mailing import archived, enqueue, finished, letter, queued, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
@@ -74,7 +74,7 @@ def test_the_page_links_to_the_mails_it_belongs_to(browser: Any) -> None:
 
 
 def test_the_page_of_a_message_shows_its_text_escaped_and_cannot_be_saved(browser: Any) -> None:
-    email = queued(fancy_letter())
+    email = enqueue(fancy_letter())
     page = text_of(browser.get(page_of(email)))
     assert "plain &lt;i&gt;text&lt;/i&gt;" in page
     assert "&lt;img src=&quot;cid:logo@x&quot;&gt;" in page
@@ -110,7 +110,7 @@ def test_the_page_of_an_erased_message_says_so(browser: Any) -> None:
 
 
 def test_the_preview_is_the_html_shut_off_from_everything(browser: Any) -> None:
-    email = queued(fancy_letter())
+    email = enqueue(fancy_letter())
     response = browser.get(f"{LIST}{email.pk}/preview/")
     page = text_of(response)
     assert page.startswith("<p>Grüße</p>")
@@ -133,14 +133,14 @@ def test_the_preview_is_the_html_shut_off_from_everything(browser: Any) -> None:
 def test_html_is_found_wherever_a_message_has_it(browser: Any) -> None:
     whole = letter(body="<p>body</p>")
     whole.content_subtype = "html"
-    assert text_of(browser.get(f"{LIST}{queued(whole).pk}/preview/")) == "<p>body</p>"
+    assert text_of(browser.get(f"{LIST}{enqueue(whole).pk}/preview/")) == "<p>body</p>"
     response = browser.get(f"{LIST}{queued().pk}/preview/")
     assert (response.status_code, response.content) == (404, b"This message has no HTML.")
     assert "<iframe" not in text_of(browser.get(page_of(queued())))
 
 
 def test_the_message_is_downloaded_as_it_is_sent(browser: Any) -> None:
-    email = queued(fancy_letter())
+    email = enqueue(fancy_letter())
     QuerySet(Email).filter(pk=email.pk).update(created_at="2020-02-03T04:05:06Z")
     response = browser.get(f"{LIST}{email.pk}/message.eml")
     assert response["Content-Type"] == "message/rfc822"
@@ -157,10 +157,10 @@ def test_the_message_is_downloaded_as_it_is_sent(browser: Any) -> None:
 
 @pytest.mark.parametrize("half", ["\ud800", "a\0b"])
 def test_what_no_browser_can_be_sent_is_replaced(browser: Any, half: str) -> None:
-    message = EmailMultiAlternatives("s", f"text {half}", "s@x.example", ["a@x.example"])
+    message = letter(body=f"text {half}")
     message.attach_alternative(f"<p>html {half}", "text/html")
     message.attach(f"name{half}".replace("\0", ""), f"content {half}", "text/plain")
-    email = queued(message)
+    email = enqueue(message)
     assert "text " in text_of(browser.get(page_of(email)))
     assert "html " in text_of(browser.get(f"{LIST}{email.pk}/preview/"))
     assert browser.get(f"{LIST}{email.pk}/message.eml").status_code in {200, 404}
@@ -177,7 +177,7 @@ def poisoned() -> Any:
     message.attach_alternative(CANARY, "text/html")
     message.attach_alternative(CANARY, f"text/{CANARY}")
     message.attach(CANARY, CANARY, f"text/{CANARY}")
-    email = queued(message)
+    email = enqueue(message)
     QuerySet(Email).filter(pk=email.pk).update(
         using=CANARY,
         queue=CANARY[:200],
@@ -196,7 +196,7 @@ def poisoned() -> Any:
 
 
 def test_nothing_in_a_mail_is_markup_of_the_admins(browser: Any, settings: Any) -> None:
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_LIMITS": {CANARY[:100]: {CANARY: 1}}}
+    setting(settings, MAIL_LIMITS={CANARY[:100]: {CANARY: 1}})
     email = poisoned()
     old = archived(poisoned())
     Mailer.objects.create(name=CANARY[:100], pause_reason=CANARY, paused_until=timezone.now())
@@ -222,7 +222,7 @@ def test_nothing_in_a_mail_is_markup_of_the_admins(browser: Any, settings: Any) 
 def test_no_page_needs_inline_styles_or_scripts(browser: Any) -> None:
     """Beyond Django's own, so that a strict policy of the project's may stay."""
     emails = in_every_state()
-    queued(fancy_letter())
+    enqueue(fancy_letter())
     for url in (LIST, ARCHIVE, f"{LIST}?state=3", page_of(emails.late), page_of(emails.old)):
         text = text_of(browser.get(url))
         assert not re.search(r"<[a-z][^>]* style=|<style|<[a-z][^>]* on[a-z]+=", text), url

@@ -11,7 +11,6 @@ from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
 from tests.conftest import fresh
-from tests.letters import finished, queued
 from tests.mail_admin import (
     ACTIONS,
     ARCHIVE,
@@ -24,6 +23,7 @@ from tests.mail_admin import (
     states,
     text_of,
 )
+from tests.mailing import finished, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 ALL_PAGES = (LIST, ARCHIVE, MAILERS, SUPPRESSIONS, f"{SUPPRESSIONS}add/")
@@ -57,7 +57,7 @@ def test_staff_without_permissions_sees_nothing(people: Any) -> None:
 def test_who_may_only_look_gets_no_actions_and_no_contents(people: Any) -> None:
     emails = in_every_state()
     browser = people("view_email", "view_archivedemail", "view_mailer", "view_suppression")
-    Mailer.objects.named("out")
+    Mailer.objects.named("smtp")
     for url in ALL_PAGES[:4]:
         page = text_of(browser.get(url))
         assert "_selected" not in page.replace("dbqueue-selected", "")

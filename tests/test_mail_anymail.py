@@ -6,10 +6,9 @@ from anymail.exceptions import AnymailAPIError
 from django_dbqueue.mail.models import Mailer
 from django_dbqueue.mail.outcomes import classify, explain
 from django_dbqueue.states import Status
-from tests.anymailing import POSTMARK, TAKEN, queued
 from tests.conftest import fresh
-from tests.mailing import deliver_to, run_mail
-from tests.provider import provider
+from tests.mailing import deliver_to, enqueue, letter, queued, run_mail
+from tests.provider import POSTMARK, TAKEN, provider
 
 pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
 
@@ -24,7 +23,9 @@ def test_what_is_meant_for_the_provider_arrives_as_it_was_queued(esp):
         "track_opens": False,
         "esp_extra": {"stream": {"id": "outbound"}},
     }
-    email = queued(**extra)
+    message = letter()
+    vars(message).update(extra)
+    email = enqueue(message)
     run_mail()
     params = esp[0].anymail_test_params
     given = {name: params[name] for name in extra if name != "esp_extra"}
@@ -33,7 +34,7 @@ def test_what_is_meant_for_the_provider_arrives_as_it_was_queued(esp):
 
 
 def test_each_recipient_has_the_status_that_the_provider_gave(esp):
-    email = queued("anna@x.example", "rejected@x.example", "invalid@x.example", "queued@x.example")
+    email = queued("anna", "rejected", "invalid", "queued")
     run_mail()
     email = fresh(email)
     outcomes = {name: one["outcome"] for name, one in email.deliveries.items()}
@@ -48,7 +49,7 @@ def test_each_recipient_has_the_status_that_the_provider_gave(esp):
 
 
 def test_mail_that_the_provider_refuses_to_all_fails(esp):
-    email = queued("rejected@x.example", "invalid@x.example")
+    email = queued("rejected", "invalid")
     run_mail()
     assert fresh(email).mail_state == "failed"
 

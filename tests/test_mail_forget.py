@@ -10,10 +10,12 @@ from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy.person import Person
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.forgotten import ANNA, archived, everything, exists, queued
 from tests.helpers import overwrite
+from tests.mailing import all_rows, exists, in_archive, in_state, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows")
+
+ANNA = "anna@x.example"
 SPELLINGS = [
     "anna@x.example",
     "ANNA@X.Example",
@@ -37,8 +39,8 @@ OTHERS = [
 
 @pytest.mark.parametrize("spelled", SPELLINGS)
 def test_every_spelling_of_the_address_is_the_person(forget_address, spelled):
-    rows = [queued(spelled), archived(spelled)]
-    others = queued([spelled, "Berta <berta@x.example>"])
+    rows = [queued(spelled), in_archive(spelled)]
+    others = queued(spelled, "Berta <berta@x.example>")
     forget_address(ANNA)
     assert [exists(row) for row in rows] == [False, False]
     assert fresh(others).recipients == "Berta <berta@x.example>"
@@ -52,7 +54,7 @@ def test_the_address_may_be_given_in_any_spelling(spelled):
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_nobody_else_is_meant(forget_address, other):
-    row, old = queued(other), archived(other)
+    row, old = queued(other), in_archive(other)
     forget_address(ANNA)
     assert fresh(row).recipients == row.recipients.replace(f'"{ANNA}"', '"erased"')
     assert exists(old)
@@ -62,7 +64,7 @@ def test_nobody_else_is_meant(forget_address, other):
 @pytest.mark.parametrize("stored", ["Anna@BÜCHER.example", "anna@xn--bcher-kva.example"])
 def test_a_domain_may_be_in_unicode_or_in_punycode(forget_address, given, stored):
     Suppression.objects.suppress(stored, Reason.BOUNCE)
-    row = queued(["berta@x.example", f"Anna <{stored}>"])
+    row = queued("berta@x.example", f"Anna <{stored}>")
     forget_address(given)
     assert fresh(row).to_message().to == ["berta@x.example"]
     assert not Suppression.objects.exists()
@@ -87,8 +89,8 @@ def test_what_is_no_address_is_refused(forget_address, nonsense):
 def test_mail_to_the_person_alone_is_deleted_in_every_state_and_not_archived(
     forget_address, status
 ):
-    row = queued(ANNA, status)
-    twice = queued([ANNA, "Anna <anna@X.example>"], status)
+    row = in_state(status, ANNA)
+    twice = in_state(status, ANNA, "Anna <anna@X.example>")
     out = forget_address(ANNA)
     assert "email: 2 deleted" in out
     assert not exists(row)
@@ -137,18 +139,16 @@ def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_add
     assert after.merge_data == {"berta@x.example": {"name": "Berta"}}
     for same in ("subject", "body", "from_email", "attachments", "alternatives"):
         assert getattr(after, same) == getattr(other, same)
-    assert ANNA not in everything()
+    assert ANNA not in str(all_rows())
 
 
 def cancelled(*to):
-    row = queued(list(to))
+    row = queued(*to)
     Email.objects.filter(pk=row.pk).cancel()
     return ArchivedEmail.objects.get(pk=row.pk)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda *to: queued(to, Status.BURIED), lambda *to: archived(to), cancelled]
-)
+@pytest.mark.parametrize("make", [lambda *to: in_state(Status.BURIED, *to), in_archive, cancelled])
 def test_mail_to_others_too_that_has_ended_loses_its_message(forget_address, make):
     row = fresh(make(ANNA, "berta@x.example"))
     out = forget_address(ANNA)
@@ -168,7 +168,7 @@ def test_outcomes_and_the_texts_of_errors_lose_the_address(forget_address):
         "errors": [{"exception": "X", "message": said, "traceback": f"..{said}.."}],
     }
     rows = [
-        queued([ANNA, "berta@x.example"], status, columns=columns)
+        in_state(status, ANNA, "berta@x.example", columns=columns)
         for status in (Status.READY, Status.DELAYED, Status.BURIED)
     ]
     forget_address(ANNA)
@@ -178,11 +178,11 @@ def test_outcomes_and_the_texts_of_errors_lose_the_address(forget_address):
         assert row.errors[0]["message"] == (
             "SMTPRecipientsRefused: erased: 550 no such user <erased>"
         )
-    assert ANNA not in everything().lower()
+    assert ANNA not in str(all_rows()).lower()
 
 
 def test_the_life_of_the_job_is_left_as_it_was(forget_address):
-    rows = [queued([ANNA, "b@x.example"], status) for status in (0, 2, 3, 4)]
+    rows = [in_state(status, ANNA, "b@x.example") for status in (0, 2, 3, 4)]
     names = {field.attname for field in Email._meta.concrete_fields}
     names -= {"recipients", "message", "subject", "is_erased", "deliveries", "errors"}
     forget_address(ANNA)
@@ -191,7 +191,7 @@ def test_the_life_of_the_job_is_left_as_it_was(forget_address):
 
 
 def test_mail_that_answers_go_to_the_person_is_theirs_too(forget_address):
-    row = queued("shop@x.example", Status.DONE, reply_to=[f"Anna <{ANNA}>"])
+    row = in_state(Status.DONE, "shop@x.example", reply_to=[f"Anna <{ANNA}>"])
     forget_address(ANNA)
     assert fresh(row).is_erased
     assert exists(row)
@@ -204,7 +204,7 @@ def test_mail_from_the_person_is_the_senders_and_stays(forget_address):
 
 
 def test_a_message_that_was_erased_before_still_loses_the_name(forget_address):
-    row = queued(['"Doe, Anna" <anna@x.example>', "b@x.example"], Status.DONE)
+    row = in_state(Status.DONE, '"Doe, Anna" <anna@x.example>', "b@x.example")
     overwrite(row, message="", is_erased=True)
     forget_address(ANNA)
     assert fresh(row).recipients == "b@x.example"

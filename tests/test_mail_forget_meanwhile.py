@@ -11,15 +11,17 @@ from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy import forget
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.forgotten import ANNA, archived, email, everything, queued
 from tests.helpers import overwrite, start, table
+from tests.mailing import all_rows, in_archive, in_state, letter, queue_all, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows")
+
+ANNA = "anna@x.example"
 
 
 def test_claimed_mail_is_left_and_said_and_the_next_run_takes_it(forget_address, capsys):
     queued(ANNA)
-    queued([ANNA, "berta@x.example"])
+    queued(ANNA, "berta@x.example")
     claimed = Email.objects.claim(limit=2)
     with pytest.raises(CommandError, match=r"2 left as they are.*Run it again") as caught:
         forget_address(ANNA)
@@ -47,7 +49,7 @@ def test_mail_that_a_worker_claims_meanwhile_is_left(forget_address, monkeypatch
 
 def test_what_a_worker_notes_meanwhile_is_not_overwritten(forget_address, monkeypatch):
     """A worker waits while a row is looked at, or comes before; it never writes in between."""
-    row = queued([ANNA, "berta@x.example"])
+    row = queued(ANNA, "berta@x.example")
     overwrite(row, deliveries={ANNA: {"outcome": "deferred"}})
     changes, workers = forget.changes, []
 
@@ -76,7 +78,7 @@ def test_what_a_worker_notes_meanwhile_is_not_overwritten(forget_address, monkey
 
 def test_unsent_mail_that_this_release_cannot_read_is_left_and_ended_mail_erased(forget_address):
     text = json.dumps({"version": 1, "to": [ANNA]})
-    unsent, ended = queued([ANNA, "b@x.example"]), queued([ANNA, "b@x.example"], Status.DONE)
+    unsent, ended = queued(ANNA, "b@x.example"), in_state(Status.DONE, ANNA, "b@x.example")
     for row in (unsent, ended):
         overwrite(row, message=text)
     with pytest.raises(CommandError, match="1 left"):
@@ -87,18 +89,18 @@ def test_unsent_mail_that_this_release_cannot_read_is_left_and_ended_mail_erased
 
 def test_a_dry_run_counts_and_changes_nothing(forget_address, capsys):
     queued(ANNA)
-    queued([ANNA, "berta@x.example"])
-    archived(ANNA)
-    archived([ANNA, "berta@x.example"])
-    for to in (ANNA, [ANNA, "berta@x.example"]):
-        queued(to, queue="claimed")
+    queued(ANNA, "berta@x.example")
+    in_archive(ANNA)
+    in_archive(ANNA, "berta@x.example")
+    for to in ([ANNA], [ANNA, "berta@x.example"]):
+        queued(*to, wishes={"queue": "claimed"})
     Email.objects.claim(limit=2, queue="claimed")
     Suppression.objects.suppress(ANNA, Reason.BOUNCE)
     Mailer.objects.pause("smtp", 60, ANNA)
-    before = everything()
+    before = all_rows()
     outs = []
     for options in (["--dry-run"], []):
-        assert everything() == before
+        assert all_rows() == before
         with pytest.raises(CommandError, match="2 left"):
             forget_address(ANNA, *options)
         outs.append(capsys.readouterr().out)
@@ -111,7 +113,7 @@ def test_a_whole_table_is_gone_through_some_keys_at_a_time(forget_address, monke
     monkeypatch.setattr(rows, "WINDOW", 7)
     monkeypatch.setattr(forget, "CHUNK", 2)
     people = [ANNA if n % 3 else "berta@x.example" for n in range(30)]
-    Email.objects.bulk_create([email(one) for one in people])
+    queue_all([letter(one) for one in people])
     assert "email: 20 deleted" in forget_address(ANNA)
     assert Email.objects.count() == 10
 
@@ -126,4 +128,4 @@ def test_a_job_that_somebody_holds_cannot_be_amended_or_deleted():
     assert hand.amend(emails, [(job.pk, Status.READY, None)], {"subject": "x"}).skipped == 1
     with pytest.raises(ValueError, match="status"):
         hand.amend(emails, seen, {"status": 2})
-    assert fresh(job).subject == "Hi"
+    assert fresh(job).subject == "Hello"

@@ -6,18 +6,16 @@ import signal
 import pytest
 
 from django_dbqueue.current import current_job, running
-from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from tests.conftest import wait_until
-from tests.mailing import USING, message_to, queued
+from tests.mailing import letter, queue_all, queued
 from tests.processes import worker
-from tests.scripted_smtp import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def report():
-    return EmailBackend(alias="x", **USING).send_messages([message_to("admin", subject="Oh")])
+    return queue_all([letter("admin", subject="Oh")])
 
 
 def test_what_is_sent_while_a_mail_is_delivered_says_which_one():
@@ -58,18 +56,15 @@ def test_no_job_runs_outside_of_a_worker():
     assert current_job() is None
 
 
-def test_an_admin_whose_address_is_refused_gets_one_report_for_each_mail(database_url):
-    server = ScriptedServer()
+def test_an_admin_whose_address_is_refused_gets_one_report_for_each_mail(database_url, server):
     server.to_recipients["refuse-admin"] = "550 no such admin"
     for _ in range(2):
         queued("refuse")
     admins = {"DJANGO_SETTINGS_MODULE": "tests.reporting_settings", "DBQUEUE_TESTS": "1"}
-    smtp = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}
-    with worker(database_url, **admins, **smtp) as process:
+    with worker(database_url, **admins, **server.environment) as process:
         wait_until(lambda: Email.objects.buried().count() == 4)
         process.send(signal.SIGTERM)
         assert process.end() == 0
-    server.close()
     about = sorted(email.about or 0 for email in Email.objects.all())
     first, second = sorted(Email.objects.filter(about=None).values_list("pk", flat=True))
     assert about == [0, 0, first, second]

@@ -8,7 +8,7 @@ from django.core.mail import EmailMessage
 
 from django_dbqueue.mail.deliveries import address_of
 from django_dbqueue.mail.storing.codec import decode, encode
-from tests.test_mail_codec import letter
+from tests.mailing import letter
 
 
 @pytest.mark.parametrize(
