@@ -7,8 +7,8 @@ from ....lifecycle.reap import promote
 from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
 from ....worker.options import Options
-from ...dry_run import DryRun
 from ...models import Email
+from ...sending.dry_run import DryRun
 
 # What runworker offers besides.
 FIXED: dict[str, Any] = {
