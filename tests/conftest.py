@@ -55,9 +55,79 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 @pytest.fixture
 def queueing(settings: Any) -> None:
     """The project queues its mail and delivers it into memory."""
-    from tests.letters import queue_into_memory
+    from tests.mailing import queue_into_memory
 
     queue_into_memory(settings)
+
+
+@pytest.fixture
+def own_connections() -> Iterator[None]:
+    """No connection to a mail server is left from before, and none stays."""
+    from django_dbqueue.mail.sending.connections import close_connections
+
+    close_connections()
+    yield
+    close_connections()
+
+
+@pytest.fixture
+def server(settings: Any, own_connections: None) -> Iterator[Any]:
+    """A mail server to which this process delivers, and others do by its ``environment``."""
+    from tests.mailing import deliver_to
+    from tests.scripted_smtp import ScriptedServer
+
+    server = ScriptedServer()
+    deliver_to(settings, server.port, MAIL_TIMEOUT=0.5, MAIL_RETRY_FIRST=0.01)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def esp(settings: Any, mailoutbox: list[Any]) -> list[Any]:
+    """anymail's provider for tests delivers; what it got."""
+    from tests.mailing import deliver_to
+
+    deliver_to(settings, 0, "tests.provider.Provider")
+    return mailoutbox
+
+
+@pytest.fixture
+def people(client: Any) -> Iterator[Any]:
+    """Somebody who is logged in, by the codenames of what they may do."""
+    from django.contrib.auth.models import Permission, User
+
+    made: list[User] = []
+
+    def log_in(*codenames: str, **fields: Any) -> Any:
+        user = User.objects.create_user(f"user{len(made)}", is_staff=True, **fields)
+        made.append(user)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        assert user.user_permissions.count() == len(codenames)
+        client.force_login(user)
+        return client
+
+    yield log_in
+    client.logout()
+    for user in made:
+        user.delete()
+
+
+@pytest.fixture
+def browser(people: Any) -> Any:
+    return people(is_superuser=True)
+
+
+@pytest.fixture
+def forget_address(capsys: Any) -> Callable[..., str]:
+    """Call the command; what it printed."""
+
+    from django.core.management import call_command
+
+    def call(*args: str) -> str:
+        call_command("forget_address", *args)
+        return str(capsys.readouterr().out)
+
+    return call
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ import pytest
 from django.core import mail
 from django.test import TransactionTestCase, override_settings
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.sending import connections
 
 MEMORY = "django.core.mail.backends.locmem.EmailBackend"
 MODERN = django.VERSION >= (6, 1)

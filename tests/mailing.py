@@ -1,49 +1,155 @@
-"""Queued mail, in the tests' own hands."""
+"""Queued mail, in the tests' own hands: messages, rows in any state, and what a worker does."""
 
+import socket
 import time
 
 import django
 from django.core.mail import EmailMultiAlternatives
+from django.utils import timezone
 
 from django_dbqueue.lifecycle import reap
-from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.backends import EmailBackend
+from django_dbqueue.mail.deliveries import Deliveries, Delivery
+from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
+from django_dbqueue.mail.rows import HAVE_ENDED
+from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.helpers import table
+from tests.helpers import claim_one, overwrite, table
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
+MEMORY = "django.core.mail.backends.locmem.EmailBackend"
+QUEUED = "django_dbqueue.mail.backends.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)
 # From Django 6.1 on the project names the mailer that delivers.
-USING = {"using": "smtp"} if HAS_MAILERS else {}
+MAILER = "smtp" if HAS_MAILERS else ""
+USING = {"using": MAILER} if HAS_MAILERS else {}
+
+
+# --- the project --------------------------------------------------------------------------------
 
 
 def deliver_to(settings, port, backend=SMTP, **more):
     """Configure delivery to a port of this machine, in the way of this version of Django."""
     if HAS_MAILERS:
         options = {"host": "127.0.0.1", "port": port} if backend == SMTP else {}
-        settings.MAILERS = {"smtp": {"BACKEND": backend, "OPTIONS": options}}
-        settings.DBQUEUE = {"MAIL_USING": "smtp", **more}
+        settings.MAILERS = {MAILER: {"BACKEND": backend, "OPTIONS": options}}
+        settings.DBQUEUE = {"MAIL_USING": MAILER, **more}
     else:
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", port
         settings.DBQUEUE = {"MAIL_DELIVERY_BACKEND": backend, **more}
 
 
+def queue_into_memory(settings):
+    """Queue what the project sends, and deliver it into memory."""
+    deliver_to(settings, 0, MEMORY)
+    if HAS_MAILERS:
+        settings.MAILERS["default"] = {"BACKEND": QUEUED, "OPTIONS": {"using": MAILER}}
+    else:
+        settings.EMAIL_BACKEND = QUEUED
+
+
+def setting(settings, **more):
+    settings.DBQUEUE = {**settings.DBQUEUE, **more}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# --- messages and their rows --------------------------------------------------------------------
+
+
 def address(name):
-    return f"{name}@x.example"
+    return name if "@" in name else f"{name}@x.example"
 
 
-def message_to(*names, subject="Hello", body="text", **fields):
-    to = [address(name) for name in names]
-    return EmailMultiAlternatives(subject, body, "shop@x.example", to, **fields)
+def letter(*to, **fields):
+    """A message to addresses, or to names at x.example."""
+    given = {"subject": "Hello", "body": "text", "from_email": "shop@x.example"}
+    given["to"] = [address(name) for name in to or ["anna"]]
+    return EmailMultiAlternatives(**given | fields)
 
 
-def queued(*names, wishes=None, **fields):
-    email = Email.from_message(message_to(*names, **fields), **USING, **(wishes or {}))
+def email_of(message, **wishes):
+    """The row of a message, not saved."""
+    return Email.from_message(message, **USING, **wishes)
+
+
+def enqueue(message, **wishes):
+    email = email_of(message, **wishes)
     email.save()
     return email
 
 
+def queued(*to, wishes=None, **fields):
+    return enqueue(letter(*to, **fields), **(wishes or {}))
+
+
+def queue_all(messages):
+    """Send them as a project does; how many were queued."""
+    return EmailBackend(alias="x", **USING).send_messages(messages)
+
+
+def finished(message=None, *, failed=False, **outcomes):
+    """A mail that is sent or has failed; ``outcomes`` by the local part at x.example."""
+    email = enqueue(message or letter(), queue="apart")
+    job = claim_one(Email, queue="apart")
+    deliveries = Deliveries({})
+    for name, outcome in outcomes.items():
+        deliveries.note([address(name)], Delivery(outcome, 250, "said"))
+    job.deliveries = deliveries.stored()
+    if failed:
+        job.bury("550 no such user")
+    else:
+        job.complete()
+    Email.objects.filter(pk=email.pk).update(queue="default")
+    return fresh(job)
+
+
+def in_state(status, *to, columns=None, **fields):
+    """A mail that is in this state since now, whoever brought it there."""
+    email = queued(*to, **fields)
+    overwrite(email, status=status, **(columns or {}))
+    if status in HAVE_ENDED:
+        overwrite(email, finished_at=timezone.now())
+    return fresh(email)
+
+
+def columns_of(email):
+    return {field.attname: getattr(email, field.attname) for field in Email._meta.concrete_fields}
+
+
+def archived(email):
+    return archived_all([email])[0]
+
+
+def archived_all(emails):
+    rows = [ArchivedEmail(**columns_of(email)) for email in emails]
+    Email.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    return ArchivedEmail.objects.bulk_create(rows)
+
+
+def in_archive(*to):
+    return archived(in_state(Status.DONE, *to))
+
+
+def exists(row):
+    return type(row)._base_manager.filter(pk=row.pk).exists()
+
+
+def all_rows(*models):
+    """All that the tables of mail hold, and some more tables."""
+    models = (Email, ArchivedEmail, Suppression, Mailer, *models)
+    return [list(model._base_manager.order_by("pk").values()) for model in models]
+
+
+# --- what a worker does -------------------------------------------------------------------------
+
+
 def run_mail():
-    """What a worker does, in one turn."""
+    """One turn."""
     for queue in ("urgent", "default"):
         for job in Email.objects.claim(limit=100, queue=queue):
             run_claimed(job)
@@ -59,9 +165,9 @@ def run_claimed(job):
             job.complete()
 
 
-def sent(*names, **fields):
+def sent(*to, **fields):
     """The row after one attempt."""
-    email = queued(*names, **fields)
+    email = queued(*to, **fields)
     run_mail()
     return fresh(email)
 

@@ -10,6 +10,9 @@ from typing import Any
 from anymail.backends.test import EmailBackend
 from anymail.message import AnymailRecipientStatus
 
+POSTMARK = "anymail.backends.postmark.EmailBackend"
+TAKEN = {"ErrorCode": 0, "Message": "OK", "MessageID": "pm-1", "To": "anna@x.example"}
+
 
 @contextmanager
 def provider(status: int, answer: Any) -> Iterator[tuple[str, list[Any]]]:

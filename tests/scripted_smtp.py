@@ -6,6 +6,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from typing import Any
@@ -39,7 +40,10 @@ class Received:
 
 @dataclass
 class ScriptedServer:
-    """``received`` holds what was answered with 250, ``unanswered`` what stalled after the dot."""
+    """``received`` holds what was answered with 250, ``unanswered`` what stalled after the dot.
+
+    It resets the connection in a message to ``reset``, and closes it after one to ``drop``.
+    """
 
     # Called with what is taken, before its 250 goes out.
     before_answer: Callable[[Received], None] = lambda _: None
@@ -52,6 +56,7 @@ class ScriptedServer:
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
+        self._peers: list[socket.socket] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -59,6 +64,17 @@ class ScriptedServer:
     def close(self) -> None:
         self._stop.set()
         self._socket.close()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes a process deliver to it."""
+        return {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(self.port)}
+
+    def hang_up(self) -> None:
+        """End all conversations, without a word."""
+        for peer in self._peers:
+            with suppress(OSError):  # it has ended
+                peer.shutdown(socket.SHUT_RDWR)
 
     def got(self, local_part: str) -> int:
         """How many messages this recipient has."""
@@ -72,6 +88,7 @@ class ScriptedServer:
             except OSError:
                 return
             self.connections += 1
+            self._peers.append(peer)
             threading.Thread(target=self._serve, args=[peer], daemon=True).start()
 
     def _serve(self, peer: socket.socket) -> None:
@@ -140,6 +157,8 @@ class Dialogue:
             self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
         received = Received(self.recipients, self.content())
+        if first.startswith("drop"):
+            return False
         if first.startswith("stall") and self.server.stalls:
             self.server.unanswered.append(received)
             self.server.stall()

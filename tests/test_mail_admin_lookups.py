@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from tests.letters import archived, finished, letter, queued
+from tests.mailing import archived, enqueue, finished, letter
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
@@ -23,6 +23,6 @@ def reader(client):
 @pytest.mark.parametrize("lookup", ["message__contains", "message__regex", "message"])
 def test_the_list_cannot_be_asked_what_a_message_holds(reader, table, lookup):
     archived(finished(letter("carla@x.example", body="Your password is secret")))
-    queued(letter(body="Your password is secret"))
+    enqueue(letter(body="Your password is secret"))
     response = reader.get(f"/admin/dbqueue_mail/{table}/", {lookup: "secret"}, follow=True)
     assert response.status_code == 400

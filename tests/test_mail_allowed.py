@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_dbqueue.mail import connections
-from django_dbqueue.mail.envelope import is_allowed
+from django_dbqueue.mail.sending import connections
+from django_dbqueue.mail.sending.envelope import is_allowed
 from tests import provider
 from tests.conftest import fresh
 from tests.mailing import HAS_MAILERS, queued, run_mail

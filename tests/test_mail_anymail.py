@@ -1,62 +1,16 @@
-"""Mail by providers with django-anymail: how it gets there, and what they tell of it later."""
-
-import base64
-import json
-from datetime import UTC, datetime
+"""Mail by providers with django-anymail: how it gets there."""
 
 import pytest
 from anymail.exceptions import AnymailAPIError
-from anymail.signals import AnymailTrackingEvent, tracking
-from django.core.mail import EmailMessage
-from django.test import Client
 
-from django_dbqueue.mail import connections
-from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
-from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.models import Mailer
 from django_dbqueue.mail.outcomes import classify, explain
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite
-from tests.provider import provider
-from tests.test_mail_delivery import deliver_to, run_claimed
+from tests.mailing import deliver_to, enqueue, letter, queued, run_mail
+from tests.provider import POSTMARK, TAKEN, provider
 
-pytestmark = pytest.mark.usefixtures("db_rows")
-
-POSTMARK = "anymail.backends.postmark.EmailBackend"
-TAKEN = {"ErrorCode": 0, "Message": "OK", "MessageID": "pm-1", "To": "anna@x.example"}
-
-
-@pytest.fixture(autouse=True)
-def own_connections():
-    connections.close_connections()
-    yield
-    connections.close_connections()
-
-
-@pytest.fixture
-def esp(settings, mailoutbox):
-    """anymail's provider for tests delivers; what it got."""
-    deliver_to(settings, 0, "tests.provider.Provider")
-    return mailoutbox
-
-
-def queued(*to, **extra):
-    message = EmailMessage("Hi", "text", "shop@x.example", list(to) or ["anna@x.example"])
-    vars(message).update(extra)
-    email = Email.from_message(message)
-    email.save()
-    return email
-
-
-def sent(*to, provider_id="esp-1"):
-    """Mail that a provider took, which is in the archive by now or not."""
-    email = queued(*to)
-    run_claimed()
-    overwrite(email, provider_id=provider_id)
-    return fresh(email)
-
-
-# --- on the way there ---------------------------------------------------------------------------
+pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
 
 
 def test_what_is_meant_for_the_provider_arrives_as_it_was_queued(esp):
@@ -69,8 +23,10 @@ def test_what_is_meant_for_the_provider_arrives_as_it_was_queued(esp):
         "track_opens": False,
         "esp_extra": {"stream": {"id": "outbound"}},
     }
-    email = queued(**extra)
-    run_claimed()
+    message = letter()
+    vars(message).update(extra)
+    email = enqueue(message)
+    run_mail()
     params = esp[0].anymail_test_params
     given = {name: params[name] for name in extra if name != "esp_extra"}
     assert given | {"esp_extra": {"stream": params["stream"]}} == extra
@@ -78,8 +34,8 @@ def test_what_is_meant_for_the_provider_arrives_as_it_was_queued(esp):
 
 
 def test_each_recipient_has_the_status_that_the_provider_gave(esp):
-    email = queued("anna@x.example", "rejected@x.example", "invalid@x.example", "queued@x.example")
-    run_claimed()
+    email = queued("anna", "rejected", "invalid", "queued")
+    run_mail()
     email = fresh(email)
     outcomes = {name: one["outcome"] for name, one in email.deliveries.items()}
     assert outcomes == {
@@ -93,8 +49,8 @@ def test_each_recipient_has_the_status_that_the_provider_gave(esp):
 
 
 def test_mail_that_the_provider_refuses_to_all_fails(esp):
-    email = queued("rejected@x.example", "invalid@x.example")
-    run_claimed()
+    email = queued("rejected", "invalid")
+    run_mail()
     assert fresh(email).mail_state == "failed"
 
 
@@ -115,7 +71,7 @@ def test_an_answer_of_a_providers_interface_means_what_its_status_says(
         settings.ANYMAIL = {"POSTMARK_SERVER_TOKEN": "t", "POSTMARK_API_URL": address}
         deliver_to(settings, 0, POSTMARK)
         email = queued()
-        run_claimed()
+        run_mail()
     assert len(received) == 1
     email = fresh(email)
     assert email.status == state
@@ -130,7 +86,7 @@ def test_a_provider_that_cannot_be_reached_is_asked_again(settings):
     settings.ANYMAIL = {"POSTMARK_SERVER_TOKEN": "t", "POSTMARK_API_URL": address}
     deliver_to(settings, 0, POSTMARK)
     email = queued()
-    run_claimed()
+    run_mail()
     assert fresh(email).status == Status.DELAYED
 
 
@@ -142,234 +98,3 @@ def test_an_error_of_anymail_is_judged_and_told_even_where_it_cannot_tell_itself
     error = AnymailAPIError("No!", status_code=status)
     assert classify(error) == meaning
     assert explain(error).startswith("AnymailAPIError: ")
-
-
-# --- what they tell later -----------------------------------------------------------------------
-
-
-def tell(kind, address="anna@x.example", reason=None, **more):
-    event = AnymailTrackingEvent(
-        event_type=kind,
-        recipient=address,
-        reject_reason=reason,
-        **{"message_id": "esp-1", "timestamp": datetime(2100, 1, 1, tzinfo=UTC), **more},
-    )
-    tracking.send(sender=None, event=event, esp_name="Test")
-
-
-@pytest.mark.parametrize(
-    ("kind", "why", "reason"),
-    [
-        ("bounced", "bounced", Reason.BOUNCE),
-        ("bounced", "invalid", Reason.BOUNCE),
-        ("bounced", None, Reason.BOUNCE),
-        ("complained", "spam", Reason.COMPLAINT),
-        ("unsubscribed", None, Reason.UNSUBSCRIBED),
-        ("rejected", "bounced", Reason.BOUNCE),
-        ("rejected", "invalid", Reason.BOUNCE),
-        ("rejected", "spam", Reason.COMPLAINT),
-        ("rejected", "unsubscribed", Reason.UNSUBSCRIBED),
-    ],
-)
-def test_who_bounced_complained_or_unsubscribed_gets_no_more_mail(esp, kind, why, reason):
-    tell(kind, "Anna@X.example", why, description="no such user", mta_response="smtp; 550 5.1.1")
-    [row] = Suppression.objects.all()
-    assert (row.address, row.reason) == ("anna@x.example", reason)
-    assert row.note == f"Test: {kind} no such user smtp; 550 5.1.1"
-    email = queued()
-    run_claimed()
-    assert esp == []
-    assert fresh(email).deliveries["anna@x.example"]["outcome"] == "suppressed"
-
-
-@pytest.mark.parametrize(
-    ("kind", "why", "more"),
-    [
-        ("bounced", "blocked", {}),
-        ("bounced", "timed_out", {}),
-        ("bounced", "other", {}),
-        ("bounced", "bounced", {"mta_response": "smtp; 452 4.2.2 mailbox full"}),
-        ("bounced", "bounced", {"esp_event": {"event": "soft_bounce"}}),
-        ("bounced", "bounced", {"esp_event": {"bounce": {"bounceType": "Transient"}}}),
-        ("bounced", None, {"esp_event": {"event": "bounce", "type": "blocked"}}),
-        ("bounced", "bounced", {"esp_event": {"event": "bounce", "hard_bounce": False}}),
-        ("bounced", "bounced", {"esp_event": [{"Type": "SoftBounce"}]}),
-        ("rejected", "blocked", {}),
-        ("rejected", None, {}),
-        ("failed", None, {}),
-        ("deferred", None, {}),
-        ("delivered", None, {}),
-        ("opened", None, {}),
-        ("subscribed", None, {}),
-        ("unknown", None, {}),
-    ],
-)
-def test_what_may_pass_by_suppresses_nobody(kind, why, more):
-    tell(kind, reason=why, **more)
-    assert not Suppression.objects.exists()
-
-
-def test_ones_own_words_beside_an_event_are_not_the_providers():
-    tell("bounced", reason="bounced", esp_event={"Metadata": {"type": "soft launch"}})
-    assert Suppression.objects.exists()
-
-
-def archive(email):
-    Email.objects.filter(pk=email.pk).cancel()
-    return ArchivedEmail.objects.get(pk=email.pk)
-
-
-@pytest.mark.parametrize("place", [fresh, archive])
-@pytest.mark.parametrize("kind", ["bounced", "rejected", "failed"])
-def test_a_bounce_is_the_recipients_outcome_from_then_on(esp, kind, place):
-    email = place(sent("Anna@x.example", "berta@x.example"))
-    tell(kind, "anna@X.example", "bounced", mta_response="smtp; 550 5.1.1 no such user")
-    email = fresh(email)
-    known = email.deliveries["Anna@x.example"]
-    assert (known["outcome"], known["code"]) == ("refused", 550)
-    assert "no such user" in known["text"]
-    assert email.deliveries["berta@x.example"]["outcome"] == "delivered"
-    assert (email.status, email.mail_state) == (Status.DONE, "partly sent")
-
-
-def test_mail_that_bounced_for_all_reads_failed(esp):
-    email = sent("anna@x.example")
-    tell("bounced", reason="bounced")
-    assert fresh(email).mail_state == "failed"
-
-
-@pytest.mark.parametrize("kind", ["delivered", "deferred", "opened", "complained", "unsubscribed"])
-def test_what_was_delivered_stays_so(esp, kind):
-    email = sent("anna@x.example")
-    tell(kind)
-    assert fresh(email).deliveries == email.deliveries
-
-
-def test_a_soft_bounce_ends_when_it_was_delivered_after_all_but_not_before(esp):
-    email = sent("anna@x.example")
-    tell("bounced", reason="bounced", mta_response="452 full")
-    tell("delivered", timestamp=datetime(2000, 1, 1, tzinfo=UTC))
-    assert fresh(email).deliveries["anna@x.example"]["outcome"] == "refused"
-    tell("delivered", timestamp=datetime(2101, 1, 1, tzinfo=UTC))
-    assert fresh(email).deliveries["anna@x.example"]["outcome"] == "delivered"
-
-
-def test_mail_that_a_worker_has_in_hand_is_left_to_it(esp):
-    email = sent("anna@x.example")
-    Email.objects.filter(pk=email.pk).cancel()
-    email = queued("anna@x.example")
-    overwrite(email, provider_id="esp-1", deliveries={"anna@x.example": {"outcome": "delivered"}})
-    job = claim_one(Email)
-    tell("bounced", reason="bounced")
-    assert fresh(job).deliveries == {"anna@x.example": {"outcome": "delivered"}}
-    assert Suppression.objects.exists()
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"message_id": "of-somebody-else"},
-        {"message_id": None},
-        {"address": "stranger@x.example"},
-        {"address": None},
-        {"address": ""},
-        {"address": "no address"},
-        {"address": "anna\0@x.example"},
-        {"address": "a" * 400 + "@x.example"},
-        {"message_id": "\0\ud800"},
-        {"timestamp": None, "message_id": "else"},
-        {"description": "\0\ud800", "message_id": "else"},
-        {"esp_event": {"type": ["soft", {"x": 1}]}, "message_id": "else"},
-    ],
-)
-def test_events_about_nobody_we_know_do_no_harm(esp, more):
-    email = sent("anna@x.example")
-    tell("bounced", reason="bounced", **more)
-    assert fresh(email).deliveries == email.deliveries
-
-
-def test_a_row_that_a_hand_has_filled_with_nonsense_does_no_harm(esp):
-    email = sent("anna@x.example")
-    overwrite(email, deliveries=["?"])
-    tell("bounced", reason="bounced")
-    assert Suppression.objects.exists()
-
-
-# --- over HTTP, by anymail's own view -----------------------------------------------------------
-
-
-def post(event, secret="user:secret"):
-    credentials = base64.b64encode(secret.encode()).decode()
-    return Client().post(
-        "/anymail/postmark/tracking/",
-        json.dumps(event),
-        content_type="application/json",
-        headers={"Authorization": f"Basic {credentials}"},
-    )
-
-
-@pytest.fixture
-def webhooks(settings):
-    settings.ROOT_URLCONF = "tests.anymail_urls"
-    settings.ANYMAIL = {**getattr(settings, "ANYMAIL", {}), "WEBHOOK_SECRET": "user:secret"}
-
-
-BOUNCE = {
-    "RecordType": "Bounce",
-    "ID": 42,
-    "Type": "HardBounce",
-    "TypeCode": 1,
-    "Name": "Hard bounce",
-    "MessageID": "pm-1",
-    "Description": "The server was unable to deliver your message (ex: unknown user).",
-    "Details": "smtp;550 5.1.1 The email account that you tried to reach does not exist.",
-    "Email": "anna@x.example",
-    "BouncedAt": "2100-04-27T16:28:50.3963933-04:00",
-}
-
-
-def test_from_the_queue_to_the_provider_its_webhook_and_the_next_mail(settings, webhooks):
-    with provider(200, TAKEN) as (address, received):
-        settings.ANYMAIL |= {"POSTMARK_SERVER_TOKEN": "t", "POSTMARK_API_URL": address}
-        deliver_to(settings, 0, POSTMARK)
-        first = queued()
-        run_claimed()
-        assert fresh(first).provider_id == "pm-1"
-        assert post(BOUNCE).status_code == 200
-        second = queued("anna@x.example", "berta@x.example")
-        run_claimed()
-    first, second = fresh(first), fresh(second)
-    assert [one["To"] for one in received] == ["anna@x.example", "berta@x.example"]
-    assert first.deliveries["anna@x.example"]["outcome"] == "refused"
-    assert first.mail_state == "failed"
-    assert second.deliveries["anna@x.example"]["outcome"] == "suppressed"
-    [row] = Suppression.objects.all()
-    assert row.note.startswith("Postmark: bounced The server was unable")
-
-
-@pytest.mark.parametrize(
-    ("event", "reason"),
-    [
-        (BOUNCE | {"Type": "SoftBounce", "Name": "Soft bounce"}, None),
-        (BOUNCE | {"Type": "Transient"}, None),
-        (BOUNCE | {"Type": "BadEmailAddress"}, Reason.BOUNCE),
-        (BOUNCE | {"RecordType": "SpamComplaint", "Type": "SpamComplaint"}, Reason.COMPLAINT),
-        (
-            {
-                "RecordType": "SubscriptionChange",
-                "Recipient": "anna@x.example",
-                "SuppressSending": True,
-                "SuppressionReason": "ManualSuppression",
-            },
-            Reason.UNSUBSCRIBED,
-        ),
-    ],
-)
-def test_a_providers_own_words_are_understood(webhooks, event, reason):
-    assert post(event).status_code == 200
-    assert [row.reason for row in Suppression.objects.all()] == ([reason] if reason else [])
-
-
-def test_who_does_not_know_the_secret_suppresses_nobody(webhooks):
-    assert post(BOUNCE, "user:guess").status_code == 400
-    assert not Suppression.objects.exists()

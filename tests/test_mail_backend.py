@@ -6,7 +6,7 @@ import pytest
 from django.core import mail
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.mail import EmailMessage, send_mail, send_mass_mail
+from django.core.mail import send_mail, send_mass_mail
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -17,7 +17,7 @@ from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import forget_tables
-from tests.letters import HAS_MAILERS, MEMORY, QUEUED, letter
+from tests.mailing import HAS_MAILERS, MAILER, MEMORY, QUEUED, letter, setting
 
 pytestmark = pytest.mark.usefixtures("queueing")
 
@@ -34,7 +34,7 @@ def test_mail_sent_the_usual_way_is_queued(db_rows: None) -> None:
     assert email.recipients == "anna@x.example, b@x.example"
     assert email.status == Status.READY
     assert email.mail_state == "unsent"
-    assert email.using == ("out" if HAS_MAILERS else "")
+    assert email.using == MAILER
     assert email.to_message().body == "text"
 
 
@@ -70,7 +70,7 @@ def test_many_large_messages_are_several_inserts_in_one_transaction(
 
 
 def test_a_message_to_nobody_is_not_queued(db_rows: None) -> None:
-    nobody = EmailMessage("Hello", "text", "shop@x.example", [])
+    nobody = letter(to=[])
     assert EmailBackend().send_messages([nobody]) == 0
     assert EmailBackend().send_messages([]) == 0
     assert EmailBackend().send_messages([nobody, letter(), letter(cc=["c@x.example"])]) == 2
@@ -78,7 +78,7 @@ def test_a_message_to_nobody_is_not_queued(db_rows: None) -> None:
 
 
 def test_a_message_only_to_blind_copies_is_queued_and_they_are_no_header(db_rows: None) -> None:
-    EmailMessage("Hello", "text", "shop@x.example", [], bcc=["b@x.example"]).send()
+    letter(to=[], bcc=["b@x.example"]).send()
     email = Email.objects.get()
     assert email.recipients == "b@x.example"
     assert "b@x.example" not in str(email.to_message().message())
@@ -120,7 +120,7 @@ def test_any_body_comes_back_from_the_database(db_rows: None, body: str) -> None
 
 def test_a_queue_of_its_own_is_used(db_rows: None, settings: Any) -> None:
     EmailBackend(queue="bulk").send_messages([letter()])
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_QUEUE": "post"}
+    setting(settings, MAIL_QUEUE="post")
     EmailBackend().send_messages([letter()])
     assert list(Email.objects.order_by("id").values_list("queue", flat=True)) == ["bulk", "post"]
     with pytest.raises(ValidationError, match="control"):
@@ -139,7 +139,7 @@ def test_one_bad_message_refuses_the_whole_list_and_the_transaction_lives(db_row
 
 
 def test_a_message_over_the_limit_is_refused_with_both_sizes(db_rows: None, settings: Any) -> None:
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_MAX_BYTES": 2000}
+    setting(settings, MAIL_MAX_BYTES=2000)
     letter(body="x" * 1000).send()
     with pytest.raises(ValueError, match=r"\d{4} bytes as stored; the limit .* is 2000"):
         letter(body="é" * 1000).send()
@@ -274,10 +274,10 @@ def test_a_mailer_is_used_by_its_alias(db_rows: None, settings: Any) -> None:
     if not HAS_MAILERS:
         assert mail.get_connection().send_messages([letter()]) == 1
         return
-    settings.MAILERS["bulk"] = {"BACKEND": QUEUED, "OPTIONS": {"using": "out", "queue": "bulk"}}
+    settings.MAILERS["bulk"] = {"BACKEND": QUEUED, "OPTIONS": {"using": MAILER, "queue": "bulk"}}
     letter().send(using="bulk")
     email = Email.objects.get()
-    assert (email.using, email.queue) == ("out", "bulk")
+    assert (email.using, email.queue) == (MAILER, "bulk")
     assert mail.mailers["bulk"].alias == "bulk"
 
 
@@ -289,4 +289,4 @@ def test_a_message_is_delivered_by_the_mailer_it_was_queued_for(
     job.run()
     assert [message.subject for message in mailoutbox] == ["Hello"]
     if HAS_MAILERS:
-        assert mailoutbox[0].sent_using == "out"
+        assert mailoutbox[0].sent_using == MAILER

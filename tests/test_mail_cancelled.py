@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_dbqueue.lifecycle import keep as core_keep
-from django_dbqueue.mail import keep
+from django_dbqueue.lifecycle import keep
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
+from django_dbqueue.mail.privacy.erase import Eraser
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite, table
-from tests.letters import queued
+from tests.mailing import queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
@@ -35,12 +35,12 @@ def grow_old(row):
 def test_its_message_is_erased_and_its_row_deleted_in_time(settings, status):
     settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_KEEP_BODIES": 86400}
     row = taken_out(status)
-    erase = keep.Eraser()
+    erase = Eraser()
     assert erase(table(Email)) == 0
     grow_old(row)
     assert erase(table(Email)) == 1
     assert fresh(row).is_erased
-    assert core_keep._prune_archive(table(Email), 86400) == 1
+    assert keep._prune_archive(table(Email), 86400) == 1
 
 
 def test_mail_that_was_buried_by_hand_before_it_ran_has_an_end_too():

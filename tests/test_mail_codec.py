@@ -20,10 +20,9 @@ from django.core.mail.message import EmailAttachment
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy, override
 
-from django_dbqueue.mail.codec import decode, encode
-
-DATE = "Fri, 02 Jan 2026 03:04:05 +0000"
-PNG = b"\x89PNG\r\n\x1a\n\x00\x01\x02\xff"
+from django_dbqueue.mail.storing.codec import decode, encode
+from tests.mail_messages import DATE, PNG
+from tests.mailing import letter
 
 
 def round_trip(message: EmailMessage) -> Any:
@@ -35,12 +34,6 @@ def mime(message: EmailMessage) -> bytes:
     data = message.message().as_bytes()
     data = re.sub(rb"(?m)^(Date|Message-ID): .*(\n[ \t].*)*\n", b"", data)
     return re.sub(rb"={15}\d+==", b"BOUNDARY", data)
-
-
-def letter(**fields: Any) -> EmailMultiAlternatives:
-    return EmailMultiAlternatives(
-        **{"subject": "Hello", "body": "text", "from_email": "a@x.example", **fields}
-    )
 
 
 def inline_image() -> MIMEImage:

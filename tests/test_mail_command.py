@@ -2,51 +2,34 @@
 
 import signal
 
-import django
 import pytest
-from aiosmtpd.controller import Controller
-from django.core.mail import EmailMessage
 from django.core.management import call_command
 from django.utils import timezone
 
-from django_dbqueue.mail import dry_run, windows
+from django_dbqueue.mail import rows
 from django_dbqueue.mail.management.commands.send_queued_mail import Command
-from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
+from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.sending import dry_run
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, parse_served
 from tests.conftest import fresh, wait_until
 from tests.helpers import overwrite
+from tests.mailing import MAILER, all_rows, email_of, enqueue, letter, queue_all, queued, setting
 from tests.processes import running
 from tests.queueapp.models import Note
-from tests.smtp import Server, free_port
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
-USING = "smtp" if django.VERSION >= (6, 1) else ""
-NAME = USING or "default"
-
-
-@pytest.fixture
-def mail_server():
-    server = Server()
-    controller = Controller(server, hostname="127.0.0.1", port=free_port())
-    controller.start()
-    yield server, {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(controller.port)}
-    controller.stop()
-
-
-def email(*to, **wishes):
-    message = EmailMessage("Hi", "text", "shop@x.example", list(to) or ["anna@x.example"])
-    return Email.from_message(message, USING, **wishes)
+NAME = MAILER or "default"
 
 
 def in_minutes(minutes):
     return timezone.now() + timezone.timedelta(minutes=minutes)
 
 
-def send(database_url, environment, *args, code=0):
+def send(database_url, *args, code=0, **environment):
     with running(database_url, "send_queued_mail", *args, **environment) as process:
         assert process.end(60) == code, process.stderr
     return process
@@ -55,66 +38,64 @@ def send(database_url, environment, *args, code=0):
 # --- sending ------------------------------------------------------------------------------------
 
 
-def test_what_is_due_is_sent_and_the_command_ends(database_url, mail_server):
-    server, environment = mail_server
-    Email.objects.bulk_create([email(f"ready{n}@x.example") for n in range(20)])
-    email("urgent@x.example", priority="urgent").save()
-    later = email("later@x.example", scheduled_time=in_minutes(30))
-    later.save()
+def test_what_is_due_is_sent_and_the_command_ends(database_url, server):
+    queue_all([letter(f"ready{n}") for n in range(20)])
+    queued("urgent", wishes={"priority": "urgent"})
+    later = enqueue(letter("later"), scheduled_time=in_minutes(30))
     note = Note.objects.create()
-    send(database_url, environment)
+    send(database_url, **server.environment)
     assert len(server.received) == 21
     assert Email.objects.done().count() == 21
     assert fresh(later).status == Status.DELAYED
     assert fresh(note).status == Status.READY
 
 
-def test_mail_whose_time_has_come_is_sent_however_much_there_is(database_url, mail_server):
-    server, environment = mail_server
+def test_mail_whose_time_has_come_is_sent_however_much_there_is(database_url, server):
     Email.objects.bulk_create(
-        [email(f"due{n}@x.example", scheduled_time=in_minutes(-5)) for n in range(520)]
+        [email_of(letter(f"due{n}"), scheduled_time=in_minutes(-5)) for n in range(520)]
     )
-    send(database_url, environment, "--threads", "2")
+    send(database_url, "--threads", "2", **server.environment)
     assert len(server.received) == 520
 
 
 def test_before_the_worker_looks_all_that_is_due_is_ready():
-    Email.objects.bulk_create([email(scheduled_time=in_minutes(-5)) for _ in range(1001)])
+    Email.objects.bulk_create(
+        [email_of(letter(), scheduled_time=in_minutes(-5)) for _ in range(1001)]
+    )
     options = Options(served=parse_served(["dbqueue_mail.Email"]))
     Command().prepare(options, {"skip_checks": True, "verbosity": 0})
     assert Email.objects.ready().count() == 1001
 
 
-def test_commands_that_overlap_send_each_mail_once(database_url, mail_server):
-    server, environment = mail_server
-    Email.objects.bulk_create([email(f"a{n}@x.example") for n in range(100)])
+def test_commands_that_overlap_send_each_mail_once(database_url, server):
+    queue_all([letter(f"a{n}") for n in range(100)])
     with (
-        running(database_url, "send_queued_mail", **environment) as one,
-        running(database_url, "send_queued_mail", **environment) as two,
+        running(database_url, "send_queued_mail", **server.environment) as one,
+        running(database_url, "send_queued_mail", **server.environment) as two,
     ):
         assert (one.end(60), two.end(60)) == (0, 0)
-    assert len(server.received) == len({m["To"] for m in server.received}) == 100
+    assert len(server.received) == len({one.recipients[0] for one in server.received}) == 100
 
 
-def test_what_a_killed_command_had_is_sent_by_the_next(database_url, mail_server):
-    server, environment = mail_server
+def test_what_a_killed_command_had_is_sent_by_the_next(database_url, server):
+    names = ["stall", "anna", "berta"]
+    queue_all([letter(name) for name in names])
     quick = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "1"}
-    environment |= {**quick, "DBQUEUE_MAIL_TIMEOUT": "0.5"}
-    stalls = {**environment, "DBQUEUE_MAIL_TIMEOUT": "60"}
-    Email.objects.bulk_create([email(f"{name}@x.example") for name in ("stall", "anna", "berta")])
-    with running(database_url, "send_queued_mail", **stalls) as process:
-        wait_until(lambda: server.connections and Email.objects.claimed().count() == 3)
+    environment = {**server.environment, **quick, "DBQUEUE_MAIL_TIMEOUT": "60"}
+    with running(database_url, "send_queued_mail", **environment) as process:
+        wait_until(lambda: server.unanswered and Email.objects.claimed().count() == len(names))
         process.send_group(signal.SIGKILL)
         process.end()
     wait_until(lambda: Worker.objects.any_silent(1))
-    send(database_url, environment)
-    assert sorted(m["To"] for m in server.received) == ["anna@x.example", "berta@x.example"]
-    assert not Email.objects.claimed().exists()
+    server.stalls = False
+    send(database_url, **environment)
+    assert [server.got(name) for name in names] == [1, 1, 1]
+    assert Email.objects.done().count() == len(names)
 
 
 def test_what_the_worker_would_refuse_to_start_with_it_refuses_too(database_url):
-    email().save()
-    process = send(database_url, {"DBQUEUE_THREADS": "0"}, code=1)
+    queued()
+    process = send(database_url, code=1, DBQUEUE_THREADS="0")
     assert "threads must be at least 1" in process.stderr
     assert Email.objects.ready().count() == 1
 
@@ -127,9 +108,9 @@ def tell(capsys):
     """What a dry run says, by the mail's key, without it; and its summary."""
 
     def call():
-        before = everything()
+        before = all_rows(Queue, Worker)
         call_command("send_queued_mail", "--dry-run")
-        assert everything() == before
+        assert all_rows(Queue, Worker) == before
         *lines, summary = capsys.readouterr().out.splitlines()
         told = dict(line.split(" ", 1) for line in lines)
         return {int(key): words for key, words in told.items()}, summary
@@ -137,18 +118,11 @@ def tell(capsys):
     return call
 
 
-def everything():
-    models = (Email, ArchivedEmail, Mailer, Suppression, Queue, Worker)
-    return [list(model._base_manager.order_by("pk").values()) for model in models]
-
-
 def test_a_dry_run_tells_who_would_get_what_is_due_and_changes_nothing(tell):
-    ready = email("anna@x.example", "Berta <berta@x.example>")
-    due = email("carl@x.example", scheduled_time=in_minutes(-1))
-    later = email("dora@x.example", scheduled_time=in_minutes(9))
-    ended = [email() for _ in range(3)]
-    for one in [ready, due, later, *ended]:
-        one.save()
+    ready = queued("anna", "Berta <berta@x.example>")
+    due = enqueue(letter("carl"), scheduled_time=in_minutes(-1))
+    enqueue(letter("dora"), scheduled_time=in_minutes(9))
+    ended = [queued() for _ in range(3)]
     for one, status in zip(ended, (Status.CLAIMED, Status.DONE, Status.BURIED), strict=True):
         overwrite(one, status=status)
     told, summary = tell()
@@ -160,12 +134,9 @@ def test_a_dry_run_tells_who_would_get_what_is_due_and_changes_nothing(tell):
 
 
 def test_a_dry_run_tells_who_would_not_get_it_and_why(tell, settings):
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_ALLOWED_DOMAINS": ["x.example"]}
+    setting(settings, MAIL_ALLOWED_DOMAINS=["x.example"])
     Suppression.objects.suppress("anna@x.example", Reason.COMPLAINT)
-    part = email("anna@x.example", "berta@x.example", "carl@y.example")
-    nobody = email("carl@y.example")
-    for one in (part, nobody):
-        one.save()
+    part, nobody = queued("anna", "berta", "carl@y.example"), queued("carl@y.example")
     told, summary = tell()
     assert told[part.pk] == (
         f"by {NAME}: to berta@x.example; "
@@ -177,15 +148,13 @@ def test_a_dry_run_tells_who_would_not_get_it_and_why(tell, settings):
 
 
 def test_a_dry_run_tells_who_gets_it_instead(tell, settings):
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_OVERRIDE_RECIPIENTS": ["dev@x.example"]}
-    one = email("anna@x.example")
-    one.save()
+    setting(settings, MAIL_OVERRIDE_RECIPIENTS=["dev@x.example"])
+    one = queued("anna")
     assert tell()[0][one.pk] == f"by {NAME}: to dev@x.example instead of anna@x.example"
 
 
 def test_a_dry_run_leaves_out_who_has_got_it(tell):
-    one = email("anna@x.example", "berta@x.example", "carl@x.example")
-    one.save()
+    one = queued("anna", "berta", "carl")
     known = {
         "anna@x.example": {"outcome": "delivered"},
         "berta@x.example": {"outcome": "refused"},
@@ -197,10 +166,8 @@ def test_a_dry_run_leaves_out_who_has_got_it(tell):
 
 
 def test_a_dry_run_tells_what_keeps_a_mail_back(tell, settings):
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_IN_DOUBT": "hold"}
-    rests, paused, expired, crashed, broken = [email(queue=f"q{n}") for n in range(5)]
-    for one in (rests, paused, expired, crashed, broken):
-        one.save()
+    setting(settings, MAIL_IN_DOUBT="hold")
+    rests, paused, expired, crashed, broken = [enqueue(letter(), queue=f"q{n}") for n in range(5)]
     overwrite(rests, using="slow")
     overwrite(expired, expires_at=in_minutes(-1))
     overwrite(crashed, crashes=1)
@@ -218,9 +185,9 @@ def test_a_dry_run_tells_what_keeps_a_mail_back(tell, settings):
 
 
 def test_a_dry_run_reads_a_whole_table_some_keys_at_a_time(tell, monkeypatch):
-    monkeypatch.setattr(windows, "SIZE", 7)
+    monkeypatch.setattr(rows, "WINDOW", 7)
     monkeypatch.setattr(dry_run, "PAGE", 2)
-    Email.objects.bulk_create([email() for _ in range(40)])
+    queue_all([letter() for _ in range(40)])
     for one in Email.objects.filter(pk__gt=Email.objects.first().pk)[:20]:
         overwrite(one, status=Status.DONE)
     told, _ = tell()

@@ -5,9 +5,9 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite

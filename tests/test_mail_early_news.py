@@ -9,8 +9,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from django_dbqueue import reaper as core
-from django_dbqueue.mail import connections, latecomers
+from django_dbqueue.mail import latecomers
 from django_dbqueue.mail.models import ArchivedEmail, Email, ProviderNote, Suppression
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import claim_one, overwrite, reaper, table

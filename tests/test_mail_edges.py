@@ -6,18 +6,18 @@ import pytest
 from django.core.mail import EmailMessage
 from django.core.management import call_command
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.resend import resend
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import claim_one, start
 from tests.mailing import (
     USING,
     deliver_to,
-    message_to,
+    letter,
     outcomes,
     queued,
     run_claimed,
@@ -90,7 +90,7 @@ def test_a_time_beyond_the_calendar_is_refused_by_the_name_of_the_wish(header, t
     ],
 )
 def test_a_wish_that_cannot_be_granted_costs_no_other_mail_of_the_batch(name, value):
-    letters = [message_to("anna"), message_to("berta", headers={f"X-DBQueue-{name}": value})]
+    letters = [letter("anna"), letter("berta", headers={f"X-DBQueue-{name}": value})]
     options = {"using": "smtp", "alias": "default"} if USING else {}
     assert EmailBackend(fail_silently=True, **options).send_messages([*letters, letters[0]]) == 2
     assert Email.objects.count() == 2

@@ -11,12 +11,12 @@ from django.core.mail import EmailMultiAlternatives
 from django.core.mail.backends.smtp import EmailBackend as SMTPBackend
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from django_dbqueue.mail import connections
-from django_dbqueue.mail.codec import decode, encode
 from django_dbqueue.mail.deliveries import address_of
 from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.sending import connections
+from django_dbqueue.mail.storing.codec import decode, encode
 from tests.mail_messages import messages
-from tests.smtp import deliver_to, free_port
+from tests.mailing import MAILER, deliver_to, free_port
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.proof]
 
@@ -84,7 +84,7 @@ def directly(message, wire):
 def by_queue(message, wire):
     """Queue it, claim it, run it; what arrived."""
     try:
-        Email.from_message(message, using="smtp").save()
+        Email.from_message(message, using=MAILER).save()
         [job] = Email.objects.claim(limit=1)
         job.run()
     except Exception as error:

@@ -5,10 +5,10 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 
 from django_dbqueue.lifecycle import keep, reap
-from django_dbqueue.mail import connections
-from django_dbqueue.mail.forgetting import forget
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.privacy.erase import erase
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import claim_one, reap_owner, table
@@ -125,7 +125,7 @@ def test_what_is_in_doubt_for_the_rest_is_held_and_reads_so_too(server):
 
 def test_what_is_erased_meanwhile_can_be_marked_all_the_same(server):
     email = sent("stall")
-    assert forget(email)
+    assert erase(email)
     assert mark_as_sent(email)
     run_mail()
     assert fresh(email).mail_state == "sent"

@@ -4,15 +4,16 @@ import logging
 import signal
 
 import pytest
-from django.core.mail import EmailMessage
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue import reaper as core
-from django_dbqueue.mail import keep
 from django_dbqueue.mail.models import ArchivedEmail, Email
+from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
 from tests.conftest import fresh, other_connection, wait_until
 from tests.helpers import overwrite, reaper, start_all, table
+from tests.mailing import archived_all, email_of, letter, queued, setting
 from tests.processes import worker
 from tests.queueapp.models import Note
 
@@ -23,35 +24,25 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def keep_a_day(settings, monkeypatch):
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_KEEP_BODIES": 24 * HOUR}
-    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", keep.Eraser())
+    setting(settings, MAIL_KEEP_BODIES=24 * HOUR)
+    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", erase.Eraser())
 
 
 def hours_ago(hours):
     return timezone.now() - timezone.timedelta(hours=hours)
 
 
-def email(number=0):
-    message = EmailMessage("Hi", "text", "shop@x.example", [f"a{number}@x.example"])
-    return Email.from_message(message)
-
-
-def queued(status, hours, count=1):
+def ended(status, hours, count=1):
     """Mail in a state since some hours."""
-    made = Email.objects.bulk_create(map(email, range(count)))
-    for one in made:
-        overwrite(one, status=status, finished_at=hours_ago(hours), owner=None)
-    return [fresh(one) for one in made]
+    Email.objects.bulk_create([email_of(letter(f"a{number}")) for number in range(count)])
+    made = Email.objects.order_by("-pk")[:count]
+    keys = [email.pk for email in made]
+    QuerySet(Email).filter(pk__in=keys).update(status=status, finished_at=hours_ago(hours))
+    return list(Email.objects.filter(pk__in=keys).order_by("pk"))
 
 
-def archived(hours, count=1):
-    columns = [field.attname for field in ArchivedEmail._meta.concrete_fields]
-    rows = [
-        ArchivedEmail(**{name: getattr(one, name) for name in columns})
-        for one in queued(Status.DONE, hours, count)
-    ]
-    Email.objects.filter(pk__in=[row.pk for row in rows]).delete()
-    return ArchivedEmail.objects.bulk_create(rows)
+def old_archive(hours, count=1):
+    return archived_all(ended(Status.DONE, hours, count))
 
 
 def erased(rows):
@@ -70,21 +61,21 @@ def passes(count, *models):
 
 
 def test_old_messages_are_erased_and_their_rows_stay():
-    old, young = archived(25), archived(23)
+    old, young = old_archive(25), old_archive(23)
     assert passes(1).tidied == 1
     assert (erased(old), erased(young)) == ([True], [False])
     row = fresh(old[0])
-    assert (row.recipients, row.subject, row.status) == ("a0@x.example", "Hi", Status.DONE)
+    assert (row.recipients, row.subject, row.status) == ("a0@x.example", "Hello", Status.DONE)
 
 
 def test_mail_that_ended_in_the_queue_table_is_erased_too_sent_or_failed():
-    sent, failed = queued(Status.DONE, 25), queued(Status.BURIED, 25)
+    sent, failed = ended(Status.DONE, 25), ended(Status.BURIED, 25)
     passes(1)
     assert (erased(sent), erased(failed)) == ([True], [True])
 
 
 def test_mail_that_a_worker_buried_has_an_end_to_count_from():
-    email().save()
+    queued()
     [claimed] = Email.objects.claim()
     claimed.bury("no such user")
     assert fresh(claimed).finished_at is not None
@@ -92,22 +83,22 @@ def test_mail_that_a_worker_buried_has_an_end_to_count_from():
 
 def test_mail_that_was_not_sent_keeps_its_message_however_old_it_is():
     # A time of an earlier end is no end: somebody has put it back to work.
-    waiting = [queued(status, 999)[0] for status in (Status.READY, Status.DELAYED)]
-    email().save()
+    waiting = [ended(status, 999)[0] for status in (Status.READY, Status.DELAYED)]
+    queued()
     [claimed] = Email.objects.claim()
     passes(2)
     assert erased([*waiting, claimed]) == [False] * 3
 
 
 def test_without_the_setting_everything_is_kept(settings):
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_KEEP_BODIES": 0}
-    old = archived(99_999)
+    setting(settings, MAIL_KEEP_BODIES=0)
+    old = old_archive(99_999)
     assert passes(2).tidied == 0
     assert erased(old) == [False]
 
 
 def test_many_messages_are_erased_in_chunks_and_the_reaper_asks_for_its_next_turn_at_once():
-    archived(25, 507)
+    old_archive(25, 507)
     one = reaper(Email)
     turns = [one.turn(judge=lambda: False) for _ in range(2)]
     assert [done.tidied for done, _ in turns] == [500, 7]
@@ -116,13 +107,13 @@ def test_many_messages_are_erased_in_chunks_and_the_reaper_asks_for_its_next_tur
 
 
 def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
-    monkeypatch.setattr(keep, "WINDOW", 10)
-    old = queued(Status.DONE, 25, 25)
+    monkeypatch.setattr(erase, "WINDOW", 10)
+    old = ended(Status.DONE, 25, 25)
     assert [passes(1).tidied for _ in range(4)] == [10, 10, 5, 0]
-    later = queued(Status.DONE, 25)
+    later = ended(Status.DONE, 25)
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
-    monkeypatch.setattr(keep, "SWEEP_EVERY", 0.0)
+    monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
     core.CHORES["dbqueue_mail.email"]._sweep_at.clear()
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
@@ -130,28 +121,28 @@ def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
 
 
 def test_more_old_mail_than_a_chunk_in_one_window_is_left_for_the_next_look(monkeypatch):
-    monkeypatch.setattr(keep, "CHUNK", 4)
-    old = queued(Status.BURIED, 25, 10)
+    monkeypatch.setattr(erase, "CHUNK", 4)
+    old = ended(Status.BURIED, 25, 10)
     assert [passes(1).tidied for _ in range(4)] == [4, 4, 2, 0]
     assert all(erased(old))
 
 
 def test_mail_that_was_put_back_to_work_meanwhile_keeps_its_message(monkeypatch):
-    [mail] = queued(Status.BURIED, 25)
-    unlocked = keep.on_unlocked
+    [mail] = ended(Status.BURIED, 25)
+    unlocked = erase.on_unlocked
 
     def kick_first(*args):
         Email.objects.all().kick()
         return unlocked(*args)
 
-    monkeypatch.setattr(keep, "on_unlocked", kick_first)
+    monkeypatch.setattr(erase, "on_unlocked", kick_first)
     passes(1)
     assert erased([mail]) == [False]
     assert fresh(mail).status == Status.READY
 
 
 def test_rows_that_a_transaction_holds_are_left_and_not_waited_for():
-    rows = archived(25, 3)
+    rows = old_archive(25, 3)
     other = other_connection()
     if not other.features.has_select_for_update_skip_locked:
         pytest.skip("its writers lock the whole database")
@@ -168,7 +159,7 @@ def test_rows_that_a_transaction_holds_are_left_and_not_waited_for():
 
 
 def test_several_reapers_erase_each_message_once():
-    archived(25, 700)
+    old_archive(25, 700)
 
     def work():
         return sum(passes(1).tidied for _ in range(4))
@@ -183,7 +174,7 @@ def test_a_chore_that_raises_is_said_once_and_the_other_tables_have_their_turn(
     def broken(table):
         raise problem
 
-    old = archived(25)
+    old = old_archive(25)
     monkeypatch.setitem(core.CHORES, "queueapp.note", broken)
     with caplog.at_level(logging.WARNING, "django_dbqueue"):
         passes(2, Note, Email)
@@ -199,7 +190,7 @@ def test_a_setting_that_makes_no_sense_stops_no_reaper(settings, caplog):
 
 
 def test_a_worker_erases_beside_its_work(database_url):
-    old = archived(25)
+    old = old_archive(25)
     with worker(database_url, DBQUEUE_MAIL_KEEP_BODIES="3600") as process:
         wait_until(lambda: all(erased(old)))
         process.send(signal.SIGTERM)

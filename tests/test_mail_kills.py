@@ -8,12 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from tests.conftest import wait_until
-from tests.mailing import USING, message_to, queued
+from tests.mailing import letter, queue_all, queued
 from tests.processes import worker
-from tests.scripted_smtp import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -28,8 +26,7 @@ class Fleet:
             worker(
                 database_url,
                 *("--threads", str(THREADS)),
-                EMAIL_HOST="127.0.0.1",
-                EMAIL_PORT=str(server.port),
+                **server.environment,
                 DBQUEUE_BEAT_INTERVAL="0.3",
                 DBQUEUE_WORKER_TIMEOUT="1.5",
             )
@@ -52,8 +49,7 @@ class Fleet:
 
 
 def enqueue(count):
-    messages = [message_to(f"customer{n}", subject=f"Order {n}") for n in range(count)]
-    assert EmailBackend(alias="x", **USING).send_messages(messages) == count
+    assert queue_all([letter(f"customer{n}") for n in range(count)]) == count
 
 
 def ids(server):
@@ -61,10 +57,10 @@ def ids(server):
 
 
 @pytest.mark.proof
-def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, full):
+def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, server, full):
     total, kills = (500, 20) if full else (150, 6)
     seed = int(os.environ.get("MAIL_SEED", "6"))
-    dice, server = random.Random(seed), ScriptedServer()
+    dice = random.Random(seed)
     # So many messages apart, each time right after a 250 that its client may not have read.
     marks = sorted(dice.sample(range(5, total - total // 5), kills))
     enqueue(total)
@@ -74,7 +70,6 @@ def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, full):
             wait_until(lambda mark=mark: len(server.received) >= mark)
             fleet.kill(dice.randrange(2), whole=dice.random() < 0.5)
         wait_until(lambda: Email.objects.done().count() == total, seconds=120)
-    server.close()
     found = ids(server)
     twice = sum(found.values()) - len(found)
     print(
@@ -85,9 +80,9 @@ def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, full):
     assert max(found.values()) <= 3
 
 
-def test_who_is_killed_between_the_250_and_its_record_sends_it_once_more(database_url):
+def test_who_is_killed_between_the_250_and_its_record_sends_it_once_more(database_url, server):
     """The one duplicate that nothing avoids: the server has it, and nobody could say so."""
-    server, hosts = ScriptedServer(), []
+    hosts = []
 
     def kill(_):
         if len(server.received) == 1:
@@ -95,10 +90,8 @@ def test_who_is_killed_between_the_250_and_its_record_sends_it_once_more(databas
 
     server.before_answer = kill
     email = queued("anna")
-    smtp = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}
-    with worker(database_url, **smtp) as process:
+    with worker(database_url, **server.environment) as process:
         hosts.append(process)
         wait_until(lambda: Email.objects.done().exists())
-    server.close()
     assert [one.message["Message-ID"] for one in server.received] == [email.message_id] * 2
     assert Email.objects.get().crashes == 1

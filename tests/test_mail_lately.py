@@ -7,28 +7,21 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Mailer, Suppression
 from django_dbqueue.mail.models import mailer as mailers
 from django_dbqueue.mail.models import suppression as suppressions
 from django_dbqueue.mail.models.suppression import Reason
 from tests.conftest import wait_until
-from tests.mailing import USING, deliver_to, queued, run_mail, sent
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import MAILER, queued, run_mail, sent
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port)
+@pytest.fixture(autouse=True)
+def nothing_known():
     forget()
-    yield server
+    yield
     forget()
-    connections.close_connections()
-    server.close()
 
 
 def forget():
@@ -67,9 +60,9 @@ def test_an_address_that_this_process_suppresses_gets_no_mail_from_then_on(serve
 
 
 def test_a_mailer_that_this_process_pauses_rests_from_then_on(server):
-    Mailer.objects.named(USING.get("using", ""))
+    Mailer.objects.named(MAILER)
     assert sent("anna").mail_state == "sent"
-    Mailer.objects.pause(USING.get("using", ""), 60, "a test")
+    Mailer.objects.pause(MAILER, 60, "a test")
     email = sent("berta")
     assert email.mail_state.startswith("scheduled for")
     assert server.got("berta") == 0
@@ -82,7 +75,7 @@ def test_what_other_processes_suppress_is_heeded_a_second_later(server):
 
 
 def test_a_pause_by_other_processes_is_heeded_a_second_later(server):
-    Mailer.objects.named(USING.get("using", ""))
+    Mailer.objects.named(MAILER)
     assert sent("anna").mail_state == "sent"
     Mailer.objects.update(paused_until=timezone.now() + timedelta(hours=1))
     wait_until(lambda: sent("berta").mail_state.startswith("scheduled for"))

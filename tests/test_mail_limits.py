@@ -12,15 +12,13 @@ from hypothesis import settings as few
 from hypothesis import strategies as st
 
 from django_dbqueue.mail import limits
-from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.conf import rates_for
 from django_dbqueue.mail.limits import PERIODS, Rate, rates_of, read_taken, take, wait_for
 from django_dbqueue.mail.models import Email, Mailer
 from tests.conftest import fresh, wait_until
 from tests.helpers import start_all
-from tests.mailing import HAS_MAILERS, USING, message_to, queued, run_mail
+from tests.mailing import MAILER, MEMORY, deliver_to, letter, queue_all, queued, run_mail, setting
 from tests.processes import worker
-from tests.scripted_smtp import ScriptedServer
 
 RATES = st.lists(
     st.builds(Rate, st.integers(1, 100), st.sampled_from(["second", "minute"])),
@@ -109,7 +107,7 @@ def test_what_a_hand_wrote_into_the_row_stops_nothing(stored):
 
 
 def limited(settings, **rates):
-    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_LIMITS": {"smtp": rates, "default": rates}}
+    setting(settings, MAIL_LIMITS={"smtp": rates, "default": rates})
 
 
 def ask(count=1, turn_at=None, is_urgent=False):
@@ -151,10 +149,7 @@ def test_a_message_to_more_than_the_limit_goes_out_when_nothing_else_does(db_row
 
 
 def test_mail_over_the_limit_comes_back_uncharged_and_its_worker_goes_on(db_rows, settings):
-    settings.DBQUEUE = {"MAIL_DELIVERY_BACKEND": "django.core.mail.backends.locmem.EmailBackend"}
-    if HAS_MAILERS:
-        settings.MAILERS = {"smtp": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}
-        settings.DBQUEUE = {"MAIL_USING": "smtp"}
+    deliver_to(settings, 0, MEMORY)
     limited(settings, hour=2)
     emails = [queued("anna") for _ in range(3)]
     urgent = queued("berta", wishes={"priority": "urgent"})
@@ -183,25 +178,16 @@ def most_in_a_second(times):
 
 
 @pytest.mark.proof
-def test_four_workers_together_keep_a_limit_and_use_most_of_it(db_rows, database_url, full):
+def test_four_workers_together_keep_a_limit_and_use_most_of_it(db_rows, database_url, server, full):
     seconds = 20 if full else 6
-    server = ScriptedServer()
-    name = "smtp" if HAS_MAILERS else "default"
-    environment = {
-        "EMAIL_HOST": "127.0.0.1",
-        "EMAIL_PORT": str(server.port),
-        "DBQUEUE_MAIL_LIMITS": f'{{"{name}": {{"second": 14}}}}',
-    }
-    EmailBackend(alias="x", **USING).send_messages(
-        [message_to(f"anna{n}") for n in range(14 * (seconds + 4))]
-    )
-    with worker(database_url, "--processes", "4", **environment) as process:
+    limit = {"DBQUEUE_MAIL_LIMITS": f'{{"{MAILER or "default"}": {{"second": 14}}}}'}
+    queue_all([letter(f"anna{n}") for n in range(14 * (seconds + 4))])
+    with worker(database_url, "--processes", "4", **limit, **server.environment) as process:
         wait_until(lambda: server.received)
         threading.Event().wait(seconds)
         times = [one.at for one in server.received]
         process.send(signal.SIGTERM)
         process.end()
-    server.close()
     during = [at for at in times if at < times[0] + seconds]
     share = len(during) / (14 * seconds)
     print(f"14/s: most in any second {most_in_a_second(times)}, {share:.0%} of the limit used")

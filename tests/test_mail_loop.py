@@ -7,18 +7,16 @@ import pytest
 
 from django_dbqueue.current import current_job, running, workers_own
 from django_dbqueue.mail import reports
-from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from tests.conftest import wait_until
-from tests.mailing import USING, address, message_to, queued
+from tests.mailing import address, letter, queue_all, queued
 from tests.processes import worker
-from tests.scripted_smtp import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def report():
-    return EmailBackend(alias="x", **USING).send_messages([message_to("admin", subject="Oh")])
+    return queue_all([letter("admin", subject="Oh")])
 
 
 def test_what_is_sent_while_a_mail_is_delivered_says_which_one():
@@ -59,18 +57,15 @@ def test_no_job_runs_outside_of_a_worker():
     assert current_job() is None
 
 
-def test_an_admin_whose_address_is_refused_gets_one_report_for_each_mail(database_url):
-    server = ScriptedServer()
+def test_an_admin_whose_address_is_refused_gets_one_report_for_each_mail(database_url, server):
     server.to_recipients["refuse-admin"] = "550 no such admin"
     for _ in range(2):
         queued("refuse")
     admins = {"DJANGO_SETTINGS_MODULE": "tests.reporting_settings", "DBQUEUE_TESTS": "1"}
-    smtp = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}
-    with worker(database_url, **admins, **smtp) as process:
+    with worker(database_url, **admins, **server.environment) as process:
         wait_until(lambda: Email.objects.buried().count() == 4)
         process.send(signal.SIGTERM)
         assert process.end() == 0
-    server.close()
     about = sorted(email.about or 0 for email in Email.objects.all())
     first, second = sorted(Email.objects.filter(about=None).values_list("pk", flat=True))
     assert about == [0, 0, first, second]
@@ -97,8 +92,7 @@ def test_only_what_goes_to_the_admins_and_only_a_workers_own_is_counted(settings
     settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_ADMIN_REPORTS": 1}
     with workers_own():
         assert [report() for _ in range(3)] == [1, 0, 0]
-        to_user = [message_to("user") for _ in range(3)]
-        assert EmailBackend(alias="x", **USING).send_messages(to_user) == 3
+        assert queue_all([letter("user") for _ in range(3)]) == 3
         with running(queued("anna")):
             assert report() == 1
     assert report() == 1

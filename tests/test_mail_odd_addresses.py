@@ -4,10 +4,10 @@ and who is one person is treated as one."""
 import pytest
 from django.core.mail import EmailMessage
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.deliveries import MOST_TEXT
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.mailing import USING, deliver_to, outcomes, queued, run_mail, sent

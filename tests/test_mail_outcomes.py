@@ -2,29 +2,13 @@
 
 import pytest
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.mailing import deliver_to, outcomes, queued, retried, run_mail, sent
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import outcomes, queued, retried, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-
-
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port, MAIL_TIMEOUT=0.5, MAIL_RETRY_FIRST=0.01)
-    yield server
-    connections.close_connections()
-    server.close()
-
-
-def setting(settings, **more):
-    settings.DBQUEUE = {**settings.DBQUEUE, **more}
 
 
 def test_everybody_has_it_and_what_the_server_called_it_is_kept(server):

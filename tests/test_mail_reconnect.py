@@ -3,7 +3,7 @@
 import pytest
 from django.core.mail.backends.smtp import EmailBackend
 
-from django_dbqueue.mail import connections
+from django_dbqueue.mail.sending import connections
 from tests.mailing import HAS_MAILERS, deliver_to, outcomes, sent
 from tests.scripted_smtp import ScriptedServer
 

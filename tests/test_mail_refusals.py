@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 
-from django_dbqueue.mail.codec import decode, encode
 from django_dbqueue.mail.deliveries import address_of
-from tests.test_mail_codec import letter
+from django_dbqueue.mail.storing.codec import decode, encode
+from tests.mailing import letter
 
 
 @pytest.mark.parametrize(

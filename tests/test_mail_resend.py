@@ -10,12 +10,12 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from django_dbqueue.mail.deliveries import Outcome
-from django_dbqueue.mail.forgetting import forget
 from django_dbqueue.mail.models import ArchivedEmail, Email
+from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.mail.resend import resend
 from tests.conftest import fresh
 from tests.helpers import in_thread, start_all
-from tests.letters import HAS_MAILERS, archived, finished, letter, queued
+from tests.mailing import MAILER, archived, columns_of, enqueue, finished, letter, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
@@ -90,7 +90,7 @@ def test_all_else_is_as_it_was() -> None:
     message.attach_alternative("<p>Hi</p>", "text/html")
     message.attach("a.bin", b"\0\1", "application/x-bin")
     message.tags = ["news"]
-    old = queued(message, queue="bulk", priority="low")
+    old = enqueue(message, queue="bulk", priority="low")
     [job] = Email.objects.claim(limit=1, queue="bulk")
     job.complete()
     QuerySet(Email).filter(pk=old.pk).update(about=17)
@@ -100,7 +100,7 @@ def test_all_else_is_as_it_was() -> None:
         assert getattr(new, column) == getattr(old, column), column
     assert (new.priority, new.queue, new.about) == (4096, "bulk", 17)
     assert json.loads(new.message) == json.loads(old.message)
-    assert new.using == ("out" if HAS_MAILERS else "")
+    assert new.using == MAILER
 
 
 def test_mail_in_the_archive_is_sent_again_too(mailoutbox: list[Any]) -> None:
@@ -141,7 +141,7 @@ def test_claimed_and_waiting_mail_is_not_sent_again() -> None:
 
 def test_erased_and_unreadable_mail_is_not_sent_again() -> None:
     email = finished()
-    assert forget(email)
+    assert erase(email)
     refused(email, "was erased")
     for broken in ('{"version": 7}', "no json", "[]", '{"version": 1}', '{"version": 1, "to": 5}'):
         QuerySet(Email).filter(pk=email.pk).update(message=broken, is_erased=False)
@@ -220,26 +220,25 @@ def test_nobody_claims_it_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_message_of_finished_mail_is_erased() -> None:
     email = finished(letter(body="secret"), anna=Outcome.DELIVERED)
-    before = {f.attname: getattr(email, f.attname) for f in Email._meta.concrete_fields}
-    assert forget(email)
-    assert not forget(email)
-    after = {f.attname: getattr(fresh(email), f.attname) for f in Email._meta.concrete_fields}
-    assert after == before | {"message": "", "is_erased": True}
+    before = columns_of(email)
+    assert erase(email)
+    assert not erase(email)
+    assert columns_of(fresh(email)) == before | {"message": "", "is_erased": True}
 
 
 def test_nothing_is_erased_of_mail_that_waits_or_is_claimed() -> None:
     email = queued()
-    assert not forget(email)
+    assert not erase(email)
     [job] = Email.objects.claim(limit=1)
-    assert not forget(email)
+    assert not erase(email)
     job.fail(TimeoutError("slow"))
-    assert not forget(email)
+    assert not erase(email)
     assert fresh(email).to_message().body == "text"
     Email.objects.filter(pk=email.pk).bury()
-    assert forget(email)
+    assert erase(email)
 
 
 def test_the_archive_is_erased_as_well() -> None:
     email = archived(finished())
-    assert forget(email)
+    assert erase(email)
     assert ArchivedEmail.objects.get().message == ""

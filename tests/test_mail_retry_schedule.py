@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite, table

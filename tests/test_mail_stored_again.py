@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.mail import EmailMultiAlternatives
 
-from django_dbqueue.mail import codec
+from django_dbqueue.mail.storing import codec
 
 
 @pytest.mark.parametrize("name", ["mixed_subtype", "alternative_subtype"])

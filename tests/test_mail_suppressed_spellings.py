@@ -6,15 +6,14 @@ from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from tests.conftest import fresh
-from tests.letters import letter, queued
-from tests.mailing import run_mail
+from tests.mailing import enqueue, letter, run_mail
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
 
 def test_two_spellings_of_one_address_in_a_message_are_both_suppressed():
     Suppression.objects.suppress("anna@x.example", Reason.BOUNCE)
-    email = queued(letter("Anna@x.example", cc=["anna@x.example"]))
+    email = enqueue(letter("Anna@x.example", cc=["anna@x.example"]))
     run_mail()
     found = {entry["outcome"] for entry in fresh(email).deliveries.values()}
     assert found == {Outcome.SUPPRESSED}

@@ -4,13 +4,12 @@ import django
 import pytest
 from django.core.management import call_command
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.checks_settings import check_settings
 from django_dbqueue.mail.models import Email, Mailer
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.letters import queue_into_memory
-from tests.mailing import deliver_to, message_to, run_mail
+from tests.mailing import deliver_to, letter, queue_into_memory, run_mail
 from tests.scripted_smtp import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -30,7 +29,7 @@ def server(settings):
 
 def queued(*names, using=""):
     """As by one's own code, or before the project had any MAILERS."""
-    email = Email.from_message(message_to(*names), using=using)
+    email = Email.from_message(letter(*names), using=using)
     email.save()
     return email
 

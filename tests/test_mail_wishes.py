@@ -5,13 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.exceptions import ValidationError
 
-from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.conftest import fresh, wait_until
-from tests.mailing import USING, message_to, queued
+from tests.mailing import letter, queue_all, queued
 from tests.processes import worker
-from tests.scripted_smtp import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -22,7 +20,7 @@ LATER = SOON + timedelta(hours=1)
 def row(**headers):
     """The row of a message that was sent the usual way, with headers."""
     given = {f"X-DBQueue-{name.replace('_', '-')}": value for name, value in headers.items()}
-    EmailBackend(alias="x", **USING).send_messages([message_to("anna", headers=given)])
+    queue_all([letter("anna", headers=given)])
     return Email.objects.latest("pk")
 
 
@@ -56,7 +54,7 @@ def test_our_headers_are_never_delivered():
 
 
 def test_arguments_go_before_headers():
-    message = message_to("anna", headers={"X-DBQueue-Priority": "low", "x-dbqueue-queue": "bulk"})
+    message = letter("anna", headers={"X-DBQueue-Priority": "low", "x-dbqueue-queue": "bulk"})
     email = Email.from_message(message, priority="high", scheduled_time=SOON)
     assert (email.priority, email.queue, email.retry_at) == (512, "bulk", SOON)
 
@@ -91,7 +89,7 @@ def test_a_header_that_makes_no_sense_is_refused_by_name(name, value, problem):
 )
 def test_a_wish_that_cannot_be_granted_is_refused_by_name(wishes, problem):
     with pytest.raises(ValueError, match=problem):
-        Email.from_message(message_to("anna"), **wishes)
+        Email.from_message(letter("anna"), **wishes)
 
 
 def test_a_queue_that_cannot_be_is_refused():
@@ -99,50 +97,40 @@ def test_a_queue_that_cannot_be_is_refused():
         row(Queue="a\tb")
 
 
-def test_mail_that_has_expired_is_not_sent_and_says_so(database_url):
-    server = ScriptedServer()
+def test_mail_that_has_expired_is_not_sent_and_says_so(database_url, server):
     old = queued("anna", wishes={"expires_at": datetime.now(UTC) - timedelta(seconds=1)})
     new = queued("berta", wishes={"expires_at": LATER})
-    with worker(database_url, "--stop-when-empty", **delivery(server)) as process:
+    with worker(database_url, "--stop-when-empty", **server.environment) as process:
         assert process.end(60) == 0
-    server.close()
     assert [fresh(email).mail_state for email in (old, new)] == ["expired", "sent"]
     assert [one.recipients for one in server.received] == [["berta@x.example"]]
 
 
-def test_urgent_mail_overtakes_bulk_mail_that_was_queued_before(database_url):
-    server = ScriptedServer()
-    messages = [message_to(f"bulk{n}") for n in range(2000)]
-    EmailBackend(alias="x", **USING).send_messages(messages)
-    with worker(database_url, **delivery(server)):
+def test_urgent_mail_overtakes_bulk_mail_that_was_queued_before(database_url, server):
+    messages = [letter(f"bulk{n}") for n in range(2000)]
+    queue_all(messages)
+    with worker(database_url, **server.environment):
         wait_until(lambda: server.received)
         seen = len(server.received)
-        urgent = message_to("anna", headers={"X-DBQueue-Priority": "urgent"})
-        EmailBackend(alias="x", **USING).send_messages([urgent])
+        urgent = letter("anna", headers={"X-DBQueue-Priority": "urgent"})
+        queue_all([urgent])
         wait_until(lambda: server.got("anna"))
         overtaken = len(messages) - len(server.received)
-    server.close()
     # The jobs that were fetched ahead, and a second until new queues are looked for.
     assert overtaken > (len(messages) - seen) // 4
 
 
 def test_a_worker_of_its_own_sends_urgent_mail_while_others_wait_for_a_stalled_server(
-    database_url,
+    database_url, server
 ):
-    server = ScriptedServer()
     for number in range(5):
         queued(f"stall{number}")
     lane = "dbqueue_mail.email:urgent"
     with (
-        worker(database_url, "--except", lane, "--threads", "2", **delivery(server)),
-        worker(database_url, lane, **delivery(server)),
+        worker(database_url, "--except", lane, "--threads", "2", **server.environment),
+        worker(database_url, lane, **server.environment),
     ):
         wait_until(lambda: len(server.unanswered) == 2)
         urgent = [queued(f"anna{n}", wishes={"priority": "urgent"}) for n in range(10)]
         wait_until(lambda: all(fresh(email).mail_state == "sent" for email in urgent))
         assert not Email.objects.done().filter(queue="default").exists()
-    server.close()
-
-
-def delivery(server):
-    return {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(server.port)}

@@ -8,7 +8,7 @@ from django.db import router, transaction
 
 from ..states import Status
 from .deliveries import SENT, Deliveries
-from .reading import read
+from .storing.reading import read
 
 if TYPE_CHECKING:
     from .models import Email

@@ -1,19 +1,38 @@
-"""Changing a mail that nobody is sending, wherever it is by now."""
+"""Mail's rows wherever they are by now: gone through, kept from others, written to."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from django.db import router
+from django.db.models import Max, Model, QuerySet
 
 from ..lifecycle import hand
 from ..lifecycle.table import Table, table_of
+from ..states import Status
 from .models import ArchivedEmail, Email
 
+T = TypeVar("T", bound=Model)
+
 PLACES = (Email, ArchivedEmail)  # in this order: mail moves from the one to the other
+HAVE_ENDED = (Status.DONE, Status.BURIED)
+WINDOW = 2000
 
 
 def mail_table() -> Table:
     """The queue table of mail where it is written; its archive is in the same database."""
     return table_of(Email, router.db_for_write(Email))
+
+
+def windows(rows: "QuerySet[T]") -> "Iterator[QuerySet[T]]":
+    """Parts of a queryset, in the order of their keys; each ends at the 2,000th key, so that no
+    statement looks at more rows than these, whatever is asked of them."""
+    while True:
+        keys = rows.order_by("pk").values("pk")[:WINDOW]
+        end = keys.aggregate(end=Max("pk"))["end"]
+        if end is None:
+            return
+        yield rows.filter(pk__lte=end)
+        rows = rows.filter(pk__gt=end)
 
 
 def locked(table: Table, model: Any, key: Any) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 import django
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 
-from django_dbqueue.mail.codec import decode, encode
+from django_dbqueue.mail.storing.codec import decode, encode
 
 FOLDER = Path(__file__).parent
 MODERN = django.VERSION >= (6, 0)

@@ -9,8 +9,8 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_safe
 
 from ...admin.jobs import ReadOnlyAdmin
-from ..preview import html_of
-from ..reading import read, read_eml
+from ..storing.reading import read, read_eml
+from .preview import html_of
 
 # No script, no form, no plugin, nothing from elsewhere; images only those in the document itself.
 SHUT_OFF = {

@@ -14,13 +14,14 @@ from ...admin.by_hand import MOST, Question, confirmed, log
 from ...admin.lists import columns
 from ...states import Status
 from ..conf import mailer_of
-from ..forgetting import FINISHED, forget
 from ..in_doubt import mark_as_sent
 from ..models import WORDS, ArchivedEmail, Email
-from ..preview import shortened
+from ..privacy.erase import erase
 from ..resend import resend
+from ..rows import HAVE_ENDED
 from . import page
 from .contents import ContentViews
+from .preview import shortened
 
 LIST = ("mail_state", "subject", "to", "error", "attempts", "created_at")
 # Line by line.
@@ -53,11 +54,11 @@ FORGET = Question(
 )
 # On the page of a mail: the states in which an action makes sense.
 BUTTONS = {
-    "resend_selected": ("Send again", FINISHED),
+    "resend_selected": ("Send again", HAVE_ENDED),
     "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
     "settle_selected": ("Mark as sent", (Status.BURIED,)),
     "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
-    "forget_selected": ("Erase message", FINISHED),
+    "forget_selected": ("Erase message", HAVE_ENDED),
 }
 MOST_REFUSALS = 10
 
@@ -157,7 +158,7 @@ class MailPages(ContentViews):
             self.message_user(request, f"... and {len(more)} more", messages.ERROR)
 
     def _forget(self, request: HttpRequest, rows: list[Any]) -> None:
-        erased = [email for email in rows if forget(email)]
+        erased = [email for email in rows if erase(email)]
         log(request, erased, "Message erased")
         text = f"{len(erased)} erased"
         if left := len(rows) - len(erased):

@@ -14,8 +14,8 @@ from django.utils.dateparse import parse_datetime
 from ...lifecycle.errors import VERBS, entries
 from ..deliveries import Deliveries, Delivery, address_of
 from ..models import ArchivedEmail, Email
-from ..preview import contents
-from ..reading import read
+from ..storing.reading import read
+from .preview import contents
 
 TABLES = (Email, ArchivedEmail)
 MOST_LINKS = 20

@@ -11,10 +11,10 @@ from ...fields import InstantField
 from ...models import ArchivedJob, Job
 from ...models.index import HotIndex
 from ...states import Status
-from .. import codec
 from ..backoff import MailBackoff
 from ..conf import mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
+from ..storing import codec
 from ..wishes import Wishes, wishes_in
 
 WORDS = {
@@ -171,7 +171,7 @@ class Email(EmailFields, Job):
         return bool(self.queue == mail_conf["URGENT_QUEUE"] or self.priority == 0)
 
     def run(self) -> None:
-        from ..delivery import send  # noqa: PLC0415  # needs the models
+        from ..sending.send import send  # noqa: PLC0415  # needs the models
 
         send(self)
 

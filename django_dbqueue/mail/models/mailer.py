@@ -11,7 +11,7 @@ from ...fields import DbNow, InstantField
 from ...guard import clean
 from .. import limits
 from ..conf import mailer_of, rates_for
-from ..lately import Lately
+from .lately import Lately
 
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ...forget import Count, Forget
-from ...person import Person
+from ...privacy.forget import Count, Forget
+from ...privacy.person import Person
 
 LEFT = (
     "{} left as they are: they are being sent right now, or moved on meanwhile, or cannot be read "

@@ -8,8 +8,8 @@ from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
 from ....worker.options import Options, all_served, beat_timing
 from ....worker.patrol import Patrol
-from ...dry_run import DryRun
 from ...models import Email
+from ...sending.dry_run import DryRun
 
 # What runworker offers besides.
 FIXED: dict[str, Any] = {

@@ -15,8 +15,8 @@ from django.core.mail.message import EmailAlternative, EmailAttachment
 from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
-from . import parts, providers
-from .wishes import without_wishes
+from ..wishes import without_wishes
+from . import extras, parts
 
 VERSION = 1
 ADDRESS_LISTS = ("to", "cc", "bcc", "reply_to")
@@ -57,7 +57,7 @@ def encode(message: EmailMessage) -> str:
         "attachments": _attachments(message.attachments),
         **_alternatives(message),
         **_divided(message),
-        **providers.encode(message, KNOWN | _ours(message)),
+        **extras.encode(message, KNOWN | _ours(message)),
     }
     return to_json(stored)
 
@@ -213,7 +213,7 @@ def _restore_parts(message: EmailMessage, stored: dict[str, Any]) -> None:
             for item in stored["alternatives"]
         ]
     _restore_division(message, {name: stored[name] for name in DIVIDED if name in stored})
-    for name, value in providers.decode(stored):
+    for name, value in extras.decode(stored):
         if name not in KNOWN and not name.startswith("_"):
             setattr(message, name, value)
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ..guard import clean
-from .deliveries import Delivery, Outcome, address_of, delivery
-from .models.provider import LONGEST_NAME
+from ...guard import clean
+from ..deliveries import Delivery, Outcome, address_of, delivery
+from ..models.provider import LONGEST_NAME
 
 # The words of django-anymail's statuses. What is sent or queued there is the provider's business.
 TAKEN = {"sent", "queued", "unknown"}

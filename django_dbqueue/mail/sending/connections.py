@@ -12,7 +12,7 @@ from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from .conf import mail_conf, mailer_of, mailers_configured
+from ..conf import mail_conf, mailer_of, mailers_configured
 from .smtp import listening
 
 # A server may hang up on an idle client; asking before every message would cost a round trip.

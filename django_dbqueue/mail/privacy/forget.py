@@ -10,17 +10,15 @@ from django.db import router
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
-from ..lifecycle import hand
-from ..lifecycle.execute import together
-from ..states import Status
-from .codec import to_json
-from .models import ArchivedEmail, Email, Mailer, ProviderNote, Suppression
+from ...lifecycle import hand
+from ...lifecycle.execute import together
+from ...states import Status
+from ..models import ArchivedEmail, Email, Mailer, ProviderNote, Suppression
+from ..rows import HAVE_ENDED, amend, locked, mail_table, windows
+from ..storing.codec import to_json
 from .person import Person
-from .rows import amend, locked, mail_table
-from .windows import windows
 
 CHUNK = 500
-HAVE_ENDED = {Status.DONE, Status.BURIED}
 
 
 class Unreadable(Exception):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.core.mail import EmailMessage
 from django.utils import timezone
 
-from .outcomes import explain
+from ..outcomes import explain
 
 if TYPE_CHECKING:
-    from .models.email import EmailFields
+    from ..models.email import EmailFields
 
 
 def read(email: "EmailFields") -> EmailMessage:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from ..deliveries import Deliveries, Delivery, Outcome, address_of, delivery
+from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from . import esp
 from .connections import connection
-from .deliveries import Deliveries, Delivery, Outcome, address_of, delivery
 from .envelope import Envelope
-from .outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from .smtp import Conversation, conversation_on
 
 TAKEN = {250, 251, 252}

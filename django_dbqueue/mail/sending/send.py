@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 from django.core.mail import EmailMessage
 
-from ..exceptions import Bury, Retry
-from .conf import mail_conf
-from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
+from ...exceptions import Bury, Retry
+from ..conf import mail_conf
+from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
+from ..models.mailer import Mailer
+from ..models.provider import ProviderNote
+from ..outcomes import explain
 from .envelope import envelope_for
 from .handover import HandOver
-from .models.mailer import Mailer
-from .models.provider import ProviderNote
-from .outcomes import explain
 
 if TYPE_CHECKING:
-    from .models import Email
+    from ..models import Email
 
 
 def send(email: "Email") -> None:

@@ -6,17 +6,17 @@ from typing import Any
 from django.db import router
 from django.db.models import Q, QuerySet
 
-from ..fields import DbNow
-from ..guard import caught
-from ..states import Status
-from . import limits
-from .conf import mail_conf, mailer_of, rates_for
+from ...fields import DbNow
+from ...guard import caught
+from ...states import Status
+from .. import limits
+from ..conf import mail_conf, mailer_of, rates_for
+from ..deliveries import Deliveries, Outcome
+from ..models import Email, Mailer
+from ..outcomes import explain
+from ..rows import windows
 from .connections import new_backend
-from .deliveries import Deliveries, Outcome
 from .envelope import Envelope, envelope_for
-from .models import Email, Mailer
-from .outcomes import explain
-from .windows import windows
 
 PAGE = 50  # messages in memory at a time
 KEPT_BACK = {Outcome.SUPPRESSED, Outcome.NOT_ALLOWED}

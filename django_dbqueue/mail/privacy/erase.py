@@ -1,19 +1,35 @@
-"""Messages of mail that ended long ago are erased, by the reaper; their rows stay for a while."""
+"""Erasing the message of mail that has ended, by hand or by the reaper when it is old.
+
+That it was sent, when and to whom stays known: its row is pruned on its own account.
+"""
 
 import time
 from functools import partial
 from typing import Any
 
-from ..lifecycle.execute import changed_once, places, rows
-from ..lifecycle.keep import CHUNK, on_unlocked
-from ..lifecycle.table import Table
-from .conf import mail_conf
-from .models import ArchivedEmail
+from django.db import router
+
+from ...lifecycle.execute import changed_once, places, rows
+from ...lifecycle.keep import CHUNK, on_unlocked
+from ...lifecycle.table import Table
+from ..conf import mail_conf
+from ..models import ArchivedEmail, Email, EmailFields
+from ..rows import HAVE_ENDED
 
 WINDOW = 5000  # rows of the queue table looked at in one go: it has no index for this
 SWEEP_EVERY = 3600.0  # seconds
 IS_OLD = "is_erased = %s AND {}"
-HAS_ENDED = "status IN (2, 4) AND "
+HAS_ENDED = f"status IN ({HAVE_ENDED[0]:d}, {HAVE_ENDED[1]:d}) AND "
+
+
+def erase(email: EmailFields) -> bool:
+    """Erase its message for good; False where it still waits, is claimed, or was erased before."""
+    manager: Any = type(email)._default_manager
+    found = manager.using(router.db_for_write(type(email), instance=email))
+    found = found.filter(pk=email.pk, is_erased=False)
+    if isinstance(email, Email):
+        found = found.filter(status__in=HAVE_ENDED)
+    return bool(found.update(message="", is_erased=True))
 
 
 class Eraser:
@@ -43,7 +59,7 @@ class Eraser:
             f"SELECT {table.pk} FROM {name} WHERE {old} ORDER BY finished_at LIMIT {CHUNK}",
             [False, seconds],
         )
-        return _erase(table, name, _keys(found), old, seconds)
+        return _erase_all(table, name, _keys(found), old, seconds)
 
     def _queued(self, table: Table, seconds: float) -> int:
         alias = table.connection.alias
@@ -58,7 +74,7 @@ class Eraser:
         old = HAS_ENDED + IS_OLD.format(table.dialect.is_past("finished_at", "%s"))
         keys = _old_between(table, after, end, old, seconds)
         self._swept_up_to[alias] = keys[-1] if len(keys) == CHUNK else end
-        return _erase(table, table.name, keys, old, seconds)
+        return _erase_all(table, table.name, keys, old, seconds)
 
 
 def _end_of_window(table: Table, after: int) -> int | None:
@@ -82,7 +98,7 @@ def _old_between(table: Table, after: int, end: int, old: str, seconds: float) -
     return _keys(found)
 
 
-def _erase(table: Table, name: str, keys: list[Any], old: str, seconds: float) -> int:
+def _erase_all(table: Table, name: str, keys: list[Any], old: str, seconds: float) -> int:
     return on_unlocked(table, name, keys, partial(_write, table, name, old, seconds))
 
 

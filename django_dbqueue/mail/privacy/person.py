@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from email.utils import parseaddr
 from typing import Any
 
-from .codec import ADDRESS_LISTS
-from .spelling import canonical
+from ..spelling import canonical
+from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"
 # Beside the sender's own, which are From, Sender and Return-Path.

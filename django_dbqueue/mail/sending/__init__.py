@@ -1,0 +1,1 @@
+"""From a claimed mail to what its server says of each recipient; it begins in ``send``."""

@@ -1,0 +1,1 @@
+"""A message as text that every database takes, and back."""

@@ -1,0 +1,142 @@
+"""What is done to mail in the admin: asked for twice where it is final, never by GET, recorded."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db.models import QuerySet
+
+from django_dbqueue.admin import by_hand
+from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
+from tests.conftest import fresh
+from tests.mail_admin import (
+    ACTIONS,
+    ARCHIVE,
+    LIST,
+    MAILERS,
+    act,
+    in_every_state,
+    page_of,
+    states,
+    text_of,
+)
+from tests.mailing import archived, finished, queued
+
+pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
+
+
+def test_messages_are_failed_and_retried_by_hand(browser: Any) -> None:
+    first, second = queued(), queued()
+    Email.objects.claim(limit=1)[0].complete()
+    page = act(browser, "bury_selected", first, second)
+    assert "1 changed, 1 skipped: their state had moved on" in page
+    assert states() == ["sent", "failed"]
+    assert "1 changed, 1 skipped" in act(browser, "kick_selected", first, second)
+    assert states() == ["sent", "unsent"]
+    logged = LogEntry.objects.order_by("pk").values_list("object_id", "change_message")
+    assert [(int(pk), text.partition(":")[0]) for pk, text in logged] == [
+        (second.pk, "bury"),
+        (second.pk, "kick"),
+    ]
+    history = text_of(browser.get(f"{LIST}{second.pk}/history/"))
+    assert "bury: 1 changed" in history
+
+
+def test_sending_again_is_asked_for_twice(browser: Any) -> None:
+    sent, waiting = finished(), queued()
+    page = act(browser, "resend_selected", sent, waiting)
+    assert "Message-ID of its own" in page
+    assert page.count('name="_selected_action"') == 2
+    assert Email.objects.count() == 2
+    page = act(browser, "resend_selected", sent, waiting, confirmed="yes")
+    new = Email.objects.get(resend_of=sent.pk)
+    assert f"1 queued: email {new.pk}" in page
+    assert f"mail {waiting.pk} still waits to be sent" in page
+    entry = LogEntry.objects.get()
+    assert (entry.object_id, entry.change_message) == (str(sent.pk), f"Sent again as {new}")
+
+
+def test_erasing_is_asked_for_twice(browser: Any) -> None:
+    sent, waiting = finished(), queued()
+    assert "erased for good" in act(browser, "forget_selected", sent, waiting)
+    assert not fresh(sent).is_erased
+    page = act(browser, "forget_selected", sent, waiting, confirmed="yes")
+    assert "1 erased, 1 skipped" in page
+    assert (fresh(sent).is_erased, fresh(sent).message) == (True, "")
+    assert fresh(waiting).to_message().body == "text"
+    assert [e.object_id for e in LogEntry.objects.all()] == [str(sent.pk)]
+
+
+def test_mail_in_the_archive_is_sent_again_and_erased(browser: Any) -> None:
+    old = archived(finished())
+    act(browser, "resend_selected", old, url=ARCHIVE, confirmed="yes")
+    assert Email.objects.get().resend_of == old.pk
+    act(browser, "forget_selected", old, url=ARCHIVE, confirmed="yes")
+    assert ArchivedEmail.objects.get().is_erased
+    assert LogEntry.objects.count() == 2
+
+
+def test_what_is_final_is_not_done_to_more_than_can_be_shown(
+    browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_hand, "MOST", 2)
+    emails = [finished() for _ in range(3)]
+    page = act(browser, "resend_selected", *emails, select_across="1", confirmed="yes")
+    assert "At most 2 at once" in page
+    assert Email.objects.count() == 3
+    act(browser, "resend_selected", *emails[:2], confirmed="yes")
+    assert Email.objects.count() == 5
+    # What can be undone is done to all, and recorded once.
+    LogEntry.objects.all().delete()
+    act(browser, "bury_selected", *emails, select_across="1")
+    Email.objects.buried().kick()
+    queued()
+    act(browser, "bury_selected", *emails, select_across="1", url=f"{LIST}?queue=default")
+    assert Email.objects.buried().count() == 3
+    entry = LogEntry.objects.order_by("pk").last()
+    assert entry is not None
+    assert (entry.object_id, entry.object_repr) == (None, "more than 2 emails")
+    assert "filters: queue=default" in entry.change_message
+
+
+def test_a_look_at_an_address_changes_nothing(browser: Any) -> None:
+    emails = in_every_state()
+    before = list(QuerySet(Email).order_by("pk").values())
+    for action in [*ACTIONS, "release_selected", "delete_selected"]:
+        for email in (emails.sent, emails.failed, emails.late):
+            query = {"action": action, "_selected_action": email.pk, "confirmed": "yes"}
+            browser.get(LIST, query | {"index": "0", "post": "yes"})
+            browser.get(page_of(email), query)
+    Mailer.objects.named("smtp")
+    for action in ("pause_selected", "resume_selected"):
+        browser.get(MAILERS, {"action": action, "_selected_action": Mailer.objects.get().pk})
+    assert list(QuerySet(Email).order_by("pk").values()) == before
+    assert Mailer.objects.get().paused_until is None
+    assert not LogEntry.objects.exists()
+
+
+def test_a_page_offers_what_makes_sense_in_its_state(browser: Any) -> None:
+    emails = in_every_state()
+    for name, offered in {
+        "unsent": {"bury"},
+        "claimed": {"bury"},
+        "late": {"kick", "bury"},
+        "sent": {"resend", "forget"},
+        "failed": {"resend", "kick", "forget"},
+        "old": {"resend", "forget"},
+    }.items():
+        email = getattr(emails, name)
+        page = text_of(browser.get(page_of(email)))
+        buttons = re.findall(r'name="action" value="(\w+)_selected" formaction="([^"]+)"', page)
+        assert {action for action, _ in buttons} == offered, name
+        assert {url for _, url in buttons} == {ARCHIVE if name == "old" else LIST}
+        assert f'name="_selected_action" value="{email.pk}"' in page
+
+
+def test_a_token_is_asked_for(browser: Any) -> None:
+    email = finished()
+    browser.handler.enforce_csrf_checks = True
+    data = {"action": "resend_selected", "_selected_action": [email.pk], "confirmed": "yes"}
+    assert browser.post(LIST, data).status_code == 403
+    assert Email.objects.count() == 1
