@@ -67,7 +67,7 @@ leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each dat
 django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
 	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)
 
-mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 and 6.1; each reads what all have stored (20 minutes); PYTEST_ARGS
+mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 and 6.1; each reads what all have stored; Django's own tests (20 minutes); PYTEST_ARGS
 	$(BIN)/python scripts/mail_versions.py $(PYTEST_ARGS)
 
 mutants: packages $(STAMPS)/servers  ## break the package in 139 places, one by one: the tests notice (an hour); MUTANTS_ARGS

@@ -1,4 +1,4 @@
-"""The job that this thread runs."""
+"""Whether this thread runs a job, and which, or does a worker's own work."""
 
 import threading
 from collections.abc import Iterator
@@ -24,3 +24,18 @@ def running(job: Any) -> Iterator[None]:
         yield
     finally:
         _here.job = None
+
+
+def is_workers_own() -> bool:
+    """Whether this is a thread of a worker that runs no job now."""
+    return current_job() is None and getattr(_here, "is_workers_own", False)
+
+
+@contextmanager
+def workers_own() -> Iterator[None]:
+    """While this lasts, the thread does a worker's own work."""
+    _here.is_workers_own = True
+    try:
+        yield
+    finally:
+        _here.is_workers_own = False

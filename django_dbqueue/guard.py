@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from traceback import TracebackException
 
+from .current import workers_own
 from .exceptions import DBQueueError
 
 logger = logging.getLogger("django_dbqueue")
@@ -56,7 +57,8 @@ def whole(thread: Callable[[], None]) -> None:
     a process that goes on without it would look alive and do nothing."""
     has_ended = False
     try:
-        thread()
+        with workers_own():
+            thread()
         has_ended = True
     finally:
         if not has_ended:

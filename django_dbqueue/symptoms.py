@@ -101,7 +101,7 @@ ROW = [
             "(status = 4 OR status = 2 AND (owner IS NOT NULL OR retry_at IS NOT NULL))"
         ),
         "is finished, without finished_at",
-        "set finished_at by hand: else it is never pruned from the archive",
+        "set finished_at by hand: else nobody knows how old it is",
     ),
     Symptom(
         _plain("finished_at IS NOT NULL AND status IN (0, 1, 3)"),

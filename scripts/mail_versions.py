@@ -4,7 +4,8 @@
     mail_versions.py [PYTEST ARGUMENTS...]
 
 The tests of stored mail run at full length in each; then each stores its samples, and each reads
-what all have stored. SQLite will do: what is stored is text.
+what all have stored; and Django's own tests of mail backends run against ours. SQLite will do: what
+is stored is text.
 """
 
 import subprocess
@@ -47,11 +48,19 @@ def call(python: str, *arguments: str) -> int:
     return int(subprocess.run(command, cwd=ROOT, check=False).returncode != 0)
 
 
+def djangos_own(python: str) -> int:
+    """Whether Django's own tests of mail backends fail: 1, else 0."""
+    command = [python, "scripts/django_mail_tests.py", "-q"]
+    return int(subprocess.run(command, cwd=ROOT, check=False).returncode != 0)
+
+
 def main(arguments: list[str]) -> int:
     found = list(environments())
     results = [test(version, python, arguments) for version, python in found]
     print("\nstored under one version, read under another:", flush=True)
     failed = exchange([python for _, python in found])
+    print("", flush=True)
+    failed += sum(djangos_own(python) for _, python in found)
     print("\ntests per version:", *results, sep="\n  ", flush=True)
     return 1 if failed or any(result.failed for result in results) else 0
 

@@ -50,6 +50,7 @@ class ScriptedServer:
     received: list[Received] = field(default_factory=list)
     unanswered: list[Received] = field(default_factory=list)
     connections: int = 0
+    stalls: bool = True
     to_recipients: dict[str, str] = field(default_factory=lambda: dict(TO_RECIPIENTS))
     to_messages: dict[str, str] = field(default_factory=lambda: dict(TO_MESSAGES))
 
@@ -118,12 +119,12 @@ class Dialogue:
                 return
 
     def read(self) -> str:
-        self.line = self.file.readline().decode()
+        self.line = self.file.readline().decode(errors="replace")
         return self.line
 
     def say(self, answer: str) -> bool:
         """Whether the connection stays open after this answer."""
-        self.peer.sendall(f"{answer}\r\n".encode())
+        self.peer.sendall(f"{answer}\r\n".encode(errors="surrogateescape"))
         return not answer.startswith(("421", "221"))
 
     def unknown(self) -> bool:
@@ -158,7 +159,7 @@ class Dialogue:
         received = Received(self.recipients, self.content())
         if first.startswith("drop"):
             return False
-        if first.startswith("stall"):
+        if first.startswith("stall") and self.server.stalls:
             self.server.unanswered.append(received)
             self.server.stall()
             return False

@@ -259,6 +259,9 @@ def a_job_is_buried_and_another_cancelled_by_hand(tale):
     tale.enqueue(2)
     tale.note("cancel", key=2)
     tale.rows.pop(2)
+    tale.enqueue(3)
+    tale.note("cancel", key=3)
+    tale.rows[3] |= {"place": "archive", "finished": True}
 
 
 @good

@@ -8,6 +8,7 @@ from django.core.management.base import SystemCheckError
 
 from django_dbqueue.mail import checks_settings
 
+DELIVERS = "smtp" if django.VERSION >= (6, 1) else "default"
 NOT_CALLABLE = "django_dbqueue.mail.outcomes.MEANINGS"
 
 
@@ -47,10 +48,10 @@ def test_the_defaults_are_sound(ids):
         ({"CLASSIFIER": NOT_CALLABLE}, 4),
         ({"IN_DOUBT": "maybe"}, 5),
         ({"IN_DOUBT": ""}, 5),
-        ({"LIMITS": {"default": 14}}, 6),
-        ({"LIMITS": {"default": {"fortnight": 14}}}, 6),
-        ({"LIMITS": {"default": {"second": 0}}}, 6),
-        ({"LIMITS": {"default": {"second": "14"}}}, 6),
+        ({"LIMITS": {DELIVERS: 14}}, 6),
+        ({"LIMITS": {DELIVERS: {"fortnight": 14}}}, 6),
+        ({"LIMITS": {DELIVERS: {"second": 0}}}, 6),
+        ({"LIMITS": {DELIVERS: {"second": "14"}}}, 6),
         ({"LIMITS": {"nobody": {"second": 14}}}, 7),
         ({"ALLOWED_DOMAINS": ["anna@x.example"]}, 8),
         ({"ALLOWED_DOMAINS": [".x.example"]}, 8),
@@ -76,7 +77,7 @@ def test_a_setting_that_makes_no_sense_is_an_error_that_names_it_and_the_remedy(
     [
         {"CLASSIFIER": "tests.test_mail_checks.always_retry"},
         {"IN_DOUBT": "hold"},
-        {"LIMITS": {"default": {"second": 14, "day": 50_000}}},
+        {"LIMITS": {DELIVERS: {"second": 14, "day": 50_000}}},
         {"ALLOWED_DOMAINS": ["x.example", "localhost", "bücher.example"]},
         {"OVERRIDE_RECIPIENTS": ["dev@x.example", "Dev <dev@localhost>", "jörg@bücher.example"]},
         {"KEEP_BODIES": 3600, "KEEP_ROWS": 3600},

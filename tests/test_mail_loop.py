@@ -5,10 +5,11 @@ import signal
 
 import pytest
 
-from django_dbqueue.current import current_job, running
+from django_dbqueue.current import current_job, running, workers_own
+from django_dbqueue.mail import reports
 from django_dbqueue.mail.models import Email
 from tests.conftest import wait_until
-from tests.mailing import letter, queue_all, queued
+from tests.mailing import address, letter, queue_all, queued
 from tests.processes import worker
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -68,3 +69,30 @@ def test_an_admin_whose_address_is_refused_gets_one_report_for_each_mail(databas
     about = sorted(email.about or 0 for email in Email.objects.all())
     first, second = sorted(Email.objects.filter(about=None).values_list("pk", flat=True))
     assert about == [0, 0, first, second]
+
+
+def test_what_a_worker_tells_of_itself_comes_to_an_end(database_url):
+    """Each report kills the child that is to send it, which is reported."""
+    queued("anna")
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.deadly_settings",
+        "DBQUEUE_TESTS": "1",
+        "DBQUEUE_MAIL_ADMIN_REPORTS": "2",
+    }
+    with worker(database_url, **environment) as process:
+        wait_until(lambda: Email.objects.buried().count() == 3)
+        process.send(signal.SIGTERM)
+        process.end()
+    assert Email.objects.count() == 3
+
+
+def test_only_what_goes_to_the_admins_and_only_a_workers_own_is_counted(settings, monkeypatch):
+    monkeypatch.setattr(reports, "_told", [])
+    settings.ADMINS = [address("admin")]
+    settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_ADMIN_REPORTS": 1}
+    with workers_own():
+        assert [report() for _ in range(3)] == [1, 0, 0]
+        assert queue_all([letter("user") for _ in range(3)]) == 3
+        with running(queued("anna")):
+            assert report() == 1
+    assert report() == 1

@@ -103,17 +103,21 @@ def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[A
 
 
 def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
-    """Copy rows to the archive table with INSERT .. SELECT."""
+    """Copy rows to the archive table with INSERT .. SELECT.
+
+    What never finished ends now: else nobody would ever find it old enough to be deleted.
+    """
     assert table.policy.archive is not None
     archived = apps.get_model(table.policy.archive)
     quote = table.connection.ops.quote_name
-    columns = ", ".join(
-        quote(field.column) for field in archived._meta.concrete_fields if not field.generated
-    )
+    names = [f.column for f in archived._meta.concrete_fields if not f.generated]
+    columns = ", ".join(map(quote, names))
+    ended = {"finished_at": f"COALESCE(finished_at, {table.dialect.now})"}
+    values = ", ".join(ended.get(name, quote(name)) for name in names)
     return changed(
         table.connection,
         f"INSERT INTO {quote(archived._meta.db_table)} ({columns}) "
-        f"SELECT {columns} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})",
+        f"SELECT {values} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})",
         keys,
     )
 

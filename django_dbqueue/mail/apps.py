@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 from django.apps import AppConfig, apps
 from django.core.checks import register
 
@@ -10,15 +13,17 @@ class MailConfig(AppConfig):
 
     def ready(self) -> None:
         from .. import reaper  # noqa: PLC0415
-        from . import checks, checks_settings  # noqa: PLC0415
+        from . import checks, checks_settings, latecomers  # noqa: PLC0415
         from .privacy.erase import Eraser  # noqa: PLC0415
 
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        reaper.CHORES["dbqueue_mail.email"] = Eraser()
+        chores: list[Callable[[Any], int]] = [Eraser()]
         if apps.is_installed("anymail"):
             _listen_to_providers()
+            chores.append(latecomers.Latecomers())
+        reaper.CHORES["dbqueue_mail.email"] = lambda table: sum(one(table) for one in chores)
 
 
 def _listen_to_providers() -> None:

@@ -1,7 +1,5 @@
 """The backend that queues: ``EMAIL_BACKEND``, or an entry of ``MAILERS`` on Django 6.1."""
 
-import logging
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -12,16 +10,11 @@ from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import DatabaseError, router, transaction
 
-from ..current import current_job
 from ..fields import check_name
 from .conf import mail_conf, mailers_configured
 from .models import Email
+from .reports import leads_to_more, subject_of_report
 
-_here = threading.local()
-logger = logging.getLogger("django_dbqueue")
-
-# Else mail about errors in the delivery of mail, delivered with errors, would never end.
-LOOP = "mail %r is not queued: it reports on the delivery of email %s, itself a report on email %s"
 # What one INSERT carries at most: well below the smallest packet limit that servers come with.
 INSERT_BYTES = 4 * 1024 * 1024
 
@@ -63,7 +56,7 @@ class EmailBackend(BaseEmailBackend):
         that cannot be stored. What is sent while a mail is delivered (an error that is mailed to
         the admins, say) is queued, but not what is sent while that in its turn is delivered.
         """
-        rows = list(self._rows(email_messages, reporting_on()))
+        rows = list(self._rows(email_messages))
         try:
             self._insert(list(_batches(rows)))
         except (DatabaseError, ValidationError):
@@ -72,17 +65,15 @@ class EmailBackend(BaseEmailBackend):
             return 0
         return len(rows)
 
-    def _rows(self, messages: Iterable[EmailMessage], about: Email | None) -> Iterator[Email]:
+    def _rows(self, messages: Iterable[EmailMessage]) -> Iterator[Email]:
+        about = subject_of_report()
         for message in messages:
-            if about is not None and about.about is not None:
-                say_once(LOOP, message.subject, about.pk, about.about)
-                continue
             try:
-                if message.recipients():
+                if message.recipients() and not leads_to_more(message):
                     row = Email.from_message(message, self.using, self._queue)
                     row.about = about.pk if about else None
                     yield row
-            except ValueError:
+            except (ValueError, ValidationError):
                 if not self.fail_silently:
                     raise
 
@@ -110,23 +101,6 @@ class EmailBackend(BaseEmailBackend):
                 f"that delivers, not {using!r}"
             )
         return str(using)
-
-
-def reporting_on() -> Email | None:
-    """The mail that this thread delivers, or whose failure it is telling of."""
-    job = current_job()
-    return job if isinstance(job, Email) else None
-
-
-def say_once(message: str, *args: object) -> None:
-    """Warn, but not of what a handler of this very warning sends."""
-    if getattr(_here, "is_warning", False):
-        return
-    _here.is_warning = True
-    try:
-        logger.warning(message, *args)
-    finally:
-        _here.is_warning = False
 
 
 def _insert(batch: list[Email]) -> None:

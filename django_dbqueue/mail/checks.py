@@ -35,6 +35,11 @@ def _entries() -> dict[str, dict[str, Any]]:
     return dict(entries)
 
 
+def delivering_entries() -> set[str]:
+    """The entries of ``MAILERS`` that queued mail may go out by."""
+    return {alias for alias, one in _entries().items() if not _queues(one.get("BACKEND", SMTP))}
+
+
 def _queueing_entries() -> Iterator[tuple[str, str | None]]:
     for alias, entry in _entries().items():
         if _queues(entry.get("BACKEND", SMTP)):

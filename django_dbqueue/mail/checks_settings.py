@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from email.utils import parseaddr
 from typing import Any
 
-from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from .conf import mail_conf, mailers_configured
+from .checks import delivering_entries
+from .conf import DEFAULT, mail_conf, mailers_configured
 from .limits import rates_of
-from .models.mailer import DEFAULT
 
 IN_DOUBT = ("retry", "hold")
 STAGING = ("ALLOWED_DOMAINS", "OVERRIDE_RECIPIENTS")
@@ -67,7 +66,7 @@ def _in_doubt() -> Iterator[CheckMessage]:
 
 
 def _limits() -> Iterator[CheckMessage]:
-    known = {DEFAULT, *(settings.MAILERS if mailers_configured() else ())}
+    known = delivering_entries() if mailers_configured() else {DEFAULT}
     for mailer, given in mail_conf["LIMITS"].items():
         try:
             rates_of(given, f"DBQUEUE['MAIL_LIMITS'][{mailer!r}]")
@@ -77,8 +76,8 @@ def _limits() -> Iterator[CheckMessage]:
         if mailer not in known:
             names = ", ".join(sorted(known))
             yield Error(
-                f"DBQUEUE['MAIL_LIMITS'] names the mailer {mailer!r}, which there is not.",
-                hint=f"Known are {names}; without MAILERS, {DEFAULT!r} is the only one.",
+                f"DBQUEUE['MAIL_LIMITS'] names the mailer {mailer!r}, by which none goes out.",
+                hint=f"Mail goes out by {names}; without MAILERS, by {DEFAULT!r} alone.",
                 id="dbqueue_mail.E007",
             )
 

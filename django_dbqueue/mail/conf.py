@@ -7,6 +7,8 @@ from django.core.exceptions import ImproperlyConfigured
 from ..conf import Section
 from .limits import Rate, rates_of
 
+DEFAULT = "default"
+
 mail_conf = Section(
     "MAIL_",
     {
@@ -28,6 +30,7 @@ mail_conf = Section(
         "PAUSE": 300.0,  # seconds that a mailer rests after a 421 or 454
         # By mailer: {"smtp": {"second": 14, "day": 50_000}}, in recipients.
         "LIMITS": {},
+        "ADMIN_REPORTS": 10,  # an hour, by one worker on its own troubles; more are only logged
         # Enqueueing
         "QUEUE": "default",
         "URGENT_QUEUE": "urgent",
@@ -53,6 +56,14 @@ def rates_for(mailer: str) -> list[Rate]:
         return rates_of(given, f"DBQUEUE['MAIL_LIMITS'][{mailer!r}]")
     except ValueError as error:
         raise ImproperlyConfigured(str(error)) from None
+
+
+def mailer_of(using: str) -> str:
+    """The mailer that delivers what was queued with this ``using``; that of most has no name."""
+    if using:
+        return using
+    named = mail_conf["USING"] if mailers_configured() else None
+    return str(named or DEFAULT)
 
 
 def mailers_configured() -> bool:

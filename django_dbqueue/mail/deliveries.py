@@ -58,7 +58,7 @@ class Deliveries:
     def __init__(self, stored: Any) -> None:
         found = stored if isinstance(stored, dict) else {}
         self.by_address = {
-            address: read for address, entry in found.items() if (read := _read(entry))
+            address: read for address, entry in found.items() if (read := read_entry(entry))
         }
 
     def stored(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def delivery(outcome: Outcome, code: int | None, text: str | bytes) -> Delivery:
     return Delivery(outcome, code, " ".join(said.split())[:MOST_TEXT])
 
 
-def _read(entry: Any) -> Delivery | None:
+def read_entry(entry: Any) -> Delivery | None:
     """What a hand has written may be anything."""
     try:
         code = entry.get("code") if isinstance(entry.get("code"), int) else None

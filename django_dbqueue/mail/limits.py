@@ -90,7 +90,7 @@ def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -
         if missing <= 0:
             break
         missing -= taken
-        wait = at + rate.seconds + LATER - now
+        wait = _back_at(at, taken, rate) - now
         if missing <= 0:
             return wait
     return 0.0
@@ -98,8 +98,14 @@ def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -
 
 def _out(groups: list[tuple[float, int]], rate: Rate, now: float) -> list[tuple[float, int]]:
     """What has not come back yet. Of the future we know nothing: the clock was set back."""
-    back = now - rate.seconds - LATER
-    return sorted((at, taken) for at, taken in groups if back < at <= now + LATER)
+    return sorted(
+        (at, taken) for at, taken in groups if now < _back_at(at, taken, rate) and at <= now + LATER
+    )
+
+
+def _back_at(at: float, taken: int, rate: Rate) -> float:
+    """A message to more than a period's worth uses up as many periods as it takes."""
+    return at + rate.seconds * max(1.0, taken / rate.limit) + LATER
 
 
 def _grouped(groups: list[tuple[float, int]], rate: Rate) -> list[tuple[float, int]]:

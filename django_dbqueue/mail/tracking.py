@@ -1,18 +1,26 @@
 """What mail providers tell later of mail that they took: the tracking events of django-anymail."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from django.db.models import Q
+
 from ..guard import clean
 from ..lifecycle.execute import together
+from ..states import Status
 from .deliveries import Deliveries, Delivery, Outcome, address_of, delivery
-from .models import Suppression
+from .models import Email, ProviderNote, Suppression
+from .models.provider import LONGEST_NAME
 from .models.suppression import Reason, normal
 from .rows import PLACES, amend, locked, mail_table
 
+Run = Callable[[Any, Callable[[], bool]], bool | None]
+
+LONGEST_ADDRESS = 320
 REJECTED = {
     "bounced": Reason.BOUNCE,
     "invalid": Reason.BOUNCE,
@@ -34,8 +42,8 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
     """Stop mail to an address that bounced for good, complained or unsubscribed, and note in the
     mail that the event is about, archived or not, what became of it.
 
-    Mail that a worker has in hand is left as it is, and an event about none of ours, or about one
-    whose sending is not recorded yet, does no more than the first.
+    What is bad news of a mail that is not recorded yet, or in a worker's hands, is kept for an hour
+    until it can be noted (``latecomers``); what is about none of ours does no more than the first.
     """
     address = clean(address_of(event.recipient or ""))
     if "@" not in address:
@@ -44,8 +52,16 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
     if reason is not None:
         Suppression.objects.suppress(address, reason, f"{esp_name}: {_text(event)}")
     news = _news(event)
-    if news is not None and event.message_id:
-        _note(clean(str(event.message_id)), address, news)
+    name = clean(str(event.message_id or ""))[:LONGEST_NAME]
+    if news is not None and name and not note(name, address, news, together):
+        _keep(name, address, news)
+
+
+def _keep(name: str, address: str, news: Delivery) -> None:
+    """Only what a mail's own outcome would not say anyway."""
+    if news.outcome is Outcome.REFUSED:
+        kept = {"address": address[:LONGEST_ADDRESS], "news": asdict(news)}
+        ProviderNote.objects.using(mail_table().connection.alias).create(name=name, **kept)
 
 
 def _reason(event: Any) -> Reason | None:
@@ -91,26 +107,43 @@ def _news(event: Any) -> Delivery | None:
     return None
 
 
-def _note(provider_id: str, address: str, news: Delivery) -> None:
+def note(name: str, address: str, news: Delivery, run: Run) -> bool:
+    """Write it into the mail that a provider calls so; False where there is none, or not yet."""
     table = mail_table()
+    noted = False
     for model in PLACES:
-        rows = model._base_manager.using(table.connection.alias).filter(provider_id=provider_id)
-        for key in list(rows.order_by("pk").values_list("pk", flat=True)[:MOST_ROWS]):
-            work = partial(_note_in, model, key, address, news)
-            together(table.connection, work)
+        for key in keys_by_name(model, table.connection.alias, [name])[:MOST_ROWS]:
+            noted |= bool(run(table.connection, partial(_note_in, model, key, address, news)))
+    return noted
 
 
-def _note_in(model: Any, key: Any, address: str, news: Delivery) -> None:
+def keys_by_name(model: Any, alias: str, names: list[str]) -> list[Any]:
+    """The mails that go by one of these names. Some providers call a mail by its Message-ID, which
+    it has before it is sent."""
+    several = ProviderNote.objects.using(alias).filter(name__in=names, email__isnull=False)
+    ways = (
+        Q(provider_id__in=names),
+        Q(message_id__in=[*names, *(f"<{name}>" for name in names)]),
+        Q(pk__in=list(several.values_list("email", flat=True))),
+    )
+    # One by one: with OR between them, no index would be used.
+    rows = model._base_manager.using(alias)
+    found = {key for way in ways for key in rows.filter(way).values_list("pk", flat=True)}
+    return sorted(found)
+
+
+def _note_in(model: Any, key: Any, address: str, news: Delivery) -> bool:
     table = mail_table()
     row = locked(table, model, key)
-    if row is None:
-        return
+    if row is None or (model is Email and row.status == Status.CLAIMED):
+        return False
     deliveries = Deliveries(row.deliveries)
     known = [one for one in deliveries.by_address if normal(one) == normal(address)]
-    for one in known:
-        if _is_new(news, deliveries.by_address[one]):
-            deliveries.by_address[one] = news
-            amend(table, row, {"deliveries": deliveries.stored()})
+    new = {one: news for one in known if _is_new(news, deliveries.by_address[one])}
+    deliveries.by_address |= new
+    if new and not amend(table, row, {"deliveries": deliveries.stored()}):
+        return False
+    return bool(known)
 
 
 def _is_new(news: Delivery, known: Delivery) -> bool:

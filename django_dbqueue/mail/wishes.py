@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +10,7 @@ from django.core.mail import EmailMessage
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from ..fields import check_name
 from .conf import mail_conf
 
 PREFIX = "x-dbqueue-"
@@ -32,7 +33,8 @@ class Wishes:
     expires_at: datetime | None = None
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the job; ``ValueError`` names the wish that cannot be granted."""
+        """The columns of the job; ``ValueError``, of a queue's name ``ValidationError``, names the
+        wish that cannot be granted."""
         found: dict[str, Any] = {"queue": self._queue(), "expires_at": _time("expires_at", self)}
         if self.priority is not None:
             found["priority"] = _number(self.priority)
@@ -43,6 +45,8 @@ class Wishes:
 
     def _queue(self) -> str:
         usual = mail_conf["URGENT_QUEUE" if self.priority == "urgent" else "QUEUE"]
+        if self.queue:
+            check_name(self.queue, "queue")
         return str(self.queue or usual)
 
 
@@ -84,6 +88,10 @@ def _time(name: str, wishes: Wishes) -> datetime | None:
         raise ValueError(f"{name} must be a datetime, not {value!r:.80}")
     if timezone.is_naive(value) and settings.USE_TZ:
         raise ValueError(f"{name} must have a time zone, as the project has USE_TZ: {value}")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{name} must be of the years 1 to 9999 in UTC: {value}") from None
     return value
 
 

@@ -24,6 +24,7 @@ logger = logging.getLogger("django_dbqueue")
 
 # Never written by save(): what the lifecycle owns, and when the row was made.
 NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
+UNENDED = {Status.READY, Status.CLAIMED, Status.DELAYED}
 
 
 class JobColumns(models.Model):
@@ -278,3 +279,8 @@ class ArchivedJob(JobColumns):
     class Meta:
         abstract = True
         indexes = [models.Index(fields=["finished_at"])]
+
+    @property
+    def state(self) -> str:
+        """The state in which the job ended; cancelled, where it was taken out before its end."""
+        return "cancelled" if self.status in UNENDED else super().state

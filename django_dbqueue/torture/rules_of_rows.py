@@ -153,7 +153,7 @@ def misfits(trial: Trial) -> Iterator[Offence]:
             yield Offence(f"job {row['key']} is left claimed, its time being over", [row])
         if is_claimed and row["owner"] is None:
             yield Offence(f"job {row['key']} is claimed by nobody", [row])
-        if row["finished"] != (status in PARKED):
+        if row["finished"] != (status in PARKED or row["place"] == "archive"):
             yield Offence(f"job {row['key']} is {status}, finished: {row['finished']}", [row])
 
 

@@ -9,6 +9,7 @@ from django.db import connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
 
+from ..current import workers_own
 from ..dialects import dialect_of
 from ..lifecycle.claim import claim
 from ..lifecycle.lanes import ready_queues
@@ -49,7 +50,8 @@ class Start:
         code = STOPPED
         with closing(self.pulse):
             if self._wait():
-                code = Supervisor(self.options, self.signals).run()
+                with workers_own():
+                    code = Supervisor(self.options, self.signals).run()
         self.signals.ignore()
         return code
 

@@ -10,9 +10,11 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from ...admin import ArchivedJobAdmin, JobAdmin
-from ...admin.by_hand import Question, confirmed, log
+from ...admin.by_hand import MOST, Question, confirmed, log
 from ...admin.lists import columns
 from ...states import Status
+from ..conf import mailer_of
+from ..in_doubt import mark_as_sent
 from ..models import WORDS, ArchivedEmail, Email
 from ..privacy.erase import erase
 from ..resend import resend
@@ -57,6 +59,7 @@ FORGET = Question(
 BUTTONS = {
     "resend_selected": ("Send again", HAVE_ENDED),
     "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
+    "settle_selected": ("Mark as sent", (Status.BURIED,)),
     "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
     "forget_selected": ("Erase message", HAVE_ENDED),
 }
@@ -83,11 +86,17 @@ class MailPages(ContentViews):
 
     has_resend_permission = _allows("resend")
     has_retry_permission = _allows("retry")
+    has_settle_permission = _allows("settle")
     has_bury_permission = _allows("bury")
     has_forget_permission = _allows("forget")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        # Else ?message__startswith= would tell, letter by letter, what may not be seen.
+        is_hidden = lookup.partition("__")[0] == "message"
+        return not is_hidden and super().lookup_allowed(lookup, value, request)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return [(None, {"fields": [tuple(columns(self.model, line)) for line in PAGE]})]
@@ -122,7 +131,9 @@ class MailPages(ContentViews):
         return [
             (action, label)
             for action, (label, states) in BUTTONS.items()
-            if action in allowed and email.status in states
+            if action in allowed
+            and email.status in states
+            and (action != "settle_selected" or email.is_in_doubt)
         ]
 
     @admin.action(permissions=["resend"], description="Send again")
@@ -172,19 +183,30 @@ class MailPages(ContentViews):
 
     @admin.display(description="mailer")
     def mailer(self, email: Any) -> str:
-        return email.using or "default"
+        return mailer_of(email.using)
 
 
 @admin.register(Email)
 class EmailAdmin(MailPages, JobAdmin):
     actions = (
-        *("resend_selected", "kick_selected", "bury_selected", "release_selected"),
-        "forget_selected",
+        *("resend_selected", "kick_selected", "settle_selected", "bury_selected"),
+        *("release_selected", "forget_selected"),
     )
 
     @admin.action(permissions=["retry"], description="Retry now")
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         super().kick_selected(request, queryset)
+
+    @admin.action(permissions=["settle"], description="Mark as sent (what is in doubt)")
+    def settle_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        asked = queryset.count()
+        rows = list(queryset.filter(status=Status.BURIED).order_by("pk")[:MOST])
+        marked = [one for one in rows if mark_as_sent(one, request.user.get_username())]
+        log(request, marked, "Marked as sent")
+        text = f"{len(marked)} marked as sent"
+        if left := asked - len(marked):
+            text += f", {left} skipped: not in doubt"
+        self.message_user(request, text, messages.WARNING if left else messages.SUCCESS)
 
     @admin.action(permissions=["bury"], description="Mark as failed")
     def bury_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

@@ -26,6 +26,17 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='ProviderNote',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(db_index=True, max_length=255)),
+                ('email', models.BigIntegerField(db_index=True, null=True)),
+                ('address', models.CharField(blank=True, max_length=320)),
+                ('news', models.JSONField(null=True)),
+                ('created_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow())),
+            ],
+        ),
+        migrations.CreateModel(
             name='Suppression',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -109,7 +120,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'email',
-                'permissions': [('resend_email', 'Can send email again'), ('retry_email', 'Can retry email now'), ('bury_email', 'Can mark email as failed'), ('forget_email', 'Can erase the message of email'), ('preview_email', 'Can see the contents of email')],
+                'permissions': [('resend_email', 'Can send email again'), ('retry_email', 'Can retry email now'), ('settle_email', 'Can mark email in doubt as sent'), ('bury_email', 'Can mark email as failed'), ('forget_email', 'Can erase the message of email'), ('preview_email', 'Can see the contents of email')],
                 'abstract': False,
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__050a3f_idx', where={'resend_of__isnull': False})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('queue', 'dedup_key'), name='dbqueue_mail_email_dedup')],

@@ -76,27 +76,37 @@ class EmailFields(models.Model):
     @property
     def mail_state(self) -> str:
         """The state in mail's words: unsent, scheduled for .., claimed, sent, partly sent,
-        retry at .., failed, in doubt, expired."""
+        retry at .., failed, in doubt, expired, cancelled."""
         status, state = self.status, self.state  # type: ignore[attr-defined]
         word = "" if state == "expired" else self._by_deliveries(status)
+        if state in {"expired", "cancelled"}:
+            return word or str(state)
         if status == Status.DELAYED:
             at = _local(self.retry_at)  # type: ignore[attr-defined]
             what = "retry at" if self.attempts else "scheduled for"  # type: ignore[attr-defined]
             return ", ".join(filter(None, [word, f"{what} {at}"]))
-        return word or str(state if state == "expired" else WORDS.get(status, state))
+        return word or str(WORDS.get(status, state))
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it is held for a person, as somebody may have got it or not."""
+        is_held = self.status == Status.BURIED  # type: ignore[attr-defined]
+        return is_held and bool(Deliveries(self.deliveries).having({Outcome.IN_DOUBT}))
 
     def _by_deliveries(self, status: int) -> str:
         """What the recipients' outcomes say better than the state of the job; '' = nothing."""
         deliveries = Deliveries(self.deliveries)
         sent, others = deliveries.having(SENT), deliveries.having(set(Outcome) - SENT)
+        if self.is_in_doubt:
+            return "in doubt"
         if sent and others:
             return "partly sent"
+        if status == Status.BURIED and sent:
+            return "sent"
         if status == Status.DONE and not sent and deliveries.having({Outcome.REFUSED}):
             return "failed"  # it came back later
         if status == Status.DONE and deliveries.having({Outcome.REDIRECTED}):
             return "redirected"
-        if status == Status.BURIED and deliveries.having({Outcome.IN_DOUBT}):
-            return "in doubt"
         return ""
 
 
@@ -112,6 +122,7 @@ class Email(EmailFields, Job):
         permissions = [
             ("resend_email", "Can send email again"),
             ("retry_email", "Can retry email now"),
+            ("settle_email", "Can mark email in doubt as sent"),
             ("bury_email", "Can mark email as failed"),
             ("forget_email", "Can erase the message of email"),
             ("preview_email", "Can see the contents of email"),
@@ -198,7 +209,7 @@ def _header(message: EmailMessage, wanted: str) -> Any:
 
 def _shown(value: Any, limit: int | None = None) -> str:
     # Half a surrogate pair is kept in the message alone: no database takes it.
-    return str(value).encode(errors="replace").decode()[:limit]
+    return str("" if value is None else value).encode(errors="replace").decode()[:limit]
 
 
 def _local(moment: Any) -> str:

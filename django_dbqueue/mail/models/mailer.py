@@ -8,11 +8,11 @@ from typing import Any
 from django.db import models, router
 
 from ...fields import DbNow, InstantField
+from ...guard import clean
 from .. import limits
-from ..conf import rates_for
+from ..conf import mailer_of, rates_for
 from .lately import Lately
 
-DEFAULT = "default"
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
 LONGEST_REASON = 500
@@ -33,11 +33,12 @@ at_work = Lately()
 class MailerManager(models.Manager["Mailer"]):
     def named(self, name: str) -> "Mailer":
         """The row of a mailer, made when it is first needed, with the database's time."""
+        name = mailer_of(name)
         rows: Any = self._written().annotate(**NOW)
-        row: Mailer | None = rows.filter(name=name or DEFAULT).first()
+        row: Mailer | None = rows.filter(name=name).first()
         if row is None:
-            rows.bulk_create([self.model(name=name or DEFAULT)], ignore_conflicts=True)
-            return rows.get(name=name or DEFAULT)  # type: ignore[no-any-return]
+            rows.bulk_create([self.model(name=name)], ignore_conflicts=True)
+            return rows.get(name=name)  # type: ignore[no-any-return]
         return row
 
     def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn:
@@ -47,7 +48,7 @@ class MailerManager(models.Manager["Mailer"]):
         further one later by what one more takes. ``turn_at`` is what it was told before: it does
         not go to the end of the line a second time. Who is urgent does not stand in line.
         """
-        name = name or DEFAULT
+        name = mailer_of(name)
         if not rates_for(name) and at_work.was_so(name, lambda: self._is_at_work(name)):
             return Turn()
         for _ in range(TRIES):
@@ -65,7 +66,7 @@ class MailerManager(models.Manager["Mailer"]):
         row = self.named(name)
         until = row.now + timedelta(seconds=seconds)
         self.using(row._state.db).filter(pk=row.pk).exclude(paused_until__gt=until).update(
-            paused_until=until, pause_reason=reason[:LONGEST_REASON]
+            paused_until=until, pause_reason=clean(reason)[:LONGEST_REASON]
         )
         at_work.forget()
 

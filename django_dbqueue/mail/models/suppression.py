@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 
 from django.db import connections, models, router
+from django.utils.encoding import punycode
 
 from ...fields import DbNow, InstantField
+from ..spelling import canonical
 from .lately import Lately
 
 
@@ -16,8 +18,16 @@ class Reason(models.TextChoices):
 
 
 def normal(address: str) -> str:
-    """An address as it is compared: who writes it in capitals is the same person."""
-    return address.strip().lower()
+    """An address as it is compared: however it is spelled, it is the same person.
+
+    The domain in punycode: to some databases an umlaut is its vowel.
+    """
+    local, domain = canonical(address)
+    try:
+        domain = punycode(domain)
+    except UnicodeError:
+        pass  # no domain, then
+    return f"{local}@{domain}" if local else domain
 
 
 is_empty = Lately()
@@ -26,15 +36,16 @@ is_empty = Lately()
 class SuppressionManager(models.Manager["Suppression"]):
     def among(self, addresses: Iterable[str]) -> dict[str, "Suppression"]:
         """Those of the addresses that get no mail, as they were given."""
-        given = {normal(address): address for address in addresses}
+        given = {address: normal(address) for address in addresses}
+        wanted = sorted(set(given.values()))
         # Read where it was written: a replica may not know of it yet.
         database = router.db_for_write(self.model)
         if not given or is_empty.was_so(database, lambda: not self.using(database).exists()):
             return {}
-        if not self._has_any(database, list(given)):
+        if not self._has_any(database, wanted):
             return {}
-        rows = self.using(database).filter(address__in=list(given))
-        return {given[row.address]: row for row in rows if row.address in given}
+        rows = {row.address: row for row in self.using(database).filter(address__in=wanted)}
+        return {address: rows[one] for address, one in given.items() if one in rows}
 
     def _has_any(self, database: str, addresses: list[str]) -> bool:
         # Asked for every message, and building a query costs more than the query.

@@ -13,7 +13,7 @@ from django.db.models.functions import Lower
 from ...lifecycle import hand
 from ...lifecycle.execute import together
 from ...states import Status
-from ..models import ArchivedEmail, Email, Mailer, Suppression
+from ..models import ArchivedEmail, Email, Mailer, ProviderNote, Suppression
 from ..rows import HAVE_ENDED, amend, locked, mail_table, windows
 from ..storing.codec import to_json
 from .person import Person
@@ -73,6 +73,20 @@ class Forget:
             if self.writes and keys:
                 rows.filter(pk__in=keys).delete()
         return count
+
+    def early_news(self) -> Count:
+        """What a provider has told of mail that was not recorded yet."""
+        rows = ProviderNote.objects.using(self.database).filter(email__isnull=True)
+        count = Count()
+        for window in windows(rows):
+            keys = [row.pk for row in window if self._is_of(row)]
+            count.deleted += len(keys)
+            if self.writes and keys:
+                rows.filter(pk__in=keys).delete()
+        return count
+
+    def _is_of(self, row: ProviderNote) -> bool:
+        return self.person.is_at(row.address) or self.person.is_in(json.dumps(row.news))
 
     def mailers(self) -> Count:
         """What was said when they were paused may name an address."""

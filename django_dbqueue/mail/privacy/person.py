@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from email.utils import parseaddr, unquote
+from email.utils import parseaddr
 from typing import Any
 
+from ..spelling import canonical
 from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"
@@ -31,7 +32,7 @@ class Person:
 
     def __init__(self, address: str) -> None:
         bare = parseaddr(address)[1]
-        local, domain = _canonical(bare)
+        local, domain = canonical(bare)
         if not local or not domain:
             raise ValueError(f"{address!r} is no address of mail, as someone@example.org")
         self.key = local, domain
@@ -49,7 +50,7 @@ class Person:
         """Whether this is an address of theirs, with a name or without."""
         bare = parseaddr(address)[1]
         if "@" in bare:
-            return _canonical(bare) == self.key
+            return canonical(bare) == self.key
         # What cannot be read as an address, as `Doe, Anna <anna@x.example>`.
         return self.is_in(address)
 
@@ -102,26 +103,6 @@ class Person:
         if name.lower() in ADDRESS_HEADERS:
             return self.out_of_list(value)
         return self.out_of_text(value)
-
-
-def _canonical(address: str) -> tuple[str, str]:
-    local, _, domain = address.strip().rpartition("@")
-    return unicodedata.normalize("NFC", unquote(local)).lower(), _readable(domain)
-
-
-def _readable(domain: str) -> str:
-    """A domain in Unicode and small letters."""
-    labels = unicodedata.normalize("NFC", domain.strip().rstrip(".")).lower().split(".")
-    return ".".join(map(_decoded, labels))
-
-
-def _decoded(label: str) -> str:
-    if not label.startswith("xn--"):
-        return label
-    try:
-        return label[4:].encode("ascii").decode("punycode")
-    except UnicodeError:
-        return label
 
 
 def _pattern(local: str, domain: str) -> str:

@@ -12,7 +12,7 @@ from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from ..conf import mail_conf, mailers_configured
+from ..conf import mail_conf, mailer_of, mailers_configured
 from .smtp import listening
 
 # A server may hang up on an idle client; asking before every message would cost a round trip.
@@ -51,8 +51,8 @@ def connection(using: str) -> Iterator[Any]:
     Errors on connecting come as they are; a project without a mailer for it raises
     ``ImproperlyConfigured``.
     """
-    lines = _lines()
-    line = lines.pop(using, None) or _open(using)
+    lines, name = _lines(), mailer_of(using)
+    line = lines.pop(name, None) or _open(using)
     if not line.is_usable():
         line.close()
         line = _open(using)
@@ -63,7 +63,7 @@ def connection(using: str) -> Iterator[Any]:
         raise
     line.messages += 1
     line.used = monotonic()
-    lines[using] = line
+    lines[name] = line
 
 
 def close_connections() -> None:

@@ -7,13 +7,15 @@ from django.db import router
 from django.db.models import Q, QuerySet
 
 from ...fields import DbNow
+from ...guard import caught
 from ...states import Status
-from ..conf import mail_conf
+from .. import limits
+from ..conf import mail_conf, mailer_of, rates_for
 from ..deliveries import Deliveries, Outcome
 from ..models import Email, Mailer
-from ..models.mailer import DEFAULT
 from ..outcomes import explain
 from ..rows import windows
+from .connections import new_backend
 from .envelope import Envelope, envelope_for
 
 PAGE = 50  # messages in memory at a time
@@ -21,7 +23,11 @@ KEPT_BACK = {Outcome.SUPPRESSED, Outcome.NOT_ALLOWED}
 
 
 class DryRun:
-    """One line for each mail that is due, in the order of their keys; limits are not asked."""
+    """One line for each mail that is due, in the order of their keys.
+
+    Who is at a mailer's limit is told as if they were sent in this order, and nothing else went out
+    meanwhile. What a mail server would say is not asked.
+    """
 
     def __init__(self) -> None:
         self.database = router.db_for_write(Email)
@@ -30,12 +36,13 @@ class DryRun:
         self.paused = Email.objects.db_manager(self.database).paused_queues()
         mailers: Any = Mailer.objects.using(router.db_for_write(Mailer))
         self.mailers: dict[str, Mailer] = {one.name: one for one in mailers.annotate(now=DbNow())}
+        self.prospects: dict[str, Prospect] = {}
 
     def lines(self) -> Iterator[str]:
         rows = Email._base_manager.using(self.database).annotate(now=DbNow())
         for window in windows(rows):
             for email in _in_pages(window.filter(_is_due())):
-                yield f"{email.pk} by {email.using or DEFAULT}: {self._tell(email)}"
+                yield f"{email.pk} by {mailer_of(email.using)}: {self._tell(email)}"
 
     def summary(self) -> str:
         return f"due: {self.due}, would be sent: {self.would_be_sent}"
@@ -46,9 +53,11 @@ class DryRun:
         try:
             message = email.to_message()
         except Exception as error:  # why: whatever is stored there, it is told
-            return f"would fail: it cannot be read: {explain(error)}"
+            return "; ".join([f"would fail: it cannot be read: {explain(error)}", *held])
         deliveries = Deliveries(email.deliveries)
         envelope = envelope_for(message, deliveries, afresh=not email.attempts)
+        if envelope.recipients and not held:
+            held = self._prospect(email).held_back(email, len(envelope.handed_over_for))
         self.would_be_sent += bool(envelope.recipients and not held)
         return "; ".join([_whom(envelope), *_whom_not(deliveries), *held])
 
@@ -61,10 +70,40 @@ class DryRun:
             found.append("in doubt: kept for a person")
         if email.queue in self.paused:
             found.append(f"its queue {email.queue} is paused")
-        mailer = self.mailers.get(email.using or DEFAULT)
+        mailer = self.mailers.get(mailer_of(email.using))
         if mailer is not None and mailer.rest:
             found.append(f"its mailer rests for {mailer.rest:.0f} s: {mailer.pause_reason}")
         return found
+
+    def _prospect(self, email: Any) -> "Prospect":
+        name = mailer_of(email.using)
+        if name not in self.prospects:
+            row = self.mailers.get(name)
+            self.prospects[name] = Prospect(email.using, row.taken if row else {})
+        return self.prospects[name]
+
+
+class Prospect:
+    """What a mailer would do, and how much of its limits would be used by then."""
+
+    def __init__(self, using: str, taken: Any) -> None:
+        self.taken = limits.read_taken(taken)
+        self.rates: list[limits.Rate] = []
+        self.problem = caught(lambda: self._look(using))
+
+    def _look(self, using: str) -> None:
+        self.rates = rates_for(mailer_of(using))
+        new_backend(using)
+
+    def held_back(self, email: Any, count: int) -> list[str]:
+        if self.problem is not None:
+            return [f"would be retried: no mailer for it: {explain(self.problem)}"]
+        now = email.now.timestamp()
+        wait = limits.wait_for(self.taken, self.rates, now, count)
+        if wait:
+            return [f"its mailer is at its limit: not before {wait:.0f} s from now"]
+        self.taken = limits.take(self.taken, self.rates, now, count)
+        return []
 
 
 def _is_due() -> Q:

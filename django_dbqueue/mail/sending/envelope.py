@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from email.utils import getaddresses
 
 from django.core.mail import EmailMessage
 
 from ..conf import mail_conf
 from ..deliveries import Deliveries, Delivery, Outcome, address_of
 from ..models.suppression import Suppression
+from ..spelling import readable
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")
@@ -58,10 +60,15 @@ def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool)
 
 def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
     """Whether ``MAIL_ALLOWED_DOMAINS`` names the recipient's domain, or a domain above it."""
-    known = [one.lower() for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
+    known = [readable(one) for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
     if not known or mail_conf["OVERRIDE_RECIPIENTS"]:
         return True
-    domain = address_of(recipient).rpartition("@")[2]
+    # Some mailers read several addresses in one text: each of them has to be allowed.
+    found = [address_of(bare).rpartition("@") for _, bare in getaddresses([recipient])]
+    return bool(found) and all(at and _is_below(readable(one), known) for _, at, one in found)
+
+
+def _is_below(domain: str, known: list[str]) -> bool:
     return any(domain == one or domain.endswith(f".{one}") for one in known)
 
 

@@ -23,8 +23,8 @@ class HandOver:
     def __init__(self, envelope: Envelope, deliveries: Deliveries) -> None:
         self.envelope = envelope
         self.deliveries = deliveries
-        # By what the mailer calls the message.
-        self.provider_id: str | None = None
+        # What the mailer calls the message.
+        self.names: list[str] = []
         # What made it ask to be left alone.
         self.wants_pause: Exception | None = None
         self._heard: Conversation | None = None
@@ -51,7 +51,7 @@ class HandOver:
     def _answers(self, error: Exception | None) -> list[Delivery]:
         """One for each recipient that the message was handed over for."""
         recipients = self.envelope.handed_over_for
-        self.provider_id, known = esp.statuses(self.envelope.message)
+        self.names, known = esp.statuses(self.envelope.message)
         if known:
             return [known.get(address_of(one)) or self._by_error(error) for one in recipients]
         if self._heard is None:

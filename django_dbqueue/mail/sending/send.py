@@ -6,8 +6,9 @@ from django.core.mail import EmailMessage
 
 from ...exceptions import Bury, Retry
 from ..conf import mail_conf
-from ..deliveries import OPEN, SENT, Deliveries, Outcome
+from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from ..models.mailer import Mailer
+from ..models.provider import ProviderNote
 from ..outcomes import explain
 from .envelope import envelope_for
 from .handover import HandOver
@@ -25,12 +26,12 @@ def send(email: "Email") -> None:
     is opened here.
     """
     message, deliveries = _readable(email), Deliveries(email.deliveries)
-    _refuse_after_crash(email)
+    _refuse_after_crash(email, message, deliveries)
     # At the first attempt, or the first one since a person asked for another.
     envelope = envelope_for(message, deliveries, afresh=email.attempts <= 1)
     error = None
     if envelope.recipients:
-        if not _has_turn(email, len(envelope.recipients)):
+        if not _has_turn(email, len(envelope.handed_over_for)):
             return
         error = _hand_over(email, HandOver(envelope, deliveries))
     email.deliveries = deliveries.stored()
@@ -44,9 +45,13 @@ def _readable(email: "Email") -> EmailMessage:
         raise Bury(explain(error)) from error
 
 
-def _refuse_after_crash(email: "Email") -> None:
-    if email.crashes and mail_conf["IN_DOUBT"] == "hold":
-        raise Bury("in doubt: its worker died, and may have sent it before")
+def _refuse_after_crash(email: "Email", message: EmailMessage, deliveries: Deliveries) -> None:
+    if not email.crashes or mail_conf["IN_DOUBT"] != "hold":
+        return
+    waiting = deliveries.waiting(message.recipients(), refused_too=False)
+    deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text="its worker died"))
+    email.deliveries = deliveries.stored()
+    raise Bury("in doubt: its worker died, and may have sent it before")
 
 
 def _has_turn(email: "Email", recipients: int) -> bool:
@@ -62,10 +67,22 @@ def _hand_over(email: "Email", hand_over: HandOver) -> Exception | None:
     error = hand_over.to(email.using)
     # Who has it must be known whatever fails from here on.
     email.deliveries = hand_over.deliveries.stored()
-    email.provider_id = hand_over.provider_id or email.provider_id
     if hand_over.wants_pause:
         Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(hand_over.wants_pause))
+    _keep_names(email, hand_over.names)
     return error
+
+
+def _keep_names(email: "Email", names: list[str]) -> None:
+    """By which the provider will tell of it: one in the row, any others beside it."""
+    if not names:
+        return
+    others = {*names[1:], email.provider_id or names[0]} - {names[0]}
+    email.provider_id = names[0]
+    if others:
+        ProviderNote.objects.using(email._state.db).bulk_create(
+            [ProviderNote(name=one, email=email.pk) for one in sorted(others)]
+        )
 
 
 def _conclude(deliveries: Deliveries, error: Exception | None) -> None:

@@ -31,42 +31,49 @@ class Conversation:
 class Listening(Client):
     """Mixed into smtplib's clients."""
 
-    conversation: Conversation
+    listener: "ListeningBackend"
 
     def rcpt(self, recip: str, options: Any = ()) -> Answer:
         answer = super().rcpt(recip, options)
-        self.conversation.recipients.append(answer)
+        self.listener.conversation.recipients.append(answer)
         return answer
 
     def data(self, msg: Any) -> Answer:
         answer = super().data(msg)
-        self.conversation.is_in_doubt = False
-        self.conversation.end = answer
+        self.listener.conversation.is_in_doubt = False
+        self.listener.conversation.end = answer
         return answer
 
     def send(self, s: Any) -> None:
         super().send(s)
         # Commands are text; bytes are a message, with its final dot.
         if isinstance(s, bytes):
-            self.conversation.is_in_doubt = True
+            self.listener.conversation.is_in_doubt = True
 
 
 class ListeningBackend(Backend):
     """Mixed into Django's SMTP backend, and into what projects have made of it."""
 
+    conversation: Conversation
+
     @property
     def connection_class(self) -> Any:
+        return self._connect
+
+    def _connect(self, *args: Any, **options: Any) -> Any:
         kind: Any = super().connection_class
-        return _with(Listening, kind)
+        client = _with(Listening, kind)(*args, **options)
+        # Not the conversation itself: the backend may connect anew in the middle of one.
+        client.listener = self
+        return client
 
 
 def conversation_on(backend: Any) -> Conversation | None:
     """A fresh record of what is said from now on; None where nobody listens."""
     if not isinstance(backend, ListeningBackend) or backend.connection is None:
         return None
-    conversation = Conversation()
-    backend.connection.conversation = conversation  # type: ignore[attr-defined]
-    return conversation
+    backend.conversation = Conversation()
+    return backend.conversation
 
 
 def listening(backend: Any) -> Any:

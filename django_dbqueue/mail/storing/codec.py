@@ -47,8 +47,8 @@ def encode(message: EmailMessage) -> str:
     _refuse_own_builders(message)
     stored = {
         "version": VERSION,
-        "subject": _line(message.subject, "subject"),
-        "from_email": _line(message.from_email, "from_email"),
+        "subject": _own_or_template(message, "subject"),
+        "from_email": _own_or_template(message, "from_email"),
         **{name: _addresses(getattr(message, name), name) for name in ADDRESS_LISTS},
         "headers": _headers(without_wishes(message.extra_headers)),
         "body": _body(message),
@@ -57,7 +57,7 @@ def encode(message: EmailMessage) -> str:
         "attachments": _attachments(message.attachments),
         **_alternatives(message),
         **_divided(message),
-        **extras.encode(message, KNOWN),
+        **extras.encode(message, KNOWN | _ours(message)),
     }
     return to_json(stored)
 
@@ -79,6 +79,7 @@ def decode(text: str) -> EmailMessage:
         headers=dict(stored["headers"]),
         **{name: stored[name] for name in ADDRESS_LISTS},
     )
+    message.from_email = stored["from_email"]  # of None, Django makes its default
     message.content_subtype = stored["subtype"]
     message.encoding = parts.decode_charset(stored["encoding"])
     _restore_parts(message, stored)
@@ -106,6 +107,14 @@ def _line(value: Any, part: str) -> str:
     if value is None or isinstance(value, (Mapping, list, tuple, set)):
         raise ValueError(f"{part} must be text, not {value!r}")
     return check_line(force_str(value), part)
+
+
+def _own_or_template(message: EmailMessage, name: str) -> str | None:
+    """None where the provider's template has it."""
+    value = getattr(message, name)
+    if value is None and getattr(message, "template_id", None):
+        return None
+    return _line(value, name)
 
 
 def _addresses(values: Any, part: str) -> list[str]:
@@ -175,7 +184,13 @@ def _alternatives(message: EmailMessage) -> dict[str, Any]:
 def _divided(message: EmailMessage) -> dict[str, str]:
     usual = {"mixed_subtype": "mixed", "alternative_subtype": "alternative"}
     found = {name: getattr(message, name, usual[name]) for name in DIVIDED}
+    found |= getattr(message.message, "subtypes", {})
     return {name: value for name, value in found.items() if value != usual[name]}
+
+
+def _ours(message: EmailMessage) -> set[str]:
+    """What ``_restore_division`` has put there."""
+    return {"message"} if hasattr(message.message, "subtypes") else set()
 
 
 def _refuse_own_builders(message: EmailMessage) -> None:
@@ -221,6 +236,7 @@ def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
             body.set_type(f"multipart/{subtypes['alternative_subtype']}")
         return made
 
+    divided.subtypes = subtypes  # type: ignore[attr-defined]  # to store it once more
     message.message = divided  # type: ignore[method-assign]
 
 

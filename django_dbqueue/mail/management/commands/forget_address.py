@@ -38,6 +38,7 @@ class Command(BaseCommand):
         left += self.say("archived email", forget.archived()).left
         if not options["keep_suppression"]:
             self.say("suppressed address", forget.suppressed())
+        self.say("early news", forget.early_news())
         self.say("mailer", forget.mailers())
         if left:
             raise CommandError(LEFT.format(left), returncode=1)

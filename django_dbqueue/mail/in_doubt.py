@@ -1,0 +1,38 @@
+"""Mail that was sent as a whole and not answered, or whose worker died: a person knows more."""
+
+from functools import partial
+from typing import Any
+
+from ..lifecycle import hand
+from ..lifecycle.execute import together
+from ..lifecycle.table import Table
+from ..states import Status
+from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
+from .models import Email
+from .rows import amend, locked, mail_table
+
+
+def mark_as_sent(email: Email, by: str = "") -> bool:
+    """Who was in doubt has got it, ``by`` the word of somebody; False where nobody is, any more.
+
+    Where others were deferred they are tried again. Where nobody is left without it, it goes
+    through a worker once more, who finishes it without sending anything.
+    """
+    table = mail_table()
+    work = partial(_mark, table, email.pk, f"by the word of {by}" if by else "by hand")
+    return together(table.connection, work)
+
+
+def _mark(table: Table, key: Any, said: str) -> bool:
+    row = locked(table, Email, key)
+    deliveries = Deliveries(row.deliveries) if row is not None else Deliveries({})
+    doubtful = deliveries.having({Outcome.IN_DOUBT})
+    if not doubtful or row.status != Status.BURIED:
+        return False
+    deliveries.by_address |= dict.fromkeys(doubtful, Delivery(Outcome.DELIVERED, text=said))
+    if not amend(table, row, {"deliveries": deliveries.stored()}):
+        return False
+    has_more_to_do = deliveries.having(OPEN) or not deliveries.having(set(Outcome) - SENT)
+    if has_more_to_do and not row.is_erased:
+        hand.kick(table, [(row.pk, row.status, row.owner)])
+    return True

@@ -1,0 +1,23 @@
+"""What is known by a provider's name for a mail, beside the mail itself."""
+
+from typing import Any
+
+from django.db import models
+
+from ...fields import DbNow, InstantField
+
+LONGEST_NAME = 255
+
+
+class ProviderNote(models.Model):
+    """Which mail it is, where that has several names; or news of a mail that is none of ours, or
+    not recorded yet. Neither is kept for long."""
+
+    name = models.CharField(max_length=LONGEST_NAME, db_index=True)
+    email = models.BigIntegerField(null=True, db_index=True)
+    address = models.CharField(max_length=320, blank=True)
+    news: Any = models.JSONField(null=True)
+    created_at = InstantField(db_default=DbNow())
+
+    def __str__(self) -> str:
+        return self.name

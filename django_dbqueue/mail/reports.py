@@ -1,0 +1,78 @@
+"""Mail about errors of the queue itself, which is queued as well and must come to an end."""
+
+import logging
+import threading
+from time import monotonic
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from ..current import current_job, is_workers_own
+from .conf import mail_conf
+from .models import Email
+
+logger = logging.getLogger("django_dbqueue")
+
+LOOP = "mail %r is not queued: it reports on the delivery of email %s, itself a report on email %s"
+ENOUGH = (
+    "mail %r is not queued: this worker has sent its admins %d within an hour "
+    "(DBQUEUE['MAIL_ADMIN_REPORTS'])"
+)
+HOUR = 3600.0
+
+_here = threading.local()
+# When this process told the admins of its own troubles.
+_told: list[float] = []
+
+
+def subject_of_report() -> Email | None:
+    """The mail that this thread delivers, or whose failure it is telling of."""
+    job = current_job()
+    return job if isinstance(job, Email) else None
+
+
+def leads_to_more(message: EmailMessage) -> bool:
+    """Whether what is said of this message's delivery could go on for ever; then it is logged.
+
+    The delivery of mail may be reported by mail, but not the delivery of that. What a worker tells
+    of itself, while it runs no job (a child died, say), goes to the admins some times an hour.
+    """
+    about = subject_of_report()
+    if about is not None and about.about is not None:
+        _say_once(LOOP, message.subject, about.pk, about.about)
+        return True
+    if is_workers_own() and _is_for_admins(message) and _have_told_enough():
+        _say_once(ENOUGH, message.subject, mail_conf["ADMIN_REPORTS"])
+        return True
+    return False
+
+
+def _is_for_admins(message: EmailMessage) -> bool:
+    known = {_address(one) for one in [*settings.ADMINS, *settings.MANAGERS]}
+    return known.issuperset(map(str, message.recipients()))
+
+
+def _address(entry: Any) -> str:
+    """Before Django 6.0 an entry is a pair with a name."""
+    return str(entry if isinstance(entry, str) or len(entry) != 2 else entry[1])
+
+
+def _have_told_enough() -> bool:
+    now = monotonic()
+    _told[:] = [at for at in _told if now - at < HOUR]
+    if len(_told) >= mail_conf["ADMIN_REPORTS"]:
+        return True
+    _told.append(now)
+    return False
+
+
+def _say_once(message: str, *args: object) -> None:
+    """Warn, but not of what a handler of this very warning sends."""
+    if getattr(_here, "is_warning", False):
+        return
+    _here.is_warning = True
+    try:
+        logger.warning(message, *args)
+    finally:
+        _here.is_warning = False

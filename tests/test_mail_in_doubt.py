@@ -1,0 +1,180 @@
+"""Mail that may have arrived, held for a person: from the stalled server to the person's word."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+
+from django_dbqueue.lifecycle import keep, reap
+from django_dbqueue.mail.in_doubt import mark_as_sent
+from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.privacy.erase import erase
+from django_dbqueue.mail.sending import connections
+from django_dbqueue.states import Status
+from tests.conftest import fresh
+from tests.helpers import claim_one, reap_owner, table
+from tests.mailing import deliver_to, outcomes, queued, retried, run_mail, sent
+from tests.scripted_smtp import ScriptedServer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+LIST = "/admin/dbqueue_mail/email/"
+
+
+@pytest.fixture
+def server(settings):
+    connections.close_connections()
+    server = ScriptedServer()
+    more = {"MAIL_TIMEOUT": 0.3, "MAIL_RETRY_FIRST": 0.01, "MAIL_IN_DOUBT": "hold"}
+    deliver_to(settings, server.port, **more)
+    yield server
+    connections.close_connections()
+    server.close()
+
+
+@pytest.fixture
+def browser(client):
+    user = User.objects.create_superuser("boss")
+    client.force_login(user)
+    yield client
+    client.logout()
+    user.delete()
+
+
+def act(browser, action, email):
+    data = {"action": action, "_selected_action": [email.pk]}
+    return browser.post(LIST, data, follow=True).content.decode()
+
+
+def page(browser, email):
+    return browser.get(f"{LIST}{email.pk}/change/").content.decode()
+
+
+def its_worker_died():
+    """Mail whose worker was killed while it had it."""
+    email = queued("anna")
+    job = claim_one(Email)
+    assert reap_owner(table(Email), job.claim_owner) == 1
+    run_mail()
+    return fresh(email)
+
+
+WAYS = {"no answer": lambda: sent("stall"), "a dead worker": its_worker_died}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_is_held_and_shown_and_nobody_sends_it(server, browser, way):
+    email = WAYS[way]()
+    assert (email.status, email.mail_state) == (Status.BURIED, "in doubt")
+    assert email.last_error.startswith("in doubt: ")
+    assert {one for one, _ in outcomes(email).values()} == {"in doubt"}
+    assert "in doubt" in browser.get(LIST).content.decode()
+    assert "Mark as sent" in page(browser, email)
+    before = len(server.received) + len(server.unanswered)
+    assert reap.promote(table(Email)) == 0
+    run_mail()
+    assert len(server.received) + len(server.unanswered) == before
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_person_has_it_sent(server, browser, way):
+    email = WAYS[way]()
+    server.stalls = False
+    act(browser, "kick_selected", email)
+    run_mail()
+    email = fresh(email)
+    assert (email.status, len(server.received)) == (Status.DONE, 1)
+    assert server.received[0].message["Message-ID"] == email.message_id
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_person_knows_that_it_arrived_and_it_ends_as_any_other(server, browser, way):
+    email = WAYS[way]()
+    assert "1 marked as sent" in act(browser, "settle_selected", email)
+    seen = server.connections
+    run_mail()
+    email = fresh(email)
+    assert (email.status, email.mail_state) == (Status.DONE, "sent")
+    assert [one["text"] for one in email.deliveries.values()] == ["by the word of boss"]
+    assert (server.connections, server.received) == (seen, [])
+    assert email.retry_at is not None  # when it goes to the archive
+    assert LogEntry.objects.filter(change_message="Marked as sent", object_id=email.pk).exists()
+    LogEntry.objects.all().delete()
+
+
+def test_who_was_refused_is_not_asked_again_by_that(server):
+    email = sent("stall", "refuse")
+    assert outcomes(email) == {"stall": ("in doubt", None), "refuse": ("refused", 550)}
+    assert mark_as_sent(email)
+    seen = server.connections
+    run_mail()
+    assert (fresh(email).status, fresh(email).mail_state) == (Status.BURIED, "partly sent")
+    assert (server.connections, mark_as_sent(email)) == (seen, False)
+
+
+def test_what_is_in_doubt_for_the_rest_is_held_and_reads_so_too(server):
+    server.to_recipients["stall"] = "450 busy"
+    email = sent("anna", "stall")
+    del server.to_recipients["stall"]
+    email = retried(email)
+    assert email.mail_state == "in doubt"
+    assert outcomes(email) == {"anna": ("delivered", 250), "stall": ("in doubt", None)}
+    assert mark_as_sent(email)
+    run_mail()
+    assert fresh(email).mail_state == "sent"
+
+
+def test_what_is_erased_meanwhile_can_be_marked_all_the_same(server):
+    email = sent("stall")
+    assert erase(email)
+    assert mark_as_sent(email)
+    run_mail()
+    assert fresh(email).mail_state == "sent"
+
+
+def test_a_person_who_comes_too_late_changes_nothing(server, browser):
+    email = sent("stall")
+    Email.objects.filter(pk=email.pk).kick()
+    assert not mark_as_sent(email)
+    claim_one(Email)
+    assert not mark_as_sent(email)
+    assert "1 skipped: not in doubt" in act(browser, "settle_selected", email)
+    Email.objects.filter(pk=email.pk).cancel()
+    assert not mark_as_sent(email)
+    assert keep.archive(table(Email)) == 0
+
+
+def test_what_failed_is_not_marked_as_sent(server, browser):
+    email = sent("refuse")
+    assert "Mark as sent" not in page(browser, email).split("<form", 1)[1].split("Recipients")[0]
+    act(browser, "settle_selected", email)
+    assert fresh(email).mail_state == "failed"
+
+
+def test_it_has_a_permission_of_its_own(server, client):
+    email = sent("stall")
+    user = User.objects.create_user("clerk", is_staff=True)
+    names = ["view_email", "retry_email", "bury_email"]
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    client.force_login(user)
+    try:
+        assert "Mark as sent" not in page(client, email)
+        act(client, "settle_selected", email)
+        assert fresh(email).mail_state == "in doubt"
+        user.user_permissions.add(Permission.objects.get(codename="settle_email"))
+        act(client, "settle_selected", email)
+        assert fresh(email).status == Status.READY
+    finally:
+        client.logout()
+        LogEntry.objects.all().delete()
+        user.delete()
+
+
+def test_who_was_deferred_meanwhile_is_tried_again_once_a_person_has_spoken(server):
+    email = sent("stall", "defer")
+    assert outcomes(email) == {"stall": ("in doubt", None), "defer": ("deferred", 450)}
+    assert email.status == Status.BURIED
+    assert mark_as_sent(email)
+    server.to_recipients.clear()
+    run_mail()
+    assert fresh(email).mail_state == "sent"
+    assert [one.recipients for one in server.received] == [["defer@x.example"]]

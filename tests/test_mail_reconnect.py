@@ -1,0 +1,33 @@
+"""A project's own SMTP backend that connects anew before each message, for a fresh token, say."""
+
+import pytest
+from django.core.mail.backends.smtp import EmailBackend
+
+from django_dbqueue.mail.sending import connections
+from tests.mailing import HAS_MAILERS, deliver_to, outcomes, sent
+from tests.scripted_smtp import ScriptedServer
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+HERE = f"{__name__}.Reconnecting"
+
+
+class Reconnecting(EmailBackend):
+    def send_messages(self, email_messages):
+        self.close()
+        self.open()
+        return super().send_messages(email_messages)
+
+
+def test_what_the_server_says_is_heard_on_a_connection_that_the_backend_opens_itself(settings):
+    connections.close_connections()
+    server = ScriptedServer()
+    deliver_to(settings, server.port, HERE)
+    if HAS_MAILERS:
+        options = {"host": "127.0.0.1", "port": server.port}
+        settings.MAILERS = {"smtp": {"BACKEND": HERE, "OPTIONS": options}}
+    email = sent("anna", "refuse")
+    connections.close_connections()
+    server.close()
+    assert outcomes(email) == {"anna": ("delivered", 250), "refuse": ("refused", 550)}
+    assert email.mail_state == "partly sent"

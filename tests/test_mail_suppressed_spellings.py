@@ -1,0 +1,37 @@
+"""A suppressed address is suppressed in all its spellings, and no other with it."""
+
+import pytest
+
+from django_dbqueue.mail.deliveries import Outcome
+from django_dbqueue.mail.models import Suppression
+from django_dbqueue.mail.models.suppression import Reason
+from tests.conftest import fresh
+from tests.mailing import enqueue, letter, run_mail
+
+pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
+
+
+def test_two_spellings_of_one_address_in_a_message_are_both_suppressed():
+    Suppression.objects.suppress("anna@x.example", Reason.BOUNCE)
+    email = enqueue(letter("Anna@x.example", cc=["anna@x.example"]))
+    run_mail()
+    found = {entry["outcome"] for entry in fresh(email).deliveries.values()}
+    assert found == {Outcome.SUPPRESSED}
+
+
+@pytest.mark.parametrize("known", ["anna@müller.example", "anna@xn--mller-kva.example"])
+@pytest.mark.parametrize("to", ["anna@MÜLLER.example", "anna@xn--mller-kva.example"])
+def test_a_domain_may_be_in_unicode_or_in_punycode(known, to):
+    Suppression.objects.suppress(known, Reason.BOUNCE)
+    assert list(Suppression.objects.among([to])) == [to]
+
+
+def test_an_umlaut_is_not_its_vowel():
+    assert Suppression.objects.suppress("anna@muller.example", Reason.BOUNCE)
+    assert list(Suppression.objects.among(["anna@müller.example"])) == []
+    assert Suppression.objects.suppress("anna@müller.example", Reason.BOUNCE)
+    assert Suppression.objects.count() == 2
+
+
+def test_a_domain_that_is_none_stops_nothing():
+    assert Suppression.objects.among(["anna@ü..example", "b@" + "ü" * 70]) == {}
