@@ -7,26 +7,14 @@ from django.utils import timezone
 
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite
-from tests.mailing import USING, deliver_to, queued, run_mail
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import USING, deliver_to, queued, run_mail, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 DELIVERS = USING.get("using", "default")
-
-
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port)
-    yield server
-    connections.close_connections()
-    server.close()
 
 
 @pytest.fixture
@@ -40,10 +28,6 @@ def tell(capsys):
         return {int(key): words for key, words in told.items()}, int(summary.split()[-1])
 
     return call
-
-
-def setting(settings, **more):
-    settings.DBQUEUE = {**settings.DBQUEUE, **more}
 
 
 def test_mail_that_would_be_over_the_limit_is_told_and_no_token_is_taken(server, settings, tell):

@@ -10,13 +10,11 @@ from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.resend import resend
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import claim_one, start
 from tests.mailing import (
     USING,
-    deliver_to,
     letter,
     outcomes,
     queued,
@@ -24,20 +22,9 @@ from tests.mailing import (
     run_mail,
     sent,
 )
-from tests.scripted_smtp import ScriptedServer
 from tests.test_mail_odd_addresses import SPELLINGS
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-
-
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port, MAIL_TIMEOUT=0.5)
-    yield server
-    connections.close_connections()
-    server.close()
 
 
 def saved(*to, **fields):

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from django_dbqueue.mail.deliveries import address_of
 from django_dbqueue.mail.models import Email
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.storing.codec import decode, encode
 from tests.mail_messages import messages
 from tests.mailing import MAILER, deliver_to, free_port
@@ -21,7 +20,7 @@ from tests.mailing import MAILER, deliver_to, free_port
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.proof]
 
 SEED = int(os.environ.get("MAIL_SEED", "6"))
-SHORT, LONG = 200, 5000
+SHORT, LONG = 100, 5000
 GENERATED = b"date", b"message-id"
 PLAIN = "subject", "body", "from_email", "content_subtype", "to", "cc", "bcc", "reply_to"
 FOR_PROVIDERS = (
@@ -49,15 +48,13 @@ class Recorder:
 
 
 @pytest.fixture
-def wire(settings):
-    connections.close_connections()
+def wire(settings, own_connections):
     recorder = Recorder()
     controller = Controller(recorder, hostname="127.0.0.1", port=free_port())
     controller.start()
     deliver_to(settings, controller.port)
     recorder.port = controller.port
     yield recorder
-    connections.close_connections()
     controller.stop()
 
 

@@ -11,7 +11,7 @@ from django_dbqueue.mail.privacy.person import Person
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite
-from tests.mailing import all_rows, exists, in_archive, in_state, queued
+from tests.mailing import all_rows, email_of, enqueue, exists, in_archive, in_state, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -98,9 +98,8 @@ def test_mail_to_the_person_alone_is_deleted_in_every_state_and_not_archived(
     assert not ArchivedEmail.objects.exists()
 
 
-def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_address(
-    forget_address,
-):
+def news():
+    """A message that names the person wherever a message can."""
     message = EmailMultiAlternatives(
         "News", "Hello all", "shop@x.example", [f"Anna <{ANNA}>", "Berta <berta@x.example>"]
     )
@@ -116,9 +115,13 @@ def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_add
     message.merge_data = {ANNA: {"name": "Anna"}, "berta@x.example": {"name": "Berta"}}
     message.attach_alternative("<p>Hello all", "text/html")
     message.attach("terms.txt", "terms", "text/plain")
-    row = Email.from_message(message)
-    row.save()
-    other = Email.from_message(message).to_message()
+    return message
+
+
+def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_address(
+    forget_address,
+):
+    row, other = enqueue(news()), email_of(news()).to_message()
     forget_address(ANNA)
     row = fresh(row)
     assert row.recipients == "Berta <berta@x.example>, carl@x.example, dora@x.example"

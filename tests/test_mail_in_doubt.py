@@ -8,36 +8,19 @@ from django_dbqueue.lifecycle import keep, reap
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.privacy.erase import erase
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import claim_one, reap_owner, table
-from tests.mailing import deliver_to, outcomes, queued, retried, run_mail, sent
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import outcomes, queued, retried, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 LIST = "/admin/dbqueue_mail/email/"
 
 
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    more = {"MAIL_TIMEOUT": 0.3, "MAIL_RETRY_FIRST": 0.01, "MAIL_IN_DOUBT": "hold"}
-    deliver_to(settings, server.port, **more)
-    yield server
-    connections.close_connections()
-    server.close()
-
-
-@pytest.fixture
-def browser(client):
-    user = User.objects.create_superuser("boss")
-    client.force_login(user)
-    yield client
-    client.logout()
-    user.delete()
+@pytest.fixture(autouse=True)
+def held(server, settings):
+    setting(settings, MAIL_IN_DOUBT="hold")
 
 
 def act(browser, action, email):
@@ -94,7 +77,7 @@ def test_a_person_knows_that_it_arrived_and_it_ends_as_any_other(server, browser
     run_mail()
     email = fresh(email)
     assert (email.status, email.mail_state) == (Status.DONE, "sent")
-    assert [one["text"] for one in email.deliveries.values()] == ["by the word of boss"]
+    assert [one["text"] for one in email.deliveries.values()] == ["by the word of user0"]
     assert (server.connections, server.received) == (seen, [])
     assert email.retry_at is not None  # when it goes to the archive
     assert LogEntry.objects.filter(change_message="Marked as sent", object_id=email.pk).exists()

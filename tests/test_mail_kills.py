@@ -50,6 +50,7 @@ class Fleet:
 
 def enqueue(count):
     assert queue_all([letter(f"customer{n}") for n in range(count)]) == count
+    assert Email.objects.count() == count
 
 
 def ids(server):
@@ -75,6 +76,8 @@ def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, server
     print(
         f"seed {seed}: {fleet.killed} kills, {total} mails, {len(found)} Message-IDs, {twice} twice"
     )
+    for lost in Email.objects.exclude(message_id__in=list(found)):
+        print(f"{lost}: {lost.mail_state} {lost.deliveries} {lost.errors}")
     assert len(found) == total
     assert twice <= fleet.killed * THREADS
     assert max(found.values()) <= 3

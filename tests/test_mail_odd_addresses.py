@@ -7,27 +7,11 @@ from django.core.mail import EmailMessage
 from django_dbqueue.mail.deliveries import MOST_TEXT
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.mailing import USING, deliver_to, outcomes, queued, run_mail, sent
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import USING, outcomes, queued, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-
-
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port, MAIL_TIMEOUT=0.5)
-    yield server
-    connections.close_connections()
-    server.close()
-
-
-def setting(settings, **more):
-    settings.DBQUEUE = {**settings.DBQUEUE, **more}
 
 
 def mail_to(*to, **fields):

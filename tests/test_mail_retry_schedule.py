@@ -8,12 +8,10 @@ from django.utils import timezone
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.mail.models import Email
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
 from tests.helpers import overwrite, table
-from tests.mailing import deliver_to, outcomes, queued, run_mail, sent
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import outcomes, queued, run_mail, sent
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -21,14 +19,9 @@ MOST = Email.policy().max_attempts
 MINUTES = [20, 40, 80, 160, 320, 360, 360]
 
 
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port, MAIL_TIMEOUT=0.3)
-    yield server
-    connections.close_connections()
-    server.close()
+@pytest.fixture(autouse=True)
+def as_by_default(server, settings):
+    settings.DBQUEUE = {k: v for k, v in settings.DBQUEUE.items() if k != "MAIL_RETRY_FIRST"}
 
 
 def wait_of(email):

@@ -6,25 +6,13 @@ from django.core.management import call_command
 
 from django_dbqueue.mail.checks_settings import check_settings
 from django_dbqueue.mail.models import Email, Mailer
-from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.mailing import deliver_to, letter, queue_into_memory, run_mail
-from tests.scripted_smtp import ScriptedServer
+from tests.mailing import letter, queue_into_memory, run_mail
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 DELIVERS = "smtp" if django.VERSION >= (6, 1) else "default"
-
-
-@pytest.fixture
-def server(settings):
-    connections.close_connections()
-    server = ScriptedServer()
-    deliver_to(settings, server.port)
-    yield server
-    connections.close_connections()
-    server.close()
 
 
 def queued(*names, using=""):

@@ -38,10 +38,11 @@ def test_two_hosts_deliver_300_messages_once_each(database_url, server):
 
 def test_a_killed_host_costs_at_most_one_duplicate_per_thread(database_url, server):
     enqueue(300)
-    with worker(database_url, **server.environment) as victim:
+    soon = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "1.5"}
+    with worker(database_url, **soon, **server.environment) as victim:
         wait_until(lambda: len(server.received) > 50)
         victim.send_group(signal.SIGKILL)
-        with worker(database_url, **server.environment):
+        with worker(database_url, **soon, **server.environment):
             wait_until(lambda: Email.objects.done().count() == 300, seconds=40)
     assert len(ids(server)) == 300
     assert len(server.received) <= 301
