@@ -1,4 +1,5 @@
-"""Erasing the message of a finished mail; that it was sent, when and to whom, stays known."""
+"""Erasing the message of a finished mail, its subject as well; that it was sent, when and to whom,
+stays known."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,4 +22,4 @@ def forget(email: "EmailFields") -> bool:
     rows = manager.using(database).filter(pk=email.pk, is_erased=False)
     if isinstance(email, Email):
         rows = rows.filter(status__in=FINISHED)
-    return bool(rows.update(message="", is_erased=True))
+    return bool(rows.update(message="", subject="", is_erased=True))

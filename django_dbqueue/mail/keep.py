@@ -89,9 +89,9 @@ def _erase(table: Table, name: str, keys: list[Any], old: str, seconds: float) -
 def _write(table: Table, name: str, old: str, seconds: float, keys: list[Any]) -> int:
     return changed_once(
         table.connection,
-        f"UPDATE {table.dialect.by_key(name)} SET message = %s, is_erased = %s "
+        f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
         f"WHERE {table.pk} IN ({places(keys)}) AND {old}",
-        ["", True, *keys, False, seconds],
+        ["", "", True, *keys, False, seconds],
     )
 
 
