@@ -53,8 +53,8 @@ RESEND = Question(
 FORGET = Question(
     "forget_selected",
     "Erase messages",
-    "The subject, the text and the attachments of these are erased for good. That they were sent, when and to "
-    "whom stays known. Mail that waits or is claimed is left as it is.",
+    "The subject, the text and the attachments of these are erased for good. That they were sent, "
+    "when and to whom stays known. Mail that waits or is claimed is left as it is.",
     "Erase for good",
     described,
 )
