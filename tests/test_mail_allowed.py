@@ -1,7 +1,10 @@
 """No mail leaves MAIL_ALLOWED_DOMAINS, however its recipients are written."""
 
+import json
+
 import pytest
 
+from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.sending.envelope import is_allowed
 from tests import provider
@@ -33,6 +36,12 @@ def handed_over(settings, monkeypatch):
     connections.close_connections()
 
 
+def written_by_hand(email, **lists):
+    """Queueing refuses several addresses in one text; a hand may have stored them."""
+    stored = json.loads(email.message) | lists
+    Email.objects.filter(pk=email.pk).update(message=json.dumps(stored))
+
+
 @pytest.mark.parametrize(
     "to",
     [
@@ -45,7 +54,8 @@ def handed_over(settings, monkeypatch):
     ],
 )
 def test_each_of_several_addresses_in_one_text_has_to_be_allowed(handed_over, to):
-    email = queued(cc=[to])
+    email = queued()
+    written_by_hand(email, cc=[to])
     run_mail()
     assert handed_over == []
     assert {one["outcome"] for one in fresh(email).deliveries.values()} == {"not allowed"}
@@ -53,7 +63,8 @@ def test_each_of_several_addresses_in_one_text_has_to_be_allowed(handed_over, to
 
 def test_those_that_are_allowed_get_it(handed_over):
     named = '"x@evil.example, y" <c@ok.example>'
-    email = queued("anna", cc=["a@ok.example, Doe <b@sub.OK.example>", named])
+    email = queued("anna")
+    written_by_hand(email, cc=["a@ok.example, Doe <b@sub.OK.example>", named])
     run_mail()
     assert handed_over == ["a@ok.example", "b@sub.OK.example", "c@ok.example"]
     assert fresh(email).mail_state == "partly sent"

@@ -1,6 +1,8 @@
 """Addresses and servers' words as odd as they come: nothing is lost, nobody gets it who should not,
 and who is one person is treated as one."""
 
+from contextlib import suppress
+
 import pytest
 from django.core.mail import EmailMessage
 
@@ -101,7 +103,8 @@ def test_an_allowed_domain_is_so_in_every_spelling(server, settings, domain, wri
 )
 def test_no_spelling_gets_mail_out_of_the_allowed_domains(server, settings, written):
     setting(settings, MAIL_ALLOWED_DOMAINS=["x.example"])
-    mail_to(written, "berta@x.example")
+    with suppress(ValueError):  # to Python some of them are several addresses
+        mail_to(written, "berta@x.example")
     assert not [one for each in got(server) for one in each if not one.endswith("@x.example")]
 
 

@@ -52,6 +52,13 @@ def address_of(recipient: str) -> str:
     return f"{local}{at}{domain.lower()}"
 
 
+def has_several(recipient: str) -> bool:
+    """Whether one text holds the addresses of several people."""
+    if recipient.count("@") < 2:  # asked for each recipient of each message
+        return False
+    return sum("@" in bare for _, bare in getaddresses([recipient])) > 1
+
+
 class Deliveries:
     """By bare address, what is known; made from what a row holds, and back."""
 

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Any
 
-from ..lifecycle import hand
 from ..lifecycle.execute import together
 from ..lifecycle.table import Table
 from ..states import Status
 from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from .models import Email
+from .models.queryset import kick
 from .rows import amend, locked, mail_table
 
 
@@ -34,5 +34,5 @@ def _mark(table: Table, key: Any, said: str) -> bool:
         return False
     has_more_to_do = deliveries.having(OPEN) or not deliveries.having(set(Outcome) - SENT)
     if has_more_to_do and not row.is_erased:
-        hand.kick(table, [(row.pk, row.status, row.owner)])
+        kick(table, [(row.pk, row.status, row.owner)])
     return True

@@ -6,15 +6,15 @@ from django.apps import apps
 from django.core.mail import EmailMessage
 from django.db import router, transaction
 
+from ..lifecycle.table import table_of
 from ..states import Status
 from .deliveries import SENT, Deliveries
+from .models.queryset import UNDER_WAY, resends_of
 from .storing.reading import read
 
 if TYPE_CHECKING:
     from .models import Email
     from .models.email import EmailFields
-
-UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
 
 
 def resend(email: "EmailFields") -> "Email":
@@ -58,8 +58,7 @@ def _refuse_under_way(old: Any) -> None:
         raise ValueError(f"{old} is claimed just now; who has got it is known when that ends")
     if status in UNDER_WAY:
         raise ValueError(f"{old} still waits to be sent; retry it instead")
-    others = queue.objects.using(old._state.db).filter(resend_of=old.pk, status__in=UNDER_WAY)
-    other = others.values_list("pk", flat=True).first()
+    other = resends_of(table_of(queue, old._state.db), [old.pk]).get(old.pk)
     if other is not None:
         raise ValueError(f"{old} is being sent again by email {other}, which is not finished")
 

@@ -23,17 +23,21 @@ from . import page
 from .contents import ContentViews
 from .preview import shortened
 
-LIST = ("mail_state", "subject", "to", "error", "attempts", "created_at")
+LIST = ("mail_state", "subject_line", "to", "error", "attempts", "created_at")
 # Line by line.
 PAGE = (
-    *(("mail_state",), ("subject",), ("from_email",), ("message_id",)),
+    *(("mail_state",), ("subject_line",), ("from_email",), ("message_id",)),
     *(("mailer", "provider_id"), ("queue", "priority"), ("attempts", "crashes")),
     *(("created_at", "finished_at"), ("due", "expires_at"), ("owner", "dequeued_time")),
 )
 
 
 def described(email: Any) -> str:
-    return shortened(f"{email}: {email.subject or 'no subject'}, to {email.recipients}", 160)
+    return shortened(f"{email}: {shown_subject(email)}, to {email.recipients}", 160)
+
+
+def shown_subject(email: Any) -> str:
+    return email.subject or ("(erased)" if email.is_erased else "(no subject)")
 
 
 RESEND = Question(
@@ -47,8 +51,8 @@ RESEND = Question(
 FORGET = Question(
     "forget_selected",
     "Erase messages",
-    "The text and the attachments of these are erased for good. That they were sent, when and to "
-    "whom stays known. Mail that waits or is claimed is left as it is.",
+    "The subject, the text and the attachments of these are erased for good. That they were sent, "
+    "when and to whom stays known. Mail that waits or is claimed is left as it is.",
     "Erase for good",
     described,
 )
@@ -71,7 +75,7 @@ class MailPages(ContentViews):
     """What the queue and the archive share: a list that loads no message, a page to read."""
 
     change_form_template = "dbqueue_mail/change_form.html"
-    list_display_links = ("mail_state", "subject")
+    list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
     search_fields = ("message_id__exact",)
     search_help_text = "A whole Message-ID, with its angle brackets"
@@ -168,6 +172,10 @@ class MailPages(ContentViews):
     @admin.display(description="state", ordering="status")
     def mail_state(self, email: Any) -> str:
         return str(email.mail_state)
+
+    @admin.display(description="subject", ordering="subject")
+    def subject_line(self, email: Any) -> str:
+        return shown_subject(email)
 
     @admin.display(description="to")
     def to(self, email: Any) -> str:

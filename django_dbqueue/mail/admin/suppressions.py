@@ -51,5 +51,10 @@ class SuppressionAdmin(Base):
             queryset = queryset.filter(address=normal(address_of(search_term)))
         return queryset, False
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Whom it is about stands in the question alone, not in the log."""
+        _, *others = super().get_deleted_objects(objs, request)
+        return [f"{one}: {one.address}" for one in objs], *others
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

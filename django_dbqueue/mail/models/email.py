@@ -1,6 +1,6 @@
 """The queue table of mail and its archive."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from django.core.mail import EmailMessage, make_msgid
 from django.core.mail.utils import DNS_NAME
@@ -16,6 +16,7 @@ from ..conf import mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
 from ..storing import codec
 from ..wishes import Wishes, wishes_in
+from .queryset import EmailManager
 
 WORDS = {
     Status.READY: "unsent",
@@ -115,6 +116,8 @@ class Email(EmailFields, Job):
 
     Its Message-ID is the same for every attempt.
     """
+
+    objects: ClassVar[EmailManager] = EmailManager()
 
     class Meta(Job.Meta):
         verbose_name = "email"

@@ -29,7 +29,7 @@ def erase(email: EmailFields) -> bool:
     found = found.filter(pk=email.pk, is_erased=False)
     if isinstance(email, Email):
         found = found.filter(status__in=HAVE_ENDED)
-    return bool(found.update(message="", is_erased=True))
+    return bool(found.update(message="", subject="", is_erased=True))
 
 
 class Eraser:
@@ -105,9 +105,9 @@ def _erase_all(table: Table, name: str, keys: list[Any], old: str, seconds: floa
 def _write(table: Table, name: str, old: str, seconds: float, keys: list[Any]) -> int:
     return changed_once(
         table.connection,
-        f"UPDATE {table.dialect.by_key(name)} SET message = %s, is_erased = %s "
+        f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
         f"WHERE {table.pk} IN ({places(keys)}) AND {old}",
-        ["", True, *keys, False, seconds],
+        ["", "", True, *keys, False, seconds],
     )
 
 

@@ -165,7 +165,7 @@ def changes(person: Person, row: Any, has_ended: bool) -> dict[str, Any]:
         "message": _message_without(person, row.message, has_ended),
     }
     found = {name: value for name, value in found.items() if value != getattr(row, name)}
-    if has_ended and found and not row.is_erased:
+    if has_ended and found and (row.subject or not row.is_erased):
         found |= {"message": "", "subject": "", "is_erased": True}
     return found
 

@@ -1,7 +1,6 @@
 """A Django mail message to JSON text and back: readable, versioned, without pickle."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from email.headerregistry import Address
@@ -15,8 +14,10 @@ from django.core.mail.message import EmailAlternative, EmailAttachment
 from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
+from ..deliveries import has_several
 from ..wishes import without_wishes
 from . import extras, parts
+from .parts import check_encodable, check_line
 
 VERSION = 1
 ADDRESS_LISTS = ("to", "cc", "bcc", "reply_to")
@@ -34,7 +35,6 @@ BUILDERS = (
     *("_create_alternatives", "_create_mime_attachment"),
     *("_set_list_header_if_not_empty", "_idna_encode_address_header_domains"),
 )
-LINE_BREAK = re.compile(r"[\r\n\0]")
 
 
 def encode(message: EmailMessage) -> str:
@@ -52,7 +52,7 @@ def encode(message: EmailMessage) -> str:
         **{name: _addresses(getattr(message, name), name) for name in ADDRESS_LISTS},
         "headers": _headers(without_wishes(message.extra_headers)),
         "body": _body(message),
-        "subtype": message.content_subtype,
+        "subtype": _line(message.content_subtype, "content_subtype"),
         "encoding": parts.encode_charset(message.encoding),
         "attachments": _attachments(message.attachments),
         **_alternatives(message),
@@ -86,13 +86,6 @@ def decode(text: str) -> EmailMessage:
     return message
 
 
-def check_line(value: str, part: str) -> str:
-    """Return the value if it can stand in a header, else raise ``ValueError`` naming the part."""
-    if LINE_BREAK.search(value):
-        raise ValueError(f"{part} must not contain line breaks or NUL: {value!r}")
-    return value
-
-
 def to_json(stored: dict[str, Any]) -> str:
     """What is stored, as text that every database takes."""
     text = json.dumps(stored, ensure_ascii=False)
@@ -120,13 +113,22 @@ def _own_or_template(message: EmailMessage, name: str) -> str | None:
 def _addresses(values: Any, part: str) -> list[str]:
     if not isinstance(values, (list, tuple)):
         raise ValueError(f"{part} must be a list of addresses, not {values!r}")
-    return [_address(value, f"{part}[{i}]") for i, value in enumerate(values)]
+    found = [_address(value, f"{part}[{i}]") for i, value in enumerate(values)]
+    return found if part == "reply_to" else _single(found, part)
+
+
+def _single(addresses: list[str], part: str) -> list[str]:
+    """As Django's SMTP backend wants them; others would send to each, whoever may not have it."""
+    for i, value in enumerate(addresses):
+        if has_several(value):
+            raise ValueError(f"{part}[{i}] must be one address, not several: {value!r}")
+    return addresses
 
 
 def _address(value: Any, part: str) -> str:
     if not isinstance(value, (str, Promise, Address)):
         raise ValueError(f"{part} must be an address in text, not {value!r}")
-    return check_line(str(value), part)
+    return check_encodable(check_line(str(value), part), part)
 
 
 def _headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -185,7 +187,7 @@ def _divided(message: EmailMessage) -> dict[str, str]:
     usual = {"mixed_subtype": "mixed", "alternative_subtype": "alternative"}
     found = {name: getattr(message, name, usual[name]) for name in DIVIDED}
     found |= getattr(message.message, "subtypes", {})
-    return {name: value for name, value in found.items() if value != usual[name]}
+    return {name: _line(one, name) for name, one in found.items() if one != usual[name]}
 
 
 def _ours(message: EmailMessage) -> set[str]:

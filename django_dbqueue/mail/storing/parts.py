@@ -1,6 +1,7 @@
 """The parts of a stored message: contents, ready MIME parts and charsets, to JSON and back."""
 
 import base64
+import re
 from email import message_from_bytes, policy
 from email.charset import Charset
 from email.generator import BytesGenerator
@@ -15,6 +16,8 @@ from django.conf import settings
 from django.core.mail import DEFAULT_ATTACHMENT_MIME_TYPE, EmailMessage
 from django.utils.functional import Promise
 
+LINE_BREAK = re.compile(r"[\r\n\0]")
+
 
 class StoredPart(MIMEBase, MIMEPart):
     """A MIME part read back, with the base class that Django 5.2 asks for and that of 6.0."""
@@ -22,6 +25,22 @@ class StoredPart(MIMEBase, MIMEPart):
     def __init__(self, policy: Policy = policy.compat32) -> None:
         # MIMEBase would add headers of its own.
         Message.__init__(self, policy=policy)
+
+
+def check_line(value: str, part: str) -> str:
+    """Return the value if it can stand in a header, else raise ``ValueError`` naming the part."""
+    if LINE_BREAK.search(value):
+        raise ValueError(f"{part} must not contain line breaks or NUL: {value!r}")
+    return value
+
+
+def check_encodable(value: str, part: str) -> str:
+    """Return the value if there are bytes for it, which half a surrogate pair has not."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{part} must not contain half a surrogate pair: {value!r}") from None
+    return value
 
 
 def encode_content(content: Any, kind: Any, part: str, fallback: bool = True) -> dict[str, str]:
@@ -32,7 +51,7 @@ def encode_content(content: Any, kind: Any, part: str, fallback: bool = True) ->
     """
     if not isinstance(kind, (str, Promise)) or "/" not in str(kind):
         raise ValueError(f"{part} must have a MIME type, not {kind!r}")
-    kind = str(kind)
+    kind = check_line(str(kind), f"the MIME type of {part}")
     if isinstance(content, (str, Promise)):
         return {"type": kind, "text": str(content)}
     data = _bytes(content, part)

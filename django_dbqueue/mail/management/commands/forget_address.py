@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ...privacy.forget import Count, Forget
+from ...privacy.forget_log import log_entries
 from ...privacy.person import Person
 
 LEFT = (
@@ -15,7 +16,10 @@ LEFT = (
 
 
 class Command(BaseCommand):
-    help = "Erase one person's mail; run it again where it says so (exit code 1)."
+    help = (
+        "Erase one person's mail; run it again where it says so (exit code 1). "
+        "The bodies of mail to others are not searched."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("address", help="someone@example.org")
@@ -40,6 +44,7 @@ class Command(BaseCommand):
             self.say("suppressed address", forget.suppressed())
         self.say("early news", forget.early_news())
         self.say("mailer", forget.mailers())
+        self.say("admin log", log_entries(person, writes=forget.writes))
         if left:
             raise CommandError(LEFT.format(left), returncode=1)
 

@@ -1,0 +1,83 @@
+"""The verbs of mail's queue table that heed more than a mail's own state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ...lifecycle import hand
+from ...lifecycle.execute import places, rows, together
+from ...lifecycle.hand import CHUNK, Changed, Seen
+from ...lifecycle.table import Table
+from ...models.queryset import JobManager, JobQuerySet
+from ...states import Status
+
+UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
+NAMED = 3
+
+
+@dataclass
+class Kicked(Changed):
+    """``skipped`` counts also those which another mail, not finished yet, sends again."""
+
+    resends: dict[Any, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        moved_on = self.skipped - len(self.resends)
+        said = str(Changed(self.changed, moved_on))
+        if not self.resends:
+            return said
+        others = ", ".join(str(pk) for pk in list(self.resends.values())[:NAMED])
+        more = ", .." if len(self.resends) > NAMED else ""
+        return (
+            f"{said}; {len(self.resends)} skipped: being sent again by email {others}{more}: "
+            "retry that one, or mark it as failed first"
+        )
+
+
+class EmailQuerySet(JobQuerySet[Any]):
+    def kick(self) -> Changed:
+        """Put failed and delayed mail back to work, with all its attempts.
+
+        Not what is being sent again by another mail: whoever lacks it would get both.
+        """
+        return self._by_hand(kick)
+
+
+class EmailManager(JobManager.from_queryset(EmailQuerySet)):  # type: ignore[misc]
+    """The manager of mail."""
+
+
+def kick(table: Table, seen: Sequence[Seen]) -> Kicked:
+    """Kick what no other mail is about to send again; in chunks, each a transaction."""
+    result = Kicked()
+    in_order = sorted(seen, key=lambda one: one[0])
+    for start in range(0, len(in_order), CHUNK):
+        chunk = in_order[start : start + CHUNK]
+        done, resends = together(table.connection, partial(_kick, table, chunk))
+        result.changed += done.changed
+        result.skipped += done.skipped + len(resends)
+        result.resends |= resends
+    return result
+
+
+def resends_of(table: Table, keys: Sequence[Any]) -> dict[Any, Any]:
+    """By the key of a mail, that of the one under way which sends it again."""
+    mails = table.model._base_manager.using(table.connection.alias)
+    waiting = mails.filter(resend_of__in=keys, status__in=UNDER_WAY).order_by("pk")
+    return dict(waiting.values_list("resend_of", "pk"))
+
+
+def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]:
+    keys = [key for key, _, _ in chunk]
+    _lock(table, keys)
+    resends = resends_of(table, keys)
+    return hand.kick(table, [one for one in chunk if one[0] not in resends]), resends
+
+
+def _lock(table: Table, keys: Sequence[Any]) -> None:
+    """Wait for whoever is queueing another mail for one of them, who has it locked."""
+    if table.connection.features.has_select_for_update:
+        found = f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})"
+        lock = table.connection.ops.for_update_sql()
+        rows(table.connection, f"{found} ORDER BY {table.pk} {lock}", keys)
