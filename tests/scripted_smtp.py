@@ -63,6 +63,8 @@ class ScriptedServer:
 
     def close(self) -> None:
         self._stop.set()
+        # Else the thread that waits for clients would keep the port open for one more.
+        self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     @property
