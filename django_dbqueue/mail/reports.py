@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from ..current import current_job, is_workers_own
+from ..states import Status
 from .conf import mail_conf
 from .models import Email
 
@@ -18,6 +19,9 @@ LOOP = "mail %r is not queued: it reports on the delivery of email %s, itself a 
 ENOUGH = (
     "mail %r is not queued: this worker has sent its admins %d within an hour "
     "(DBQUEUE['MAIL_ADMIN_REPORTS'])"
+)
+AGAIN = (
+    "mail %r is not queued: attempt %d of %s, which the admins know to fail, is not the last one"
 )
 HOUR = 3600.0
 
@@ -35,17 +39,29 @@ def subject_of_report() -> Email | None:
 def leads_to_more(message: EmailMessage) -> bool:
     """Whether what is said of this message's delivery could go on for ever; then it is logged.
 
-    The delivery of mail may be reported by mail, but not the delivery of that. What a worker tells
-    of itself, while it runs no job (a child died, say), goes to the admins some times an hour.
+    The delivery of mail may be reported by mail, but not the delivery of that; of its attempts the
+    admins are told of the first and the last. What a worker tells of itself, while it runs no job
+    (a child died, say), goes to them some times an hour.
     """
     about = subject_of_report()
     if about is not None and about.about is not None:
-        _say_once(LOOP, message.subject, about.pk, about.about)
+        _say_once(logging.WARNING, LOOP, message.subject, about.pk, about.about)
+        return True
+    if about is not None and _is_for_admins(message) and _is_between(about):
+        _say_once(logging.INFO, AGAIN, message.subject, about.attempts, about)
         return True
     if is_workers_own() and _is_for_admins(message) and _have_told_enough():
-        _say_once(ENOUGH, message.subject, mail_conf["ADMIN_REPORTS"])
+        _say_once(logging.WARNING, ENOUGH, message.subject, mail_conf["ADMIN_REPORTS"])
         return True
     return False
+
+
+def _is_between(about: Email) -> bool:
+    """Whether this is neither the first attempt nor, as far as is known, the last one."""
+    if about.attempts <= 1 or about.attempts >= about.policy().max_attempts:
+        return False
+    rows = Email._base_manager.using(about._state.db)
+    return not rows.filter(pk=about.pk, status=Status.BURIED).exists()
 
 
 def _is_for_admins(message: EmailMessage) -> bool:
@@ -67,12 +83,12 @@ def _have_told_enough() -> bool:
     return False
 
 
-def _say_once(message: str, *args: object) -> None:
-    """Warn, but not of what a handler of this very warning sends."""
-    if getattr(_here, "is_warning", False):
+def _say_once(level: int, message: str, *args: object) -> None:
+    """Log, but not of what a handler of this very line sends."""
+    if getattr(_here, "is_saying", False):
         return
-    _here.is_warning = True
+    _here.is_saying = True
     try:
-        logger.warning(message, *args)
+        logger.log(level, message, *args)
     finally:
-        _here.is_warning = False
+        _here.is_saying = False

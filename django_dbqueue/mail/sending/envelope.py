@@ -13,6 +13,13 @@ from ..spelling import readable
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")
+# What packages for providers keep by recipient.
+BY_RECIPIENT = ("merge_data", "merge_headers", "merge_metadata")
+# By which a mailer that looks at headers may send to people whom nobody has judged.
+ADDRESSING = {
+    *("to", "cc", "bcc", "apparently-to"),
+    *("resent-to", "resent-cc", "resent-bcc"),
+}
 
 
 @dataclass
@@ -37,10 +44,21 @@ class Envelope:
         message.recipients = lambda: [*wanted]  # type: ignore[method-assign]
 
     def address_headers(self) -> None:
-        """The headers as well, for mailers that have no envelope beside them, as SMTP has."""
+        """The headers as well, for mailers that have no envelope beside them, as SMTP has.
+
+        In staging ``ValueError`` where they could send to people whom nobody has judged.
+        """
+        message, wanted = self.message, self.handed_over_for
         for name in LISTS:
-            kept = [one for one in getattr(self.message, name) if one in self.handed_over_for]
-            setattr(self.message, name, kept)
+            setattr(message, name, [one for one in getattr(message, name) if one in wanted])
+        known = set(map(address_of, wanted))
+        for name in BY_RECIPIENT:
+            given = getattr(message, name, None)
+            if isinstance(given, dict):
+                kept = {one: value for one, value in given.items() if address_of(one) in known}
+                setattr(message, name, kept)
+        if is_staging():
+            _shut_in(message)
 
 
 def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool) -> Envelope:
@@ -58,6 +76,11 @@ def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool)
     return Envelope(message, left, list(mail_conf["OVERRIDE_RECIPIENTS"]))
 
 
+def is_staging() -> bool:
+    """Whether mail is kept from those whom it is to."""
+    return bool(mail_conf["ALLOWED_DOMAINS"] or mail_conf["OVERRIDE_RECIPIENTS"])
+
+
 def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
     """Whether ``MAIL_ALLOWED_DOMAINS`` names the recipient's domain, or a domain above it."""
     known = [readable(one) for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
@@ -66,6 +89,16 @@ def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
     # Some mailers read several addresses in one text: each of them has to be allowed.
     found = [address_of(bare).rpartition("@") for _, bare in getaddresses([recipient])]
     return bool(found) and all(at and _is_below(readable(one), known) for _, at, one in found)
+
+
+def _shut_in(message: EmailMessage) -> None:
+    if getattr(message, "esp_extra", None):
+        raise ValueError(
+            "not sent: esp_extra may name recipients of its own, which MAIL_ALLOWED_DOMAINS and "
+            "MAIL_OVERRIDE_RECIPIENTS cannot judge"
+        )
+    headers = message.extra_headers.items()
+    message.extra_headers = {k: v for k, v in headers if k.lower() not in ADDRESSING}
 
 
 def _is_below(domain: str, known: list[str]) -> bool:
