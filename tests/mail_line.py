@@ -23,7 +23,9 @@ class Line:
     """A mailer's row and some workers; ``late`` seconds at most until a due mail is claimed,
     no worker from ``down[0]`` to ``down[1]``."""
 
-    def __init__(self, workers=4, asking=0.003, sending=0.02, late=0.06, down=(0, 0), seed=20261122):
+    def __init__(
+        self, workers=4, asking=0.003, sending=0.02, late=0.06, down=(0, 0), seed=20261122
+    ):
         self.row = Mailer(name="smtp")
         self.row._write = self._write
         self.asking, self.sending, self.late = asking, sending, late

@@ -13,12 +13,12 @@ class MailConfig(AppConfig):
 
     def ready(self) -> None:
         from .. import reaper  # noqa: PLC0415
-        from . import checks, checks_settings, keep, latecomers  # noqa: PLC0415
+        from . import checks, checks_settings, keep, latecomers, new_lines  # noqa: PLC0415
 
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        chores: list[Callable[[Any], int]] = [keep.Eraser()]
+        chores: list[Callable[[Any], int]] = [keep.Eraser(), new_lines.NewLines()]
         if apps.is_installed("anymail"):
             _listen_to_providers()
             chores.append(latecomers.Latecomers())

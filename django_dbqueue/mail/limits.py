@@ -91,7 +91,9 @@ def used(taken: Taken, rate: Rate, now: float) -> int:
     return sum(count for _, count in _out(taken.get(rate.period, []), rate, now))
 
 
-def next_turn(promises: Taken, rates: list[Rate], now: float, line_ends: float, count: int) -> float:
+def next_turn(
+    promises: Taken, rates: list[Rate], now: float, line_ends: float, count: int
+) -> float:
     """When a message that comes anew has its turn: ``now``, or after all those in the line."""
     rates, end = promised(rates), max(now, line_ends)
     turn = end + wait_for(promises, rates, end, count)

@@ -23,6 +23,8 @@ class Migration(migrations.Migration):
                 ('taken', models.JSONField(default=dict, editable=False)),
                 ('line_ends_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
                 ('promises', models.JSONField(default=dict, editable=False)),
+                ('urgent_count', models.PositiveIntegerField(default=0, editable=False)),
+                ('urgent_until', django_dbqueue.fields.InstantField(editable=False, null=True)),
                 ('line_limits', models.JSONField(default=dict, editable=False)),
                 ('called_up_to', models.BigIntegerField(editable=False, null=True)),
                 ('version', models.BigIntegerField(default=0, editable=False)),

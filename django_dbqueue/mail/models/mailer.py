@@ -92,6 +92,9 @@ class Mailer(models.Model):
     # When the last one that stands in line has its turn, and the tokens that were promised.
     line_ends_at = InstantField(null=True, editable=False)
     promises: Any = models.JSONField(default=dict, editable=False)
+    # For whom those in the line leave tokens, and until when: somebody urgent.
+    urgent_count = models.PositiveIntegerField(default=0, editable=False)
+    urgent_until = InstantField(null=True, editable=False)
     # The limits that the line was made by.
     line_limits: Any = models.JSONField(default=dict, editable=False)
     # While a line is made anew: up to which key its mail was called back.
@@ -110,6 +113,26 @@ class Mailer(models.Model):
     def rest(self) -> float:
         """Seconds of its pause that are left."""
         return _seconds(self.paused_until, self.now)
+
+    @property
+    def has_line(self) -> bool:
+        """Whether somebody was promised a turn that is still to come."""
+        return self.line_ends_at is not None and self.line_ends_at > self.now
+
+    def has_tokens(self, count: int) -> bool:
+        """Whether a message to so many recipients could be sent now."""
+        return not self._wait(rates_for(self.name), count)
+
+    def renew(self) -> bool:
+        """Begin a new line, if nobody was faster; the mail in the old one is called back by the
+        reaper, from the lowest key on."""
+        made_by = limits.written(rates_for(self.name))
+        return self._write(promises={}, line_ends_at=None, line_limits=made_by, called_up_to=0)
+
+    def note_called(self, up_to: int | None) -> None:
+        """None where all have been."""
+        rows = Mailer.objects.using(self._state.db).filter(pk=self.pk)
+        rows.filter(called_up_to=self.called_up_to).update(called_up_to=up_to)
 
     def judge(self, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn | None:
         """A turn; None where somebody else was faster, so that one has to look again."""
@@ -130,21 +153,25 @@ class Mailer(models.Model):
     ) -> Turn | None:
         """What it takes is taken from those to come; who was promised a turn keeps it."""
         if wait := self._wait(rates, count):
-            return Turn(max(wait, min(late, SOON)), turn_at)
-        return self._go(rates, count, promises=self._promised(rates, count, self._free_at))
+            # The later it is, the longer it waits: not all for the same token.
+            wait = max(wait, min(late, SOON))
+            until = self.now + timedelta(seconds=wait + SOON)
+            kept = self._write(urgent_count=count, urgent_until=until)
+            return Turn(wait, turn_at) if kept else None
+        promises = self._promised(rates, count, self._free_at)
+        return self._go(rates, count, promises=promises, urgent_count=0)
 
     def _in_line(
         self, rates: list[Rate], count: int, turn_at: datetime, late: float
     ) -> Turn | None:
-        if wait := self._wait(rates, count):
-            # The later it is, the longer it waits: not all for the same token.
-            return Turn(max(wait, abs(late)), turn_at)
+        if wait := self._wait(rates, count + self._left_to_urgent):
+            return Turn(max(wait, -late), turn_at)
         return self._go(rates, count)
 
     def _anew(self, rates: list[Rate], count: int) -> Turn | None:
         now, promises = self.now.timestamp(), limits.read_taken(self.promises)
         turn = limits.next_turn(promises, rates, now, self._free_at, count)
-        wait = max(turn - now, self._wait(rates, count))
+        wait = max(turn - now, self._wait(rates, count + self._left_to_urgent))
         promises = self._promised(rates, count, now + wait)
         if not wait:
             return self._go(rates, count, promises=promises)
@@ -152,6 +179,10 @@ class Mailer(models.Model):
         made_by = self.line_limits if self._free_at > now else limits.written(rates)
         done = self._write(promises=promises, line_ends_at=at, line_limits=made_by)
         return Turn(wait, at) if done else None
+
+    @property
+    def _left_to_urgent(self) -> int:
+        return self.urgent_count if _seconds(self.urgent_until, self.now) else 0
 
     @property
     def _free_at(self) -> float:
