@@ -60,7 +60,7 @@ def _is_broken(table: Table, row: Any) -> bool:
     first = _waiting(table, row.name).order_by("retry_at").values_list("retry_at", "recipients")
     for due, recipients in first[:1]:
         is_late = (due - row.now).total_seconds() > GAP
-        return is_late and row.has_tokens(recipients.count(",") + 1)
+        return is_late and bool(row.has_tokens(recipients.count(",") + 1))
     return True
 
 
