@@ -30,6 +30,7 @@ U = TypeVar("U")
 
 KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
 IDLE = 1.0
+NEXT = 0.05  # seconds after some jobs became due in which others may
 NO_MOVES: tuple[float | None, float | None] = None, None
 LOCKED = 10.0  # seconds for which a locked table is left alone
 
@@ -98,7 +99,7 @@ class Reaper:
             done.reaped += self._alone(table, partial(self._reap_overdue, judge), 0)
         done.promoted += count
         if count:
-            return _at_once(count)
+            return min(_at_once(count), NEXT)
         return min([IDLE, *[left for left in (due, over) if left and left > 0]])
 
     def _reap_silent(self, judge: Callable[[], bool], done: Done) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from django.core.mail import EmailMessage
 
-from django_dbqueue.mail import connections
 from django_dbqueue.mail.models import Email, Suppression
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
 from tests import provider
 from tests.conftest import fresh

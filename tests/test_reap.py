@@ -16,6 +16,7 @@ from tests.helpers import (
     overwrite,
     reap_overdue,
     reap_owner,
+    reaper,
     start_all,
     steal,
     table,
@@ -65,6 +66,13 @@ def test_a_due_job_becomes_ready_and_no_other():
 def test_many_due_jobs_are_promoted_in_chunks():
     Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(reap.CHUNK + 5))
     assert [reap.promote(table()) for _ in range(3)] == [reap.CHUNK, 5, 0]
+
+
+def test_after_due_jobs_the_next_ones_are_not_kept_waiting_for_a_second():
+    Note.objects.enqueue(retry_at=ago())
+    done, wait = reaper().turn(lambda: True)
+    assert done.promoted == 1
+    assert wait <= 0.1
 
 
 def test_a_job_that_was_put_off_after_the_look_is_not_promoted(monkeypatch):

@@ -63,6 +63,17 @@ def delete(table: Table, seen: Iterable[Seen]) -> Changed:
 def amend(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
     """Write the same into columns of jobs that nobody holds; of the lifecycle's own, what the
     ``errors`` say."""
+    sets, values = _written(table, columns)
+    return _move(table, seen, UNHELD, sets, values)
+
+
+def hasten(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
+    """Make delayed jobs ready before their time, as they are but for these columns."""
+    sets, values = _written(table, columns)
+    return _move(table, seen, {Status.DELAYED}, f"status = 0, retry_at = NULL, {sets}", values)
+
+
+def _written(table: Table, columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
     if refused := (LIFECYCLE_COLUMNS - {"errors"}) & columns.keys():
         raise ValueError(f"only the lifecycle's verbs write {', '.join(sorted(refused))}")
     fields = [table.model._meta.get_field(name) for name in columns]
@@ -72,7 +83,7 @@ def amend(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Cha
         field.get_db_prep_save(value, table.connection)
         for field, value in zip(fields, columns.values(), strict=True)
     ]
-    return _move(table, seen, UNHELD, sets, values)
+    return sets, values
 
 
 def _move(

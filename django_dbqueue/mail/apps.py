@@ -13,13 +13,13 @@ class MailConfig(AppConfig):
 
     def ready(self) -> None:
         from .. import reaper  # noqa: PLC0415
-        from . import checks, checks_settings, latecomers  # noqa: PLC0415
+        from . import checks, checks_settings, latecomers, new_lines  # noqa: PLC0415
         from .privacy.erase import Eraser  # noqa: PLC0415
 
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        chores: list[Callable[[Any], int]] = [Eraser()]
+        chores: list[Callable[[Any], int]] = [Eraser(), new_lines.NewLines()]
         if apps.is_installed("anymail"):
             _listen_to_providers()
             chores.append(latecomers.Latecomers())

@@ -3,11 +3,14 @@
 A bucket holds a period's worth of tokens, one a recipient; a token comes back one period after it
 was taken. So no period, wherever it begins, sees more than the limit. (A bucket that is refilled
 evenly lets twice as many through: all that it held, and what flows in meanwhile.)
+
+Who finds none is promised a turn: a second bucket holds the tokens that were promised, each at the
+time of its turn. It alone says when the next turn may be, and the first one alone who may be sent.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -15,7 +18,8 @@ PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 GROUPS = 32
 # A token comes back so much later, in seconds: messages do not all take equally long to arrive.
 LATER = 0.03
-CLOSER = 0.9
+# A promised one so much later still: who comes a little late for it returns it late.
+LATE = 0.04
 
 Taken = dict[str, list[tuple[float, int]]]
 
@@ -26,10 +30,20 @@ class Rate:
 
     limit: int
     period: str
+    later: float = LATER
 
     @property
     def seconds(self) -> float:
         return PERIODS[self.period]
+
+    @property
+    def promised(self) -> "Rate":
+        """The same for turns to come."""
+        return replace(self, later=LATER + LATE + self.seconds / GROUPS)
+
+    def back_after(self, count: int) -> float:
+        """A message to more than a period's worth uses up as many periods as it takes."""
+        return self.seconds * max(1.0, count / self.limit) + self.later
 
 
 def rates_of(given: Any, name: str) -> list[Rate]:
@@ -77,10 +91,31 @@ def used(taken: Taken, rate: Rate, now: float) -> int:
     return sum(count for _, count in _out(taken.get(rate.period, []), rate, now))
 
 
-def interval(rates: list[Rate], count: int) -> float:
-    """Seconds between one in the line and the next: a little less than their tokens take to come
-    back, for who comes late leaves a token unused, and who comes early waits a moment more."""
-    return CLOSER * max([count * rate.seconds / rate.limit for rate in rates], default=0.0)
+def next_turn(
+    promises: Taken, rates: list[Rate], now: float, line_ends: float, count: int
+) -> float:
+    """When a message that comes anew has its turn: ``now``, or after all those in the line."""
+    rates, end = promised(rates), max(now, line_ends)
+    turn = end + wait_for(promises, rates, end, count)
+    return turn if turn <= now else max(turn, line_ends + _apart(shortest(rates)))
+
+
+def promised(rates: list[Rate]) -> list[Rate]:
+    return [rate.promised for rate in rates]
+
+
+def shortest(rates: list[Rate]) -> Rate:
+    return min(rates, key=lambda rate: rate.seconds)
+
+
+def written(rates: list[Rate]) -> dict[str, int]:
+    """As the settings have them."""
+    return {rate.period: rate.limit for rate in rates}
+
+
+def _apart(rate: Rate) -> float:
+    """Turns that follow each other evenly find workers that are awake and have time."""
+    return rate.back_after(1) / rate.limit
 
 
 def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -> float:
@@ -90,7 +125,7 @@ def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -
         if missing <= 0:
             break
         missing -= taken
-        wait = _back_at(at, taken, rate) - now
+        wait = at + rate.back_after(taken) - now
         if missing <= 0:
             return wait
     return 0.0
@@ -99,13 +134,10 @@ def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -
 def _out(groups: list[tuple[float, int]], rate: Rate, now: float) -> list[tuple[float, int]]:
     """What has not come back yet. Of the future we know nothing: the clock was set back."""
     return sorted(
-        (at, taken) for at, taken in groups if now < _back_at(at, taken, rate) and at <= now + LATER
+        (at, taken)
+        for at, taken in groups
+        if now < at + rate.back_after(taken) and at <= now + LATER
     )
-
-
-def _back_at(at: float, taken: int, rate: Rate) -> float:
-    """A message to more than a period's worth uses up as many periods as it takes."""
-    return at + rate.seconds * max(1.0, taken / rate.limit) + LATER
 
 
 def _grouped(groups: list[tuple[float, int]], rate: Rate) -> list[tuple[float, int]]:

@@ -11,11 +11,13 @@ from ...fields import DbNow, InstantField
 from ...guard import clean
 from .. import limits
 from ..conf import mailer_of, rates_for
+from ..limits import Rate, Taken
 from .lately import Lately
 
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
 LONGEST_REASON = 500
+SOON = 1.0  # seconds after which who is urgent looks again at the latest, if there are tokens
 NOW: dict[str, Any] = {"now": DbNow()}
 
 
@@ -44,9 +46,11 @@ class MailerManager(models.Manager["Mailer"]):
     def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn:
         """A turn for a message to so many recipients.
 
-        Over the limit, messages stand in line: the first one comes back when a token does, each
-        further one later by what one more takes. ``turn_at`` is what it was told before: it does
-        not go to the end of the line a second time. Who is urgent does not stand in line.
+        Over the limit, messages stand in line, in the order in which they ask, whatever their
+        priority: each is promised a turn, and who comes anew gets nothing that is promised.
+        ``turn_at`` is what it was told before; it goes to the end of the line a second time only
+        where it missed its turn by more than a period, as after an outage. Who is urgent does not
+        stand in line.
         """
         name = mailer_of(name)
         if not rates_for(name) and at_work.was_so(name, lambda: self._is_at_work(name)):
@@ -85,8 +89,16 @@ class Mailer(models.Model):
     paused_until = InstantField(null=True, blank=True)
     pause_reason = models.CharField(max_length=LONGEST_REASON, blank=True)
     taken: Any = models.JSONField(default=dict, editable=False)
-    # When the last one that stands in line comes back.
+    # When the last one that stands in line has its turn, and the tokens that were promised.
     line_ends_at = InstantField(null=True, editable=False)
+    promises: Any = models.JSONField(default=dict, editable=False)
+    # For whom those in the line leave tokens, and until when: somebody urgent.
+    urgent_count = models.PositiveIntegerField(default=0, editable=False)
+    urgent_until = InstantField(null=True, editable=False)
+    # The limits that the line was made by.
+    line_limits: Any = models.JSONField(default=dict, editable=False)
+    # While a line is made anew: up to which key its mail was called back.
+    called_up_to = models.BigIntegerField(null=True, editable=False)
     version = models.BigIntegerField(default=0, editable=False)
 
     objects = MailerManager()
@@ -102,6 +114,26 @@ class Mailer(models.Model):
         """Seconds of its pause that are left."""
         return _seconds(self.paused_until, self.now)
 
+    @property
+    def has_line(self) -> bool:
+        """Whether somebody was promised a turn that is still to come."""
+        return self.line_ends_at is not None and self.line_ends_at > self.now
+
+    def has_tokens(self, count: int) -> bool:
+        """Whether a message to so many recipients could be sent now."""
+        return not self._wait(rates_for(self.name), count)
+
+    def renew(self) -> bool:
+        """Begin a new line, if nobody was faster; the mail in the old one is called back by the
+        reaper, from the lowest key on."""
+        made_by = limits.written(rates_for(self.name))
+        return self._write(promises={}, line_ends_at=None, line_limits=made_by, called_up_to=0)
+
+    def note_called(self, up_to: int | None) -> None:
+        """None where all have been."""
+        rows = Mailer.objects.using(self._state.db).filter(pk=self.pk)
+        rows.filter(called_up_to=self.called_up_to).update(called_up_to=up_to)
+
     def judge(self, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn | None:
         """A turn; None where somebody else was faster, so that one has to look again."""
         if self.rest:
@@ -109,19 +141,66 @@ class Mailer(models.Model):
         rates = rates_for(self.name)
         if not rates:
             return Turn()
-        now, taken = self.now.timestamp(), limits.read_taken(self.taken)
-        wait = limits.wait_for(taken, rates, now, count)
-        if not wait:
-            more = limits.take(taken, rates, now, count)
-            return Turn() if self._write(taken=more) else None
-        if is_urgent or turn_at is not None:
-            return Turn(wait=wait, at=turn_at or self.now)
-        return self._at_the_end_of_the_line(wait, limits.interval(rates, count))
+        late = (self.now - turn_at).total_seconds() if turn_at else 0.0
+        if is_urgent:
+            return self._outside_the_line(rates, count, turn_at or self.now, late)
+        if turn_at is None or late > limits.shortest(rates).seconds:
+            return self._anew(rates, count)
+        return self._in_line(rates, count, turn_at, late)
 
-    def _at_the_end_of_the_line(self, wait: float, interval: float) -> Turn | None:
-        wait = max(wait, _seconds(self.line_ends_at, self.now) + interval)
+    def _outside_the_line(
+        self, rates: list[Rate], count: int, turn_at: datetime, late: float
+    ) -> Turn | None:
+        """What it takes is taken from those to come; who was promised a turn keeps it."""
+        if wait := self._wait(rates, count):
+            # The later it is, the longer it waits: not all for the same token.
+            wait = max(wait, min(late, SOON))
+            until = self.now + timedelta(seconds=wait + SOON)
+            kept = self._write(urgent_count=count, urgent_until=until)
+            return Turn(wait, turn_at) if kept else None
+        promises = self._promised(rates, count, self._free_at)
+        return self._go(rates, count, promises=promises, urgent_count=0)
+
+    def _in_line(
+        self, rates: list[Rate], count: int, turn_at: datetime, late: float
+    ) -> Turn | None:
+        if wait := self._wait(rates, count + self._left_to_urgent):
+            return Turn(max(wait, -late), turn_at)
+        return self._go(rates, count)
+
+    def _anew(self, rates: list[Rate], count: int) -> Turn | None:
+        now, promises = self.now.timestamp(), limits.read_taken(self.promises)
+        turn = limits.next_turn(promises, rates, now, self._free_at, count)
+        wait = max(turn - now, self._wait(rates, count + self._left_to_urgent))
+        promises = self._promised(rates, count, now + wait)
+        if not wait:
+            return self._go(rates, count, promises=promises)
         at = self.now + timedelta(seconds=wait)
-        return Turn(wait=wait, at=at) if self._write(line_ends_at=at) else None
+        made_by = self.line_limits if self._free_at > now else limits.written(rates)
+        done = self._write(promises=promises, line_ends_at=at, line_limits=made_by)
+        return Turn(wait, at) if done else None
+
+    @property
+    def _left_to_urgent(self) -> int:
+        return self.urgent_count if _seconds(self.urgent_until, self.now) else 0
+
+    @property
+    def _free_at(self) -> float:
+        """When all those in the line have had their turns."""
+        now = self.now.timestamp()
+        return max(now, self.line_ends_at.timestamp()) if self.line_ends_at else now
+
+    def _wait(self, rates: list[Rate], count: int) -> float:
+        return limits.wait_for(limits.read_taken(self.taken), rates, self.now.timestamp(), count)
+
+    def _promised(self, rates: list[Rate], count: int, at: float) -> Taken:
+        promises = limits.read_taken(self.promises)
+        return limits.take(promises, limits.promised(rates), at, count)
+
+    def _go(self, rates: list[Rate], count: int, **columns: Any) -> Turn | None:
+        taken = limits.read_taken(self.taken)
+        more = limits.take(taken, rates, self.now.timestamp(), count)
+        return Turn() if self._write(taken=more, **columns) else None
 
     def _write(self, **columns: Any) -> bool:
         """Whether nobody else has written since this was read."""
