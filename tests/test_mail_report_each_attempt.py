@@ -9,7 +9,7 @@ from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from tests.conftest import wait_until
 from tests.helpers import overwrite
-from tests.mailing import USING, address, message_to, queued
+from tests.mailing import USING, address, letter, queued
 from tests.processes import worker
 from tests.scripted_smtp import ScriptedServer
 
@@ -57,7 +57,7 @@ def tell(settings):
     def call(email, attempts, to="admin"):
         email.attempts = attempts
         with running(email):
-            return EmailBackend(alias="x", **USING).send_messages([message_to(to)])
+            return EmailBackend(alias="x", **USING).send_messages([letter(to)])
 
     return call
 
