@@ -29,6 +29,9 @@ class HandOver:
         self.wants_pause: Exception | None = None
         self._heard: Conversation | None = None
 
+        # Until then nothing is said of the message.
+        self._is_connected = False
+
     def to(self, using: str) -> Exception | None:
         """Note what becomes of each recipient; what was raised, if anything was."""
         error: Exception | None = None
@@ -41,6 +44,7 @@ class HandOver:
         return error
 
     def _transmit(self, backend: Any) -> None:
+        self._is_connected = True
         self._heard = conversation_on(backend)
         self.envelope.address()
         if self._heard is None:
@@ -75,6 +79,8 @@ class HandOver:
         meaning = meaning_of(error)
         if meaning == "pause":
             self.wants_pause = error
+        if meaning == "fail" and not self._is_connected:
+            meaning = "retry"
         return delivery(OUTCOMES[meaning], *code_and_text(error))
 
     def _note(self, answers: list[Delivery]) -> None:
