@@ -23,6 +23,7 @@ TO_RECIPIENTS = {
 TO_MESSAGES = {
     "late": "451 4.7.1 greylisted",
     "full": "552 5.2.2 over quota",
+    "big": "552 5.3.4 too big",
     "spam": "554 5.7.1 spam",
 }
 

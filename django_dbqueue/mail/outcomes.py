@@ -1,6 +1,7 @@
 """What an error of a delivery means for the message."""
 
 import logging
+import re
 import smtplib
 from email.errors import MessageError
 from typing import Any, Literal
@@ -22,7 +23,9 @@ LOGIN_CODES = {530, 534, 535, 538}
 # The server wants to be left alone: it closes the channel, or we were too fast.
 PAUSE_CODES = {421, 454}
 # To a recipient: too many in one message, says RFC 5321 (4.5.3.1.10), so not for good.
-TOO_MANY = 552
+TOO_MANY = TOO_MUCH = 552
+# A mailbox is emptied some day; else the message is too big.
+MAILBOX_FULL = re.compile(r"5\.2\.2\b")
 # Of HTTP, for mailers that speak it.
 HTTP_OURS = {401, 402, 403, 404, 405}
 HTTP_LATER = {408, 409, 425, 429}
@@ -67,6 +70,8 @@ def classify(error: Exception) -> Meaning:
     if code in PAUSE_CODES or isinstance(error, smtplib.SMTPAuthenticationError):
         return "pause"
     if isinstance(error, OUR_FAULT):
+        return "retry"
+    if code == TOO_MUCH and MAILBOX_FULL.match(_text(getattr(error, "smtp_error", ""))):
         return "retry"
     if isinstance(code, int):
         return _of_smtp(code, to_one=isinstance(error, RecipientRefused))
