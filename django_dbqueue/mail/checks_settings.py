@@ -66,19 +66,28 @@ def _in_doubt() -> Iterator[CheckMessage]:
 
 
 def _limits() -> Iterator[CheckMessage]:
-    known = delivering_entries() if mailers_configured() else {DEFAULT}
     for mailer, given in mail_conf["LIMITS"].items():
         try:
             rates_of(given, f"DBQUEUE['MAIL_LIMITS'][{mailer!r}]")
         except ValueError as error:
             hint = "Give recipients by period, as {'second': 14, 'day': 50_000}."
             yield Error(f"{error}.", hint=hint, id="dbqueue_mail.E006")
+    yield from _unknown_mailers("LIMITS", "E007")
+
+
+def _message_ids() -> Iterator[CheckMessage]:
+    yield from _unknown_mailers("NO_MESSAGE_ID", "E012")
+
+
+def _unknown_mailers(name: str, number: str) -> Iterator[CheckMessage]:
+    known = delivering_entries() if mailers_configured() else {DEFAULT}
+    for mailer in mail_conf[name]:
         if mailer not in known:
             names = ", ".join(sorted(known))
             yield Error(
-                f"DBQUEUE['MAIL_LIMITS'] names the mailer {mailer!r}, by which none goes out.",
+                f"DBQUEUE['MAIL_{name}'] names the mailer {mailer!r}, by which none goes out.",
                 hint=f"Mail goes out by {names}; without MAILERS, by {DEFAULT!r} alone.",
-                id="dbqueue_mail.E007",
+                id=f"dbqueue_mail.{number}",
             )
 
 
@@ -120,7 +129,7 @@ def _retention() -> Iterator[CheckMessage]:
 
 
 CHECKS: tuple[Callable[[], Iterable[CheckMessage]], ...] = (
-    *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention),
+    *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention, _message_ids),
 )
 
 

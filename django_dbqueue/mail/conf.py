@@ -27,6 +27,8 @@ mail_conf = Section(
         "CLASSIFIER": "django_dbqueue.mail.outcomes.classify",
         # Sent as a whole, and no answer: "retry", or "hold" for a person.
         "IN_DOUBT": "retry",
+        # Mailers that refuse a Message-ID, beyond those that are known to.
+        "NO_MESSAGE_ID": (),
         "PAUSE": 300.0,  # seconds that a mailer rests after a 421 or 454
         # By mailer: {"smtp": {"second": 14, "day": 50_000}}, in recipients.
         "LIMITS": {},

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..deliveries import Deliveries, Delivery, Outcome, address_of, delivery
+from ..message_ids import withhold
 from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from . import esp
 from .connections import connection
@@ -37,6 +38,7 @@ class HandOver:
         error: Exception | None = None
         try:
             with connection(using) as backend:
+                withhold(self.envelope.message, backend, using)
                 self._transmit(backend)
         except Exception as problem:  # why: what a message raises is its own outcome
             error = problem
