@@ -37,9 +37,9 @@ class HandOver:
         """Note what becomes of each recipient; what was raised, if anything was."""
         error: Exception | None = None
         try:
-            with connection(using) as backend:
-                withhold(self.envelope.message, backend, using)
-                self._transmit(backend)
+            with connection(using) as line:
+                withhold(self.envelope.message, line.backend, using)
+                self._transmit(line.backend)
         except Exception as problem:  # why: what a message raises is its own outcome
             error = problem
         self._note(self._answers(error))
