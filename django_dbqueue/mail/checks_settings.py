@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from .checks import delivering_entries
-from .conf import DEFAULT, mail_conf, mailers_configured
+from .conf import DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
 from .limits import rates_of
 
 IN_DOUBT = ("retry", "hold")
@@ -128,8 +128,20 @@ def _retention() -> Iterator[CheckMessage]:
         )
 
 
+def _final_timeout() -> Iterator[CheckMessage]:
+    seconds = mail_conf["FINAL_TIMEOUT"]
+    if not 0 < seconds < TIME_TO_RUN:
+        yield Error(
+            f"DBQUEUE['MAIL_FINAL_TIMEOUT'] must be more than 0 and less than {TIME_TO_RUN} "
+            f"seconds, the time that a mail may take, not {seconds:g}.",
+            hint="240 leaves a minute for the rest of the conversation.",
+            id="dbqueue_mail.E013",
+        )
+
+
 CHECKS: tuple[Callable[[], Iterable[CheckMessage]], ...] = (
     *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention, _message_ids),
+    _final_timeout,
 )
 
 

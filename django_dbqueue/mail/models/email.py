@@ -11,7 +11,7 @@ from ...models import ArchivedJob, Job
 from ...models.index import HotIndex
 from ...states import Status
 from ..backoff import MailBackoff
-from ..conf import mail_conf
+from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
 from ..message_ids import HEADER, Ours, message_id_of, own_message_id
 from ..storing import codec
@@ -129,7 +129,7 @@ class Email(EmailFields, Job):
         ]
 
     class Policy:
-        time_to_run = 300
+        time_to_run = TIME_TO_RUN
         max_attempts: int = mail_conf["MAX_ATTEMPTS"]
         backoff = MailBackoff()
         finish = "each"
