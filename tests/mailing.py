@@ -30,6 +30,8 @@ USING = {"using": MAILER} if HAS_MAILERS else {}
 
 def deliver_to(settings, port, backend=SMTP, **more):
     """Configure delivery to a port of this machine, in the way of this version of Django."""
+    if "MAIL_TIMEOUT" in more:
+        more = {"MAIL_FINAL_TIMEOUT": more["MAIL_TIMEOUT"], **more}
     if HAS_MAILERS:
         options = {"host": "127.0.0.1", "port": port} if backend == SMTP else {}
         settings.MAILERS = {MAILER: {"BACKEND": backend, "OPTIONS": options}}

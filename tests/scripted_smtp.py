@@ -23,6 +23,7 @@ TO_RECIPIENTS = {
 TO_MESSAGES = {
     "late": "451 4.7.1 greylisted",
     "full": "552 5.2.2 over quota",
+    "big": "552 5.3.4 too big",
     "spam": "554 5.7.1 spam",
 }
 
@@ -50,6 +51,7 @@ class ScriptedServer:
     received: list[Received] = field(default_factory=list)
     unanswered: list[Received] = field(default_factory=list)
     connections: int = 0
+    goodbyes: int = 0
     stalls: bool = True
     to_recipients: dict[str, str] = field(default_factory=lambda: dict(TO_RECIPIENTS))
     to_messages: dict[str, str] = field(default_factory=lambda: dict(TO_MESSAGES))
@@ -133,6 +135,7 @@ class Dialogue:
         return self.say("250 fine")
 
     def do_QUIT(self) -> bool:
+        self.server.goodbyes += 1
         return self.say("221 bye")
 
     def do_MAIL(self) -> bool:

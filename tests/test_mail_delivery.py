@@ -122,9 +122,9 @@ def test_a_backend_that_reports_nothing_sent_is_asked_again(settings: Any) -> No
         send(email_of(letter()))
 
 
-def test_an_unknown_error_of_a_backend_buries_the_message(settings: Any) -> None:
+def test_an_unknown_error_of_a_backend_loses_no_message(settings: Any) -> None:
     deliver_to(settings, 0, f"{__name__}.Broken")
-    with pytest.raises(Bury, match="KeyError: 'template'"):
+    with pytest.raises(KeyError, match="template"):
         send(email_of(letter()))
 
 

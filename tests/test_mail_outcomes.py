@@ -52,11 +52,11 @@ def test_who_was_refused_is_asked_again_when_a_person_wants_it(server):
     assert (server.got("anna"), server.got("refuse")) == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["refuse", "full", "spam"])
+@pytest.mark.parametrize("name", ["refuse", "big", "spam"])
 def test_what_is_refused_for_good_fails_at_once(server, name):
     email = sent(name)
     assert (email.status, email.mail_state, email.attempts) == (Status.BURIED, "failed", 1)
-    code = {"refuse": 550, "full": 552, "spam": 554}[name]
+    code = {"refuse": 550, "big": 552, "spam": 554}[name]
     assert outcomes(email) == {name: ("refused", code)}
     assert str(code) in email.last_error
     assert server.received == []

@@ -12,9 +12,12 @@ class MailConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from .. import reaper  # noqa: PLC0415
+        from .. import reaper, signals  # noqa: PLC0415
         from . import checks, checks_settings, latecomers, new_lines  # noqa: PLC0415
         from .privacy.erase import Eraser  # noqa: PLC0415
+        from .sending.connections import close_idle_connections  # noqa: PLC0415
+
+        signals.worker_stopped.connect(close_idle_connections, dispatch_uid="dbqueue_mail")
 
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")

@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 
 from ..fields import check_name
 from .checks import delivering_entries
-from .conf import DEFAULT, mail_conf, mailers_configured
+from .conf import DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
 from .limits import rates_of
 
 IN_DOUBT = ("retry", "hold")
@@ -23,6 +23,7 @@ LEAST = {
     "RETRY_FACTOR": 1,
     "RETRY_CAP": 0,
     "MAX_ATTEMPTS": 1,
+    "IN_DOUBT_REPEATS": 0,
     "PAUSE": 0,
     "ADMIN_REPORTS": 0,
     "MAX_BYTES": 1,
@@ -81,19 +82,28 @@ def _in_doubt() -> Iterator[CheckMessage]:
 
 
 def _limits() -> Iterator[CheckMessage]:
-    known = delivering_entries() if mailers_configured() else {DEFAULT}
     for mailer, given in mail_conf["LIMITS"].items():
         try:
             rates_of(given, f"DBQUEUE['MAIL_LIMITS'][{mailer!r}]")
         except ValueError as error:
             hint = "Give recipients by period, as {'second': 14, 'day': 50_000}."
             yield Error(f"{error}.", hint=hint, id="dbqueue_mail.E006")
+    yield from _unknown_mailers("LIMITS", "E007")
+
+
+def _message_ids() -> Iterator[CheckMessage]:
+    yield from _unknown_mailers("NO_MESSAGE_ID", "E014")
+
+
+def _unknown_mailers(name: str, number: str) -> Iterator[CheckMessage]:
+    known = delivering_entries() if mailers_configured() else {DEFAULT}
+    for mailer in mail_conf[name]:
         if mailer not in known:
             names = ", ".join(sorted(known))
             yield Error(
-                f"DBQUEUE['MAIL_LIMITS'] names the mailer {mailer!r}, by which none goes out.",
+                f"DBQUEUE['MAIL_{name}'] names the mailer {mailer!r}, by which none goes out.",
                 hint=f"Mail goes out by {names}; without MAILERS, by {DEFAULT!r} alone.",
-                id="dbqueue_mail.E007",
+                id=f"dbqueue_mail.{number}",
             )
 
 
@@ -157,8 +167,20 @@ def _queues() -> Iterator[CheckMessage]:
             )
 
 
+def _final_timeout() -> Iterator[CheckMessage]:
+    seconds = mail_conf["FINAL_TIMEOUT"]
+    if not 0 < seconds < TIME_TO_RUN:
+        yield Error(
+            f"DBQUEUE['MAIL_FINAL_TIMEOUT'] must be more than 0 and less than {TIME_TO_RUN} "
+            f"seconds, the time that a mail may take, not {seconds:g}.",
+            hint="240 leaves a minute for the rest of the conversation.",
+            id="dbqueue_mail.E015",
+        )
+
+
 CHECKS: tuple[Callable[[], Iterable[CheckMessage]], ...] = (
     *(_classifier, _in_doubt, _limits, _domains, _recipients, _retention, _numbers, _queues),
+    *(_message_ids, _final_timeout),
 )
 
 

@@ -8,6 +8,7 @@ from ..conf import Section
 from .limits import Rate, rates_of
 
 DEFAULT = "default"
+TIME_TO_RUN = 300  # seconds for one mail
 
 mail_conf = Section(
     "MAIL_",
@@ -18,6 +19,9 @@ mail_conf = Section(
         # Seconds to wait for the server where the backend has a timeout and none is set; None: for
         # ever.
         "TIMEOUT": 30.0,
+        # The same for the answer to a whole message, which may take a server long; RFC 5321 asks
+        # for 10 minutes, but a mail's time to run is 5. Who asks too soon sends it twice.
+        "FINAL_TIMEOUT": 240.0,
         # After a temporary failure; read when a message fails.
         "RETRY_FIRST": 1200.0,  # seconds
         "RETRY_FACTOR": 2.0,
@@ -27,6 +31,11 @@ mail_conf = Section(
         "CLASSIFIER": "django_dbqueue.mail.outcomes.classify",
         # Sent as a whole, and no answer: "retry", or "hold" for a person.
         "IN_DOUBT": "retry",
+        # So often; then it is held, too. After 20 and 40 minutes more a server that was merely
+        # slow has recovered, and one that takes mail without a word fills people's mailboxes.
+        "IN_DOUBT_REPEATS": 2,
+        # Mailers that refuse a Message-ID, beyond those that are known to.
+        "NO_MESSAGE_ID": (),
         "PAUSE": 300.0,  # seconds that a mailer rests after a 421 or 454
         # By mailer: {"smtp": {"second": 14, "day": 50_000}}, in recipients.
         "LIMITS": {},

@@ -1,7 +1,7 @@
 """What became of a message for each of its recipients: plain data, kept with the message."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import getaddresses
 from enum import StrEnum
@@ -37,9 +37,14 @@ class Delivery:
     code: int | None = None
     text: str = ""
     at: str = field(default_factory=_now)
+    # How often it was sent as a whole and not answered, by now.
+    doubts: int = 0
 
     def __str__(self) -> str:
         return " ".join(map(str, filter(None, [self.code, self.text]))) or str(self.outcome)
+
+    def stored(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "doubts" or value}
 
 
 @lru_cache(1024)  # asked several times for each recipient of a message
@@ -69,11 +74,18 @@ class Deliveries:
         }
 
     def stored(self) -> dict[str, Any]:
-        return {address: dict(vars(one)) for address, one in self.by_address.items()}
+        return {address: one.stored() for address, one in self.by_address.items()}
 
     def note(self, recipients: Iterable[str], delivery: Delivery) -> None:
         for recipient in recipients:
-            self.by_address[address_of(recipient)] = delivery
+            address = address_of(recipient)
+            known = self.by_address.get(address)
+            doubts = (known.doubts if known else 0) + (delivery.outcome is Outcome.IN_DOUBT)
+            self.by_address[address] = replace(delivery, doubts=doubts)
+
+    def forget_doubts(self) -> None:
+        """A person has decided: they count from here."""
+        self.by_address = {a: replace(one, doubts=0) for a, one in self.by_address.items()}
 
     def waiting(self, recipients: Iterable[str], *, refused_too: bool) -> list[str]:
         """Who has not got the message yet, each address once."""
@@ -107,6 +119,7 @@ def read_entry(entry: Any) -> Delivery | None:
     try:
         code = entry.get("code") if isinstance(entry.get("code"), int) else None
         at, text = str(entry.get("at", "")), str(entry.get("text", ""))
-        return Delivery(Outcome(entry["outcome"]), code, text, at)
+        doubts = entry.get("doubts") if isinstance(entry.get("doubts"), int) else 0
+        return Delivery(Outcome(entry["outcome"]), code, text, at, doubts)
     except (AttributeError, KeyError, ValueError, TypeError):
         return None

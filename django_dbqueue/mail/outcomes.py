@@ -1,7 +1,9 @@
 """What an error of a delivery means for the message."""
 
 import logging
+import re
 import smtplib
+from email.errors import MessageError
 from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
@@ -9,6 +11,7 @@ from django.utils.module_loading import import_string
 
 from ..guard import caught, message_of
 from .conf import mail_conf
+from .provider_errors import LATER, TOO_FAST, and_its_causes, status_of, word_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -20,7 +23,9 @@ LOGIN_CODES = {530, 534, 535, 538}
 # The server wants to be left alone: it closes the channel, or we were too fast.
 PAUSE_CODES = {421, 454}
 # To a recipient: too many in one message, says RFC 5321 (4.5.3.1.10), so not for good.
-TOO_MANY = 552
+TOO_MANY = TOO_MUCH = 552
+# A mailbox is emptied some day; else the message is too big.
+MAILBOX_FULL = re.compile(r"5\.2\.2\b")
 # Of HTTP, for mailers that speak it.
 HTTP_OURS = {401, 402, 403, 404, 405}
 HTTP_LATER = {408, 409, 425, 429}
@@ -35,6 +40,10 @@ OUR_FAULT = (
     ImportError,
     MemoryError,
 )
+# What a message's own parts raise as it is put together, unless it is an OSError, too.
+ITS_OWN_FAULT = (ValueError, TypeError, MessageError)
+# By name, since anymail need not be installed.
+REFUSED_BY_PROVIDER = {"AnymailRecipientsRefused"}
 
 
 class NotTaken(Exception):
@@ -48,10 +57,11 @@ class RecipientRefused(smtplib.SMTPResponseException):
 def classify(error: Exception) -> Meaning:
     """Whether a message, or a recipient of it, that met this error is tried again or has failed.
 
-    Retried: SMTP 4xx, lost and refused connections, timeouts, faults of our own configuration,
-    HTTP 408, 409, 425, 429 and 5xx of mailers that speak it; with 421, 454, a refused login and 429
-    the mailer is paused, too. Failed: SMTP 5xx, other HTTP 4xx, and whatever a broken message makes
-    Django or the backend raise. ``RecipientRefused`` is asked about for each recipient of its own.
+    Failed: SMTP 5xx, HTTP 4xx (but for 401 to 405, 408, 409, 425, 429), an HTTP answer that cannot
+    be understood though it says that all went well, and the ``ValueError``, ``TypeError`` or
+    ``MessageError`` of a message that cannot be put together. Retried: all else, what nobody knows
+    included; with 421, 454, a refused login, 429 or a provider's "throttled" the mailer is paused,
+    too. ``RecipientRefused`` is asked about for each recipient of its own.
     """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return _of_several([classify(one) for one in _each(error)])
@@ -61,12 +71,13 @@ def classify(error: Exception) -> Meaning:
         return "pause"
     if isinstance(error, OUR_FAULT):
         return "retry"
+    if code == TOO_MUCH and MAILBOX_FULL.match(_text(getattr(error, "smtp_error", ""))):
+        return "retry"
     if isinstance(code, int):
         return _of_smtp(code, to_one=isinstance(error, RecipientRefused))
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return _of_http(status)
-    return "retry" if isinstance(error, (OSError, NotTaken)) else "fail"
+    if isinstance(error.__cause__, smtplib.SMTPException):
+        return classify(error.__cause__)
+    return _of_provider(error) or ("fail" if _is_of_the_message(error) else "retry")
 
 
 def meaning_of(error: Exception) -> Meaning:
@@ -97,8 +108,7 @@ def code_and_text(error: Exception) -> tuple[int | None, str]:
     """What the server said, as far as an error tells."""
     if isinstance(error, smtplib.SMTPResponseException):
         return error.smtp_code, _text(error.smtp_error)
-    status = getattr(error, "status_code", None)
-    return (status if isinstance(status, int) else None), explain(error)
+    return status_of(error), explain(error)
 
 
 def _of_smtp(code: int, *, to_one: bool) -> Meaning:
@@ -106,12 +116,36 @@ def _of_smtp(code: int, *, to_one: bool) -> Meaning:
     return "fail" if code >= 500 and code not in later else "retry"
 
 
+def _of_provider(error: Exception) -> Meaning | None:
+    """What an answer by HTTP says, if there was one."""
+    word, status = word_of(error), status_of(error)
+    if TOO_FAST.search(word):
+        return "pause"
+    if LATER.search(word):
+        return "retry"
+    return _of_http(status) if status is not None else None
+
+
+def _is_of_the_message(error: Exception) -> bool:
+    if REFUSED_BY_PROVIDER & {kind.__name__ for kind in type(error).__mro__}:
+        return True
+    # A bare LookupError is an encoding that nobody knows.
+    if type(error) is LookupError:
+        return True
+    return isinstance(error, ITS_OWN_FAULT) and not _is_of_the_network(error)
+
+
+def _is_of_the_network(error: Exception) -> bool:
+    return any(isinstance(one, OSError) for one in and_its_causes(error))
+
+
 def _of_http(status: int) -> Meaning:
     if status == 429:
         return "pause"
-    if status in HTTP_OURS or status in HTTP_LATER or status >= 500:
+    if status in HTTP_OURS or status in HTTP_LATER:
         return "retry"
-    return "fail"
+    # After a 2xx it has most likely gone out: no second one for an answer that we cannot read.
+    return "fail" if status // 100 in {2, 4} else "retry"
 
 
 def _each(error: smtplib.SMTPRecipientsRefused) -> list[RecipientRefused]:

@@ -2,8 +2,7 @@
 
 from typing import Any, ClassVar, Self
 
-from django.core.mail import EmailMessage, make_msgid
-from django.core.mail.utils import DNS_NAME
+from django.core.mail import EmailMessage
 from django.db import models
 from django.utils import timezone
 
@@ -12,8 +11,9 @@ from ...models import ArchivedJob, Job
 from ...models.index import HotIndex
 from ...states import Status
 from ..backoff import MailBackoff
-from ..conf import mail_conf
+from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
+from ..message_ids import HEADER, Ours, message_id_of, own_message_id
 from ..storing import codec
 from ..wishes import Wishes, wishes_in
 from .queryset import EmailManager
@@ -62,8 +62,8 @@ class EmailFields(models.Model):
         if self.is_erased:
             raise ValueError("the message was erased: MAIL_KEEP_BODIES, or forget_address")
         message = codec.decode(self.message)
-        if self.message_id and _header(message, "Message-ID") is None:
-            message.extra_headers["Message-ID"] = self.message_id
+        if self.message_id and own_message_id(message) is None:
+            message.extra_headers[HEADER] = Ours(self.message_id)
         return message
 
     def resend(self) -> "Email":
@@ -132,7 +132,7 @@ class Email(EmailFields, Job):
         ]
 
     class Policy:
-        time_to_run = 300
+        time_to_run = TIME_TO_RUN
         max_attempts: int = mail_conf["MAX_ATTEMPTS"]
         backoff = MailBackoff()
         finish = "each"
@@ -161,7 +161,7 @@ class Email(EmailFields, Job):
         return cls(
             **wanted.columns(),
             using=using,
-            message_id=_shown(_message_id(message), 255),
+            message_id=_shown(message_id_of(message), 255),
             subject=_shown(message.subject, 255),
             from_email=_shown(message.from_email, 320),
             recipients=_shown(", ".join(map(str, message.recipients()))),
@@ -199,15 +199,6 @@ def _check_size(text: str) -> None:
     size, limit = len(text.encode()), mail_conf["MAX_BYTES"]
     if size > limit:
         raise ValueError(f"message: {size} bytes as stored; the limit (MAIL_MAX_BYTES) is {limit}")
-
-
-def _message_id(message: EmailMessage) -> str:
-    return str(_header(message, "Message-ID") or make_msgid(domain=str(DNS_NAME)))
-
-
-def _header(message: EmailMessage, wanted: str) -> Any:
-    found = [v for name, v in message.extra_headers.items() if name.lower() == wanted.lower()]
-    return found[0] if found else None
 
 
 def _shown(value: Any, limit: int | None = None) -> str:

@@ -18,6 +18,9 @@ from .smtp import listening
 # A server may hang up on an idle client; asking before every message would cost a round trip.
 IDLE_SECONDS = 1.0
 
+# A server that has gone away must not hold up whoever says goodbye to it.
+GOODBYE_SECONDS = 1.0
+
 _threads = threading.local()
 
 
@@ -37,15 +40,23 @@ class Line:
             return False
         return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)
 
-    def close(self) -> None:
+    def close(self, within: float = GOODBYE_SECONDS) -> None:
+        sock = getattr(getattr(self.backend, "connection", None), "sock", None)
         try:
+            if sock is not None:
+                sock.settimeout(within)
             self.backend.close()
         except Exception:  # why: it is given up, whatever it says to that
             return
 
 
+# Those of every thread that carry nothing just now, by mailer; a forked child has its parent's
+# in memory, too.
+_everywhere: dict[tuple[int, threading.Thread], dict[str, Line]] = {}
+
+
 @contextmanager
-def connection(using: str) -> Iterator[Any]:
+def connection(using: str) -> Iterator[Line]:
     """Lend this thread's connection to the mailer for one message; after any error it is closed.
 
     Errors on connecting come as they are; a project without a mailer for it raises
@@ -57,7 +68,7 @@ def connection(using: str) -> Iterator[Any]:
         line.close()
         line = _open(using)
     try:
-        yield line.backend
+        yield line
     except Exception:  # why: the conversation may have stopped anywhere
         line.close()
         raise
@@ -68,9 +79,15 @@ def connection(using: str) -> Iterator[Any]:
 
 def close_connections() -> None:
     """Close the connections of this thread."""
-    lines = _lines()
-    while lines:
-        lines.popitem()[1].close()
+    _close(_lines(), GOODBYE_SECONDS)
+
+
+def close_idle_connections(**_: Any) -> None:
+    """Close what no thread of this process uses just now, within a second altogether."""
+    until = monotonic() + GOODBYE_SECONDS
+    for (process, _thread), lines in list(_everywhere.items()):
+        if process == os.getpid():
+            _close(lines, until - monotonic())
 
 
 def new_backend(using: str) -> Any:
@@ -90,9 +107,25 @@ def new_backend(using: str) -> Any:
 def _lines() -> dict[str, Line]:
     # A forked child must not speak on its parent's connections, not even to close them.
     if getattr(_threads, "pid", None) != os.getpid():
+        _close_abandoned()
         _threads.pid, _threads.lines = os.getpid(), {}
+        _everywhere[os.getpid(), threading.current_thread()] = _threads.lines
     lines: dict[str, Line] = _threads.lines
     return lines
+
+
+def _close_abandoned() -> None:
+    """What threads have left behind that are no more."""
+    for process, thread in list(_everywhere):
+        if process != os.getpid() or thread.is_alive():
+            continue
+        _close(_everywhere.pop((process, thread), {}), GOODBYE_SECONDS)
+
+
+def _close(lines: dict[str, Line], within: float) -> None:
+    until = monotonic() + within
+    while lines:
+        lines.popitem()[1].close(max(0.01, until - monotonic()))
 
 
 def _open(using: str) -> Line:

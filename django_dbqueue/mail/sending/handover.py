@@ -1,8 +1,11 @@
 """Handing one message over to a mailer, and noting what it says of each recipient."""
 
+import smtplib
+from time import monotonic
 from typing import Any
 
 from ..deliveries import Deliveries, Delivery, Outcome, address_of, delivery
+from ..message_ids import withhold
 from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from . import esp
 from .connections import connection
@@ -10,6 +13,7 @@ from .envelope import Envelope
 from .smtp import Conversation, conversation_on
 
 TAKEN = {250, 251, 252}
+CLOSING = 421
 OUTCOMES: dict[Meaning, Outcome] = {
     "retry": Outcome.DEFERRED,
     "pause": Outcome.DEFERRED,
@@ -20,33 +24,59 @@ OUTCOMES: dict[Meaning, Outcome] = {
 class HandOver:
     """One attempt with one message."""
 
-    def __init__(self, envelope: Envelope, deliveries: Deliveries) -> None:
+    def __init__(self, envelope: Envelope, deliveries: Deliveries, seconds: float) -> None:
+        """``seconds``: how long it may take."""
         self.envelope = envelope
         self.deliveries = deliveries
+        self._until = monotonic() + seconds
         # What the mailer calls the message.
         self.names: list[str] = []
         # What made it ask to be left alone.
         self.wants_pause: Exception | None = None
         self._heard: Conversation | None = None
 
+        # Until then nothing is said of the message.
+        self._is_connected = False
+        self._is_reused = False
+
     def to(self, using: str) -> Exception | None:
         """Note what becomes of each recipient; what was raised, if anything was."""
-        error: Exception | None = None
-        try:
-            with connection(using) as backend:
-                self._transmit(backend)
-        except Exception as problem:  # why: what a message raises is its own outcome
-            error = problem
+        error = self._attempt(using)
+        if error is not None and self._was_hung_up(error):
+            error = self._attempt(using)
         self._note(self._answers(error))
         return error
 
+    def _attempt(self, using: str) -> Exception | None:
+        self._is_connected, self._heard = False, None
+        try:
+            with connection(using) as line:
+                self._is_reused = line.messages > 0
+                withhold(self.envelope.message, line.backend, using)
+                self._transmit(line.backend)
+        except Exception as problem:  # why: what a message raises is its own outcome
+            return problem
+        return None
+
     def _transmit(self, backend: Any) -> None:
-        self._heard = conversation_on(backend)
+        self._is_connected = True
+        self._heard = conversation_on(backend, self._until)
         self.envelope.address()
         if self._heard is None:
             self.envelope.address_headers()
         if backend.send_messages([self.envelope.message]) == 0:
             raise NotTaken("the mailer reported no error, but no message sent either")
+
+    def _was_hung_up(self, error: Exception) -> bool:
+        """Whether the server had enough of a connection that others were sent on, and has heard
+        nothing yet of who is to get this one."""
+        if not self._is_reused or self._heard is None or self._heard.recipients:
+            return False
+        # smtplib says the same of a server that did not answer in time: no second wait for that.
+        if isinstance(error.__context__, TimeoutError):
+            return False
+        lost = isinstance(error, (smtplib.SMTPServerDisconnected, ConnectionError))
+        return lost or getattr(error, "smtp_code", None) == CLOSING
 
     def _answers(self, error: Exception | None) -> list[Delivery]:
         """One for each recipient that the message was handed over for."""
@@ -75,6 +105,8 @@ class HandOver:
         meaning = meaning_of(error)
         if meaning == "pause":
             self.wants_pause = error
+        if meaning == "fail" and not self._is_connected:
+            meaning = "retry"
         return delivery(OUTCOMES[meaning], *code_and_text(error))
 
     def _note(self, answers: list[Delivery]) -> None:

@@ -17,6 +17,8 @@ from .handover import HandOver
 if TYPE_CHECKING:
     from ..models import Email
 
+SPARE_SECONDS = 10.0
+
 
 def send(email: "Email") -> None:
     """Deliver the message; it may be delivered twice if the process dies after the server took it.
@@ -29,12 +31,16 @@ def send(email: "Email") -> None:
     message, deliveries = _readable(email), Deliveries(email.deliveries)
     _refuse_after_crash(email, message, deliveries)
     # At the first attempt, or the first one since a person asked for another.
-    envelope = envelope_for(message, deliveries, afresh=email.attempts <= 1)
+    is_first = email.attempts <= 1
+    if is_first:
+        deliveries.forget_doubts()
+    envelope = envelope_for(message, deliveries, afresh=is_first)
     error = None
     if envelope.recipients:
         if not _has_turn(email, len(envelope.handed_over_for)):
             return
-        error = _hand_over(email, HandOver(envelope, deliveries))
+        hand_over = HandOver(envelope, deliveries, _seconds(email))
+        error = _hand_over(email, hand_over)
     email.deliveries = deliveries.stored()
     _conclude(deliveries, error)
 
@@ -44,6 +50,11 @@ def _readable(email: "Email") -> EmailMessage:
         return email.to_message()
     except Exception as error:  # why: whatever is stored there, it is no message
         raise Bury(explain(error)) from error
+
+
+def _seconds(email: "Email") -> float:
+    """How long a server may keep us, so that the outcome is written before the time is over."""
+    return (email.time_to_run or email.policy().time_to_run) - SPARE_SECONDS
 
 
 def _refuse_after_crash(email: "Email", message: EmailMessage, deliveries: Deliveries) -> None:
@@ -90,9 +101,16 @@ def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
     """Say by an exception what is to become of the job, unless all is well."""
     if isinstance(error, SMTPRecipientsRefused):
         error = None  # it says in bytes what is known of each recipient
-    if deliveries.having({Outcome.IN_DOUBT}) and mail_conf["IN_DOUBT"] == "hold":
+    if _is_for_a_person(deliveries):
         raise Bury(f"in doubt: {deliveries.summary()}") from error
     if deliveries.having(OPEN):
         raise error or Retry(reason=deliveries.summary())
     if deliveries.having({Outcome.REFUSED}) or not deliveries.having(SENT):
         raise Bury(explain(error) if error else deliveries.summary()) from error
+
+
+def _is_for_a_person(deliveries: Deliveries) -> bool:
+    """Whether it may have been sent, and is not sent again without a word of somebody."""
+    doubtful = deliveries.having({Outcome.IN_DOUBT}).values()
+    most = mail_conf["IN_DOUBT_REPEATS"]
+    return any(mail_conf["IN_DOUBT"] == "hold" or one.doubts > most for one in doubtful)

@@ -1,11 +1,16 @@
 """Django's SMTP backend, with everything kept that the server says about a message."""
 
 import smtplib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from django.core.mail.backends import smtp
+
+from ..conf import mail_conf
 
 if TYPE_CHECKING:
     Client = smtplib.SMTP
@@ -20,6 +25,8 @@ Answer = tuple[int, bytes]
 class Conversation:
     """What a server said about one message."""
 
+    # When there is no more time for it, by the monotonic clock.
+    until: float = float("inf")
     # To each recipient, in their order, as far as it came.
     recipients: list[Answer] = field(default_factory=list)
     # To the whole of the message.
@@ -39,7 +46,8 @@ class Listening(Client):
         return answer
 
     def data(self, msg: Any) -> Answer:
-        answer = super().data(msg)
+        with self._timeout_kept():
+            answer = super().data(msg)
         self.listener.conversation.is_in_doubt = False
         self.listener.conversation.end = answer
         return answer
@@ -49,6 +57,22 @@ class Listening(Client):
         # Commands are text; bytes are a message, with its final dot.
         if isinstance(s, bytes):
             self.listener.conversation.is_in_doubt = True
+            self._be_patient()
+
+    def _be_patient(self) -> None:
+        """The answer to a whole message may take longer than any other, but not for ever."""
+        usual = self.sock.gettimeout() if self.sock else None
+        if self.sock is None or usual is None:
+            return
+        left = self.listener.conversation.until - monotonic()
+        self.sock.settimeout(max(usual, min(mail_conf["FINAL_TIMEOUT"], left)))
+
+    @contextmanager
+    def _timeout_kept(self) -> Iterator[None]:
+        usual = self.sock.gettimeout() if self.sock else None
+        yield
+        if self.sock:
+            self.sock.settimeout(usual)
 
 
 class ListeningBackend(Backend):
@@ -68,11 +92,11 @@ class ListeningBackend(Backend):
         return client
 
 
-def conversation_on(backend: Any) -> Conversation | None:
+def conversation_on(backend: Any, until: float) -> Conversation | None:
     """A fresh record of what is said from now on; None where nobody listens."""
     if not isinstance(backend, ListeningBackend) or backend.connection is None:
         return None
-    backend.conversation = Conversation()
+    backend.conversation = Conversation(until)
     return backend.conversation
 
 

@@ -1,0 +1,143 @@
+"""A server that takes its time with a whole message: waited for, and not asked without end."""
+
+import time
+
+import pytest
+
+from django_dbqueue.mail.checks_settings import check_settings
+from django_dbqueue.mail.in_doubt import mark_as_sent
+from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.sending.smtp import Conversation, Listening
+from django_dbqueue.states import Status
+from tests.conftest import fresh
+from tests.mailing import (
+    MEMORY,
+    deliver_to,
+    email_of,
+    letter,
+    outcomes,
+    retried,
+    run_mail,
+    sent,
+    setting,
+)
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+IN_DOUBT = {"stall": ("in doubt", None)}
+
+
+@pytest.fixture
+def slow(server, settings):
+    """It needs longer for a message than it may for anything else."""
+    setting(settings, MAIL_TIMEOUT=0.2, MAIL_FINAL_TIMEOUT=20)
+    server.before_answer = lambda _: time.sleep(0.6)
+    return server
+
+
+def test_the_answer_to_a_whole_message_is_waited_for_longer_than_others(slow):
+    assert outcomes(sent("anna")) == {"anna": ("delivered", 250)}
+    assert slow.got("anna") == 1
+
+
+def timeouts_at(monkeypatch, name):
+    """What the socket's was, by then, each time that the client did this."""
+    seen = []
+    do = getattr(Listening, name)
+
+    def watched(self, *args):
+        result = do(self, *args)
+        seen.append(self.sock.gettimeout())
+        return result
+
+    monkeypatch.setattr(Listening, name, watched)
+    return seen
+
+
+def test_the_next_command_on_that_connection_is_not(slow, monkeypatch):
+    seen = timeouts_at(monkeypatch, "rcpt")
+    assert [sent("anna").mail_state, sent("anna").mail_state] == ["sent", "sent"]
+    assert (seen, slow.connections) == ([0.2, 0.2], 1)
+
+
+@pytest.mark.parametrize(
+    ("time_to_run", "least", "most"), [(None, 20, 20), (15, 0.2, 5), (11, 0.2, 1), (5, 0.2, 0.2)]
+)
+def test_the_time_that_a_mail_may_take_is_not_overrun(slow, monkeypatch, time_to_run, least, most):
+    """Its child would be killed, with the mails of other threads."""
+    slow.before_answer = lambda _: None
+    seen = timeouts_at(monkeypatch, "_be_patient")
+    email = email_of(letter())
+    email.time_to_run = time_to_run
+    email.save()
+    run_mail()
+    assert fresh(email).mail_state == "sent"
+    assert least <= seen[0] <= most
+
+
+def test_a_backend_that_waits_longer_by_itself_goes_on_doing_so(slow, settings, monkeypatch):
+    setting(settings, MAIL_TIMEOUT=30, MAIL_FINAL_TIMEOUT=20)
+    seen = timeouts_at(monkeypatch, "_be_patient")
+    assert sent("anna").mail_state == "sent"
+    assert seen == [30]
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0, 1), (240, 0), (299.5, 0), (300, 1)])
+def test_a_check_keeps_it_below_the_time_to_run(settings, seconds, found):
+    deliver_to(settings, 0, MEMORY)
+    setting(settings, MAIL_FINAL_TIMEOUT=seconds)
+    assert [one.id for one in check_settings()] == ["dbqueue_mail.E015"] * found
+
+
+@pytest.mark.parametrize(("more", "times"), [({}, 3), ({"MAIL_IN_DOUBT_REPEATS": 0}, 1)])
+def test_who_may_have_it_gets_no_fourth_one_without_a_word_of_somebody(
+    server, settings, more, times
+):
+    setting(settings, **more)
+    email = sent("stall")
+    for _ in range(times - 1):
+        assert (email.status, outcomes(email)) == (Status.DELAYED, IN_DOUBT)
+        email = retried(email)
+    assert (email.status, email.mail_state, email.attempts) == (Status.BURIED, "in doubt", times)
+    assert len(server.unanswered) == times
+    assert {one.message["Message-ID"] for one in server.unanswered} == {email.message_id}
+
+
+def test_what_a_server_says_in_between_does_not_begin_the_count_anew(server):
+    email = sent("stall")
+    server.to_recipients["stall"] = "450 busy"
+    email = retried(email)
+    assert outcomes(email) == {"stall": ("deferred", 450)}
+    del server.to_recipients["stall"]
+    email = retried(retried(email))
+    assert (email.mail_state, len(server.unanswered)) == ("in doubt", 3)
+
+
+def held(server, settings):
+    setting(settings, MAIL_IN_DOUBT_REPEATS=0)
+    email = sent("stall")
+    assert email.mail_state == "in doubt"
+    setting(settings, MAIL_IN_DOUBT_REPEATS=1)
+    return email
+
+
+def test_a_person_begins_the_count_anew(server, settings):
+    email = held(server, settings)
+    Email.objects.filter(pk=email.pk).kick()
+    run_mail()
+    email = fresh(email)
+    assert email.status == Status.DELAYED
+    assert (retried(email).mail_state, len(server.unanswered)) == ("in doubt", 3)
+
+
+def test_a_person_who_knows_better_ends_it(server, settings):
+    email = held(server, settings)
+    assert mark_as_sent(email)
+    run_mail()
+    assert (fresh(email).mail_state, len(server.unanswered)) == ("sent", 1)
+
+
+def test_what_was_never_in_doubt_has_no_count(server):
+    assert "doubts" not in sent("anna").deliveries["anna@x.example"]
+    assert sent("stall").deliveries["stall@x.example"]["doubts"] == 1
+    assert Conversation().until > 1e9
