@@ -88,14 +88,14 @@ def _limits() -> Iterator[CheckMessage]:
         except ValueError as error:
             hint = "Give recipients by period, as {'second': 14, 'day': 50_000}."
             yield Error(f"{error}.", hint=hint, id="dbqueue_mail.E006")
-    yield from _unknown_mailers("LIMITS", "E007")
+    yield from _unknown_mailers("LIMITS", "dbqueue_mail.E007")
 
 
 def _message_ids() -> Iterator[CheckMessage]:
-    yield from _unknown_mailers("NO_MESSAGE_ID", "E014")
+    yield from _unknown_mailers("NO_MESSAGE_ID", "dbqueue_mail.E014")
 
 
-def _unknown_mailers(name: str, number: str) -> Iterator[CheckMessage]:
+def _unknown_mailers(name: str, check_id: str) -> Iterator[CheckMessage]:
     known = delivering_entries() if mailers_configured() else {DEFAULT}
     for mailer in mail_conf[name]:
         if mailer not in known:
@@ -103,7 +103,7 @@ def _unknown_mailers(name: str, number: str) -> Iterator[CheckMessage]:
             yield Error(
                 f"DBQUEUE['MAIL_{name}'] names the mailer {mailer!r}, by which none goes out.",
                 hint=f"Mail goes out by {names}; without MAILERS, by {DEFAULT!r} alone.",
-                id=f"dbqueue_mail.{number}",
+                id=check_id,
             )
 
 
