@@ -68,5 +68,5 @@ def test_limits_of_an_entry_that_queues_are_an_error_as_nothing_would_be_held_to
     settings.DBQUEUE |= {"MAIL_LIMITS": {"default": {"second": 14}}}
     [error] = check_settings()
     assert (error.id, "'default'" in error.msg) == ("dbqueue_mail.E007", True)
-    settings.DBQUEUE |= {"MAIL_LIMITS": {"out": {"second": 14}}}
+    settings.DBQUEUE |= {"MAIL_LIMITS": {DELIVERS: {"second": 14}}}
     assert check_settings() == []
