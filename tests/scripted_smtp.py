@@ -66,7 +66,8 @@ class ScriptedServer:
     def close(self) -> None:
         self._stop.set()
         # Else the thread that waits for clients would keep the port open for one more.
-        self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # closed before
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     @property

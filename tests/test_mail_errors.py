@@ -42,7 +42,7 @@ def refused(*codes: int) -> smtplib.SMTPRecipientsRefused:
         (NotTaken(), "retry"),
         (ValueError("Invalid address"), "fail"),
         (UnicodeError("charset"), "fail"),
-        (KeyError("x"), "fail"),
+        (KeyError("x"), "retry"),
     ],
 )
 def test_an_error_is_temporary_or_final(error: Exception, outcome: str) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from django.db import connections as databases
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending import connections
@@ -31,7 +32,15 @@ class Silent(Dialogue):
 
 
 def send_in_threads(count):
-    threads = [threading.Thread(target=lambda: send(email_of(letter()))) for _ in range(count)]
+    """None has ended before all have opened a connection of their own."""
+    together = threading.Barrier(count, timeout=20)
+
+    def work():
+        send(email_of(letter()))
+        databases.close_all()
+        together.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -22,6 +22,8 @@ MINUTES = [20, 40, 80, 160, 320, 360, 360]
 @pytest.fixture(autouse=True)
 def as_by_default(server, settings):
     settings.DBQUEUE = {k: v for k, v in settings.DBQUEUE.items() if k != "MAIL_RETRY_FIRST"}
+    # Doubts alone are not to end it.
+    settings.DBQUEUE["MAIL_IN_DOUBT_REPEATS"] = MOST
 
 
 def wait_of(email):

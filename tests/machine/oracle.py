@@ -162,6 +162,7 @@ class Oracle:
     def cancel(self, key: Any) -> None:
         row = self.live.pop(key)
         if self.rules.has_archive:
+            row.finished_at = row.finished_at or self.now
             self.archived[key] = row
 
     # What moves by itself; how many rows.
