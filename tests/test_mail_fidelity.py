@@ -126,7 +126,6 @@ def test_the_server_receives_the_bytes_and_the_envelope_that_django_would_have_s
 
     @examples(full)
     def check(message):
-        assert_says_the_same(decode(encode(message)), message)
         expected, found = directly(message, wire), by_queue(message, wire)
         if isinstance(expected, Exception):
             counts["refused by Django"] += 1
@@ -136,6 +135,7 @@ def test_the_server_receives_the_bytes_and_the_envelope_that_django_would_have_s
             raise found
         counts["equal"] += 1
         assert found == expected
+        assert_says_the_same(decode(encode(message)), message)
 
     print(f"MAIL_SEED={SEED}")
     check()
