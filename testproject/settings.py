@@ -59,7 +59,10 @@ INSTALLED_APPS = [
     "testproject.shop",
 ]
 if TESTING:
-    INSTALLED_APPS += ["anymail", "tests.queueapp"]
+    INSTALLED_APPS += ["tests.queueapp"]
+if "pytest" in sys.modules:
+    # No worker of a test needs it, and it takes each a tenth of a second to import.
+    INSTALLED_APPS += ["anymail"]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
