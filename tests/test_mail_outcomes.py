@@ -233,17 +233,3 @@ def test_a_classifier_that_makes_no_sense_costs_no_mail(server, settings, caplog
     assert "must return one of" in caplog.text
     retried(email)
     assert server.got("anna") == 1
-
-
-# --- others are not held up ---------------------------------------------------------------------
-
-
-def test_a_poisoned_message_stops_none_of_the_99_others(server):
-    emails = [queued(f"anna{n}") for n in range(99)]
-    poisoned = [queued("anna <<", body="bad address"), queued("late"), queued("berta")]
-    Email.objects.filter(pk=poisoned[2].pk).update(message='{"version": 1}')
-    for _ in range(3):
-        run_mail()
-    assert {fresh(email).mail_state for email in emails} == {"sent"}
-    assert len(server.received) == 99
-    assert [fresh(one).status for one in poisoned] == [4, 3, 4]

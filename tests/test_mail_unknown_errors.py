@@ -3,6 +3,7 @@
 import smtplib
 import ssl
 import urllib.error
+from base64 import b64encode
 from email.errors import HeaderParseError
 
 import pytest
@@ -184,3 +185,31 @@ def test_before_there_is_a_connection_no_error_is_of_the_message(odd, monkeypatc
     monkeypatch.setattr(Odd, "on_opening", ValueError("Invalid endpoint"))
     email = sent("anna")
     assert (email.status, outcomes(email)) == (Status.DELAYED, {"anna": ("deferred", None)})
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_no_poisoned_message_stops_one_of_the_99_others(odd):
+    poisoned = {
+        "bad address": queued("anna <<"),
+        "exception in the backend": queued("berta", subject="odd"),
+        "broken attachment": queued("carla", attachments=[("a.bin", b"12345678", "x/y")]),
+        "unreadable": queued("dora"),
+        "refused by the server": queued("late"),
+    }
+    broken = poisoned["broken attachment"]
+    cut = broken.message.replace(b64encode(b"12345678").decode(), "MTIzN")
+    assert cut != broken.message
+    Email.objects.filter(pk=broken.pk).update(message=cut)
+    Email.objects.filter(pk=poisoned["unreadable"].pk).update(message='{"version": 1}')
+    emails = [queued(f"anna{n}") for n in range(99)]
+    for _ in range(3):
+        run_mail()
+    assert {fresh(email).mail_state for email in emails} == {"sent"}
+    assert len(odd.received) == 99
+    assert {name: fresh(one).status for name, one in poisoned.items()} == {
+        "bad address": Status.BURIED,
+        "exception in the backend": Status.DELAYED,
+        "broken attachment": Status.BURIED,
+        "unreadable": Status.BURIED,
+        "refused by the server": Status.DELAYED,
+    }
