@@ -1,9 +1,6 @@
 """A project whose mailer kills who uses it, and whose admins are told of it by that very mailer."""
 
+from tests.own_mailer import deliver_by
 from tests.reporting_settings import *  # noqa: F403
 
-DYING = "tests.dying.EmailBackend"
-if "MAILERS" in globals():
-    MAILERS["smtp"] = {"BACKEND": DYING}  # noqa: F405
-else:
-    DBQUEUE = {**globals().get("DBQUEUE", {}), "MAIL_DELIVERY_BACKEND": DYING}
+deliver_by(globals(), "tests.dying.EmailBackend")

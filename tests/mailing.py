@@ -5,7 +5,9 @@ import time
 
 import django
 from django.core.mail import EmailMultiAlternatives
+from django.core.mail.backends.smtp import EmailBackend as SMTPBackend
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.mail.backends import EmailBackend
@@ -33,7 +35,8 @@ def deliver_to(settings, port, backend=SMTP, **more):
     if "MAIL_TIMEOUT" in more:
         more = {"MAIL_FINAL_TIMEOUT": more["MAIL_TIMEOUT"], **more}
     if HAS_MAILERS:
-        options = {"host": "127.0.0.1", "port": port} if backend == SMTP else {}
+        is_smtp = issubclass(import_string(backend), SMTPBackend)
+        options = {"host": "127.0.0.1", "port": port} if is_smtp else {}
         settings.MAILERS = {MAILER: {"BACKEND": backend, "OPTIONS": options}}
         settings.DBQUEUE = {"MAIL_USING": MAILER, **more}
     else:

@@ -1,7 +1,6 @@
 """Who may not see the contents of mail cannot ask the list for them either."""
 
 import pytest
-from django.contrib.auth.models import Permission, User
 
 from tests.mailing import archived, enqueue, finished, letter
 
@@ -9,14 +8,8 @@ pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
 
 @pytest.fixture
-def reader(client):
-    user = User.objects.create_user("reader", is_staff=True)
-    codenames = ["view_email", "view_archivedemail"]
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    client.force_login(user)
-    yield client
-    client.logout()
-    user.delete()
+def reader(people):
+    return people("view_email", "view_archivedemail")
 
 
 @pytest.mark.parametrize("table", ["email", "archivedemail"])

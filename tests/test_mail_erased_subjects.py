@@ -1,7 +1,6 @@
 """Where a message is erased its subject is erased with it, which may tell as much of a person."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -19,15 +18,6 @@ ADMIN = "/admin/dbqueue_mail/"
 
 def told():
     return finished(letter(subject=TELLING))
-
-
-@pytest.fixture
-def browser(client):
-    boss = User.objects.create_superuser("boss")
-    client.force_login(boss)
-    yield client
-    client.logout()
-    boss.delete()
 
 
 @pytest.mark.parametrize("place", [lambda mail: mail, archived], ids=["queue table", "archive"])

@@ -1,7 +1,6 @@
 """A failed mail is retried or sent again, not both at once: whoever lacks it would get it twice."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from django_dbqueue.mail.deliveries import Outcome
@@ -23,15 +22,6 @@ def failed(*names):
 
 def kick(*mails):
     return Email.objects.filter(pk__in=[mail.pk for mail in mails]).kick()
-
-
-@pytest.fixture
-def browser(client):
-    boss = User.objects.create_superuser("boss")
-    client.force_login(boss)
-    yield client
-    client.logout()
-    boss.delete()
 
 
 def test_what_is_being_sent_again_is_not_retried_as_well(mailoutbox):

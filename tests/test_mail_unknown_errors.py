@@ -3,7 +3,6 @@
 import smtplib
 import ssl
 import urllib.error
-from base64 import b64encode
 from email.errors import HeaderParseError
 
 import pytest
@@ -16,21 +15,17 @@ from anymail.exceptions import (
     AnymailSerializationError,
     AnymailUnsupportedFeature,
 )
-from django.core.mail.backends.smtp import EmailBackend
 
 from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.mail.outcomes import classify, code_and_text
 from django_dbqueue.states import Status
 from tests.conftest import fresh
-from tests.mailing import HAS_MAILERS, deliver_to, outcomes, queued, retried, run_mail, sent
+from tests.mailing import deliver_to, outcomes, queued, retried, run_mail, sent
+from tests.odd import NetworkError, Odd
 from tests.provider import provider
 
 SES = "anymail.backends.amazon_ses.EmailBackend"
-HERE = f"{__name__}.Odd"
-
-
-class NetworkError(Exception):
-    """As those of httpx and urllib3: no OSError."""
+ODD = "tests.odd.Odd"
 
 
 class StatusError(NetworkError):
@@ -141,29 +136,9 @@ def test_what_amazon_answers_is_understood(settings, status, kind, state, rests)
     assert Mailer.objects.filter(paused_until__isnull=False).exists() == rests
 
 
-class Odd(EmailBackend):
-    """Raises an error of this kind as it opens, or with a message whose subject says so."""
-
-    on_opening = None
-
-    def open(self):
-        if self.on_opening:
-            raise self.on_opening
-        return super().open()
-
-    def send_messages(self, email_messages):
-        if email_messages[0].subject == "odd":
-            raise NetworkError("the wire is gone")
-        return super().send_messages(email_messages)
-
-
 @pytest.fixture
 def odd(server, settings):
-    if HAS_MAILERS:
-        options = {"host": "127.0.0.1", "port": server.port}
-        settings.MAILERS = {"smtp": {"BACKEND": HERE, "OPTIONS": options}}
-    else:
-        settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_DELIVERY_BACKEND": HERE}
+    deliver_to(settings, server.port, ODD, MAIL_TIMEOUT=0.5, MAIL_RETRY_FIRST=0.01)
     return server
 
 
@@ -185,31 +160,3 @@ def test_before_there_is_a_connection_no_error_is_of_the_message(odd, monkeypatc
     monkeypatch.setattr(Odd, "on_opening", ValueError("Invalid endpoint"))
     email = sent("anna")
     assert (email.status, outcomes(email)) == (Status.DELAYED, {"anna": ("deferred", None)})
-
-
-@pytest.mark.usefixtures("db_rows")
-def test_no_poisoned_message_stops_one_of_the_99_others(odd):
-    poisoned = {
-        "bad address": queued("anna <<"),
-        "exception in the backend": queued("berta", subject="odd"),
-        "broken attachment": queued("carla", attachments=[("a.bin", b"12345678", "x/y")]),
-        "unreadable": queued("dora"),
-        "refused by the server": queued("late"),
-    }
-    broken = poisoned["broken attachment"]
-    cut = broken.message.replace(b64encode(b"12345678").decode(), "MTIzN")
-    assert cut != broken.message
-    Email.objects.filter(pk=broken.pk).update(message=cut)
-    Email.objects.filter(pk=poisoned["unreadable"].pk).update(message='{"version": 1}')
-    emails = [queued(f"anna{n}") for n in range(99)]
-    for _ in range(3):
-        run_mail()
-    assert {fresh(email).mail_state for email in emails} == {"sent"}
-    assert len(odd.received) == 99
-    assert {name: fresh(one).status for name, one in poisoned.items()} == {
-        "bad address": Status.BURIED,
-        "exception in the backend": Status.DELAYED,
-        "broken attachment": Status.BURIED,
-        "unreadable": Status.BURIED,
-        "refused by the server": Status.DELAYED,
-    }

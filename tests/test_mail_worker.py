@@ -1,6 +1,7 @@
 """Queued mail from the request to the mail server, through real workers."""
 
 import signal
+from base64 import b64encode
 from collections import Counter
 
 import pytest
@@ -8,7 +9,7 @@ from django.db import transaction
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.conftest import wait_until
+from tests.conftest import fresh, wait_until
 from tests.mailing import letter, queue_all, queued
 from tests.processes import worker
 
@@ -59,3 +60,30 @@ def test_deferred_mail_is_sent_later_and_refused_mail_fails(database_url, server
     assert deferred.status in {Status.DELAYED, Status.READY, Status.CLAIMED}
     assert "451" in deferred.last_error
     assert [one.recipients for one in server.received] == [["fine@x.example"]]
+
+
+def test_no_poisoned_message_stops_one_of_the_99_others(database_url, server):
+    poisoned = {
+        "bad address": queued("anna <<"),
+        "exception in the backend": queued("berta", subject="odd"),
+        "broken attachment": queued("carla", attachments=[("a.bin", b"12345678", "x/y")]),
+        "unreadable": queued("dora"),
+        "refused by the server": queued("late"),
+    }
+    broken = poisoned["broken attachment"]
+    cut = broken.message.replace(b64encode(b"12345678").decode(), "MTIzN")
+    assert cut != broken.message
+    Email.objects.filter(pk=broken.pk).update(message=cut)
+    Email.objects.filter(pk=poisoned["unreadable"].pk).update(message='{"version": 1}')
+    queue_all([letter(f"customer{n}") for n in range(99)])
+    odd = {"DJANGO_SETTINGS_MODULE": "tests.odd_settings"}
+    with worker(database_url, **odd, **server.environment):
+        wait_until(lambda: Email.objects.done().count() == len(server.received) == 99)
+        wait_until(lambda: not (Email.objects.ready() | Email.objects.claimed()).exists())
+    assert {name: fresh(one).status for name, one in poisoned.items()} == {
+        "bad address": Status.BURIED,
+        "exception in the backend": Status.DELAYED,
+        "broken attachment": Status.BURIED,
+        "unreadable": Status.BURIED,
+        "refused by the server": Status.DELAYED,
+    }
