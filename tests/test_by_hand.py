@@ -42,6 +42,17 @@ def test_a_verb_takes_jobs_from_its_own_states_and_skips_the_others(verb):
     assert [lifecycle_of(job) for job in others] == before
 
 
+def test_only_delayed_jobs_are_made_ready_before_their_time():
+    one_of_each()
+    others = list(Note.objects.exclude(status=Status.DELAYED))
+    before = [lifecycle_of(job) for job in others]
+    seen = [(job.pk, job.status, job.owner) for job in Note.objects.all()]
+    assert counts(hand.hasten(table(), seen, {"text": "now"})) == (1, 4)
+    assert [lifecycle_of(job) for job in others] == before
+    [hastened] = Note.objects.filter(text="now")
+    assert (hastened.status, hastened.retry_at) == (Status.READY, None)
+
+
 @pytest.mark.parametrize("verb", TAKES)
 def test_jobs_that_moved_on_in_between_are_skipped(verb):
     """The row changes between the look and the write of the verb."""

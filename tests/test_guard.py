@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 from django.db import connections
 
+from django_dbqueue.current import is_workers_own
 from django_dbqueue.guard import THREAD_DIED, caught, message_of, whole
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.children import leave
@@ -35,6 +36,13 @@ def test_whatever_would_end_the_thread_is_a_failure(kind):
 def test_a_message_is_what_a_terminal_and_a_database_take():
     assert message_of(ValueError("a\0b\ud800")) == "a\\0b\\ud800"
     assert message_of(Unspeakable()).startswith("<exception str() failed>")
+
+
+def test_what_a_thread_does_outside_of_jobs_is_its_workers_own():
+    seen = []
+    whole(lambda: seen.append(is_workers_own()))
+    assert seen == [True]
+    assert not is_workers_own()
 
 
 class Broken:
