@@ -5,9 +5,7 @@ import time
 
 import django
 from django.core.mail import EmailMultiAlternatives
-from django.core.mail.backends.smtp import EmailBackend as SMTPBackend
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.mail.backends import EmailBackend
@@ -31,12 +29,11 @@ USING = {"using": MAILER} if HAS_MAILERS else {}
 
 
 def deliver_to(settings, port, backend=SMTP, **more):
-    """Configure delivery to a port of this machine, in the way of this version of Django."""
+    """Configure delivery to a port of this machine, or, with 0, by a backend that needs none."""
     if "MAIL_TIMEOUT" in more:
         more = {"MAIL_FINAL_TIMEOUT": more["MAIL_TIMEOUT"], **more}
     if HAS_MAILERS:
-        is_smtp = issubclass(import_string(backend), SMTPBackend)
-        options = {"host": "127.0.0.1", "port": port} if is_smtp else {}
+        options = {"host": "127.0.0.1", "port": port} if port else {}
         settings.MAILERS = {MAILER: {"BACKEND": backend, "OPTIONS": options}}
         settings.DBQUEUE = {"MAIL_USING": MAILER, **more}
     else:
