@@ -8,7 +8,14 @@ from typing import Any, cast
 from django.apps import apps
 from django.core.management.utils import run_formatters
 from django.db import DEFAULT_DB_ALIAS, router
-from django.db.migrations import AddConstraint, AddField, AddIndex, AlterField, Migration
+from django.db.migrations import (
+    AddConstraint,
+    AddField,
+    AddIndex,
+    AlterField,
+    AlterModelOptions,
+    Migration,
+)
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
@@ -113,7 +120,11 @@ def _migration(model: type[Job], before: Model, leaf: str, name: str) -> Migrati
     number = (MigrationAutodetector.parse_number(leaf) or 0) + 1
     content = {
         "dependencies": [(app, leaf)],
-        "operations": [*_columns(model, before), *_parts_of_meta(model)],
+        "operations": [
+            *_columns(model, before),
+            *_parts_of_meta(model),
+            _permissions(model, before),
+        ],
     }
     kind: type[Migration] = type("Migration", (Migration,), content)
     return kind(f"{number:04}_{name}", app)
@@ -154,6 +165,14 @@ def _parts_of_meta(model: type[Job]) -> Iterator[Operation]:
     for index in model._meta.indexes:
         if isinstance(index, HotIndex) and (index.fields, index.where) in ours:
             yield AddIndex(table, index.clone())
+
+
+def _permissions(model: type[Job], before: Model) -> Operation:
+    """The operation takes away whatever option it does not name."""
+    known = before._meta.original_attrs
+    kept = {k: v for k, v in known.items() if k in AlterModelOptions.ALTER_OPTION_KEYS}
+    ours = {"default_permissions": model._meta.default_permissions}
+    return AlterModelOptions(str(model._meta.model_name), kept | ours)
 
 
 def _left(model: Model, after: ProjectState, loader: MigrationLoader) -> Iterable[str]:

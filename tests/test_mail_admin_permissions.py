@@ -115,7 +115,7 @@ def test_each_verb_has_a_permission_of_its_own(people: Any, verb: str) -> None:
 
 def test_contents_have_a_permission_of_their_own(people: Any) -> None:
     emails = in_every_state()
-    browser = people("view_email", "preview_email")
+    browser = people("view_email", "inspect_email")
     assert "<pre>text" in text_of(browser.get(page_of(emails.sent)))
     assert browser.get(f"{LIST}{emails.sent.pk}/message.eml").status_code == 200
     assert browser.get(f"{LIST}0/message.eml").status_code == 404

@@ -1,5 +1,6 @@
-from .index import DedupConstraint, HotIndex
+from .index import DedupConstraint, HotIndex, PartialIndex
 from .job import ArchivedJob, Job
+from .minute import Minute
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
 from .receipt import Receipt
@@ -13,6 +14,8 @@ __all__ = [
     "Job",
     "JobManager",
     "JobQuerySet",
+    "Minute",
+    "PartialIndex",
     "Queue",
     "Receipt",
     "Worker",

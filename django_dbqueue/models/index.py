@@ -8,6 +8,9 @@ from django.db import models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.ddl_references import Statement
 
+# A statement, since Django runs whatever an index answers.
+NOTHING = "SELECT 1"
+
 
 class HotIndex(models.Index):
     """An index over the rows that still move: partial on PostgreSQL and SQLite, whole elsewhere.
@@ -47,6 +50,29 @@ class HotIndex(models.Index):
             condition=models.Q(**self.where),
         )
         return partial.create_sql(model, schema_editor, using, **kwargs)
+
+
+class PartialIndex(HotIndex):
+    """An index over few rows, which is not made where the database has no partial indexes: there
+    the one that begins with the status leads to them."""
+
+    def create_sql(
+        self,
+        model: type[models.Model],
+        schema_editor: BaseDatabaseSchemaEditor,
+        using: str = "",
+        **kwargs: Any,
+    ) -> Statement:
+        if schema_editor.connection.features.supports_partial_indexes:
+            return super().create_sql(model, schema_editor, using, **kwargs)
+        return Statement(NOTHING)
+
+    def remove_sql(
+        self, model: type[models.Model], schema_editor: BaseDatabaseSchemaEditor, **kwargs: Any
+    ) -> str:
+        if schema_editor.connection.features.supports_partial_indexes:
+            return super().remove_sql(model, schema_editor, **kwargs)
+        return NOTHING
 
 
 class DedupConstraint(models.UniqueConstraint):

@@ -17,7 +17,7 @@ from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
-from .index import DedupConstraint, HotIndex
+from .index import DedupConstraint, HotIndex, PartialIndex
 from .once import Once
 from .queryset import JobManager
 
@@ -25,6 +25,9 @@ logger = logging.getLogger("django_dbqueue")
 
 # Never written by save(): what the lifecycle owns, and when the row was made.
 NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
+# What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
+PERMISSIONS = ("add", "change", "delete", "view", "inspect", "retry", "bury", "release", "export")
+PERMISSIONS_OF_ARCHIVE = ("view", "inspect", "export")
 UNENDED = {Status.READY, Status.CLAIMED, Status.DELAYED}
 
 
@@ -101,10 +104,12 @@ class Job(JobColumns):
         indexes = [
             HotIndex(fields=["status", "queue", "priority", "id"], where={"status": 0}),
             HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
+            PartialIndex(fields=["status", "id"], where={"status": 4}),
         ]
         constraints = [
             DedupConstraint(name="%(app_label)s_%(class)s_dedup"),
         ]
+        default_permissions = PERMISSIONS
 
     def __str__(self) -> str:
         return f"{self._meta.verbose_name} {self.pk}"
@@ -279,6 +284,7 @@ class ArchivedJob(JobColumns):
     class Meta:
         abstract = True
         indexes = [models.Index(fields=["finished_at"])]
+        default_permissions = PERMISSIONS_OF_ARCHIVE
 
     @property
     def state(self) -> str:

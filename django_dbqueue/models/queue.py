@@ -41,6 +41,7 @@ class Queue(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["job_table", "name"], name="dbqueue_queue_of_table")
         ]
+        default_permissions = ("view", "pause")
 
     def __str__(self) -> str:
         return f"{self.job_table}:{self.name}"

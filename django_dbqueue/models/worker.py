@@ -51,12 +51,20 @@ class Worker(models.Model):
     beat_at = InstantField(db_default=DbNow(), db_index=True, editable=False)
     running = models.JSONField(default=dict, help_text="What its children run.")
     memory = models.PositiveBigIntegerField(default=0, help_text="Resident bytes, children too.")
+    jobs_per_minute = models.PositiveIntegerField(
+        default=0, help_text="Started in the last minute."
+    )
+    trouble = models.CharField(max_length=200, blank=True, help_text="What it cannot do for now.")
     paused = models.BooleanField(default=False, help_text="It claims nothing for now.")
+    drain_requested_at = InstantField(null=True, blank=True)
     stop_requested_at = InstantField(null=True, blank=True)
     stop_reason = models.CharField(max_length=200, blank=True)
     stopped_at = InstantField(null=True, blank=True, editable=False)
 
     objects = WorkerQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ("view", "stop")
 
     def __str__(self) -> str:
         return f"{self.host} {self.pid} ({self.uuid[:8]})"

@@ -37,8 +37,8 @@ class ContentViews(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def has_preview_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("dbqueue_mail.preview_email")
+    def has_inspect_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("dbqueue_mail.inspect_email")
 
     @method_decorator(require_safe)
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -63,7 +63,7 @@ class ContentViews(ReadOnlyAdmin):
         return HttpResponse(data, "message/rfc822", headers=headers)
 
     def _visible(self, request: HttpRequest, pk: int) -> Any:
-        if not self.has_preview_permission(request):
+        if not self.has_inspect_permission(request):
             raise PermissionDenied
         email = self.get_object(request, str(pk))
         if email is None:

@@ -120,7 +120,7 @@ class MailPages(ContentViews):
                 f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist",
                 current_app=self.admin_site.name,
             ),
-            "may_preview": self.has_preview_permission(request),
+            "may_preview": self.has_inspect_permission(request),
         }
         if found["may_preview"]:
             found |= page.message_of(email, self.admin_site)

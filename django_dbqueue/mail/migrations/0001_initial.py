@@ -89,6 +89,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'archived email',
                 'abstract': False,
+                'default_permissions': ('view', 'inspect', 'export'),
                 'indexes': [models.Index(fields=['finished_at'], name='dbqueue_mai_finishe_f71622_idx'), models.Index(fields=['is_erased', 'finished_at'], name='dbqueue_mai_is_eras_b2c5e3_idx'), models.Index(fields=['message_id'], name='dbqueue_mai_message_3eeac5_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_5a3a5f_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__8ebf43_idx', where={'resend_of__isnull': False})],
             },
         ),
@@ -125,9 +126,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'email',
-                'permissions': [('resend_email', 'Can send email again'), ('retry_email', 'Can retry email now'), ('settle_email', 'Can mark email in doubt as sent'), ('bury_email', 'Can mark email as failed'), ('forget_email', 'Can erase the message of email'), ('preview_email', 'Can see the contents of email')],
+                'permissions': [('resend_email', 'Can send email again'), ('settle_email', 'Can mark email in doubt as sent'), ('forget_email', 'Can erase the message of email')],
                 'abstract': False,
-                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False}), models.Index(fields=['message_id'], name='dbqueue_mai_message_96e1cd_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_e1eaf1_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__050a3f_idx', where={'resend_of__isnull': False})],
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
+                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_mai_status_d39575_idx', where={'status': 4}), models.Index(fields=['message_id'], name='dbqueue_mai_message_96e1cd_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_e1eaf1_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__050a3f_idx', where={'resend_of__isnull': False})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('queue', 'dedup_key'), name='dbqueue_mail_email_dedup')],
             },
         ),

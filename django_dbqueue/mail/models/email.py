@@ -127,11 +127,8 @@ class Email(EmailFields, Job):
         indexes = [*Job.Meta.indexes, *(index.clone() for index in INDEXES)]
         permissions = [
             ("resend_email", "Can send email again"),
-            ("retry_email", "Can retry email now"),
             ("settle_email", "Can mark email in doubt as sent"),
-            ("bury_email", "Can mark email as failed"),
             ("forget_email", "Can erase the message of email"),
-            ("preview_email", "Can see the contents of email"),
         ]
 
     class Policy:

@@ -45,6 +45,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
+                'default_permissions': ('view', 'inspect', 'export'),
                 'indexes': [models.Index(fields=['finished_at'], name='dbqueue_tor_finishe_86bd39_idx')],
             },
         ),
@@ -73,7 +74,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
-                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_tor_status_645f3b_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_tor_status_a53729_idx', where={'retry_at__isnull': False})],
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
+                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_tor_status_645f3b_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_tor_status_a53729_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_tor_status_9fc94d_idx', where={'status': 4})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('queue', 'dedup_key'), name='dbqueue_torture_torment_dedup')],
             },
         ),
