@@ -34,6 +34,7 @@ FLOORS = [
         "examine",
         "adopt",
         "adoptable",
+        "demo_data",
     },
     {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
 ]

@@ -13,8 +13,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ...adopt import plan
 from ...adoptable import CannotAdopt
+from ...demo_data import TooMany, fill, remove
 from ...report import take_report
 from ...roster import UnknownWorker, request_stop, roster
+from ...worker.options import UnknownTable
 from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
 from .runworker import alias
@@ -44,6 +46,11 @@ class Command(BaseCommand):
         adopt.add_argument("model", metavar="APP.MODEL")
         adopt.add_argument("--name", help="of the migration; default: adopt_MODEL")
         adopt.add_argument("--dry-run", action="store_true", help="print the migration only")
+        demo = verbs.add_parser("demo-data", help="example jobs for the admin, in paused queues")
+        demo.add_argument("tables", nargs="*", metavar="TABLE", help="default: all")
+        demo.add_argument("--jobs", type=int, default=200, help="in each queue table; default: 200")
+        demo.add_argument("--remove", action="store_true", help="delete them again")
+        demo.add_argument("--database", type=alias, help="only this database alias")
         torture = verbs.add_parser("torture", help="kill workers on a scratch database, and judge")
         import_module(TORTURE + "options").add_arguments(torture, alias)
 
@@ -53,6 +60,7 @@ class Command(BaseCommand):
             "workers": workers,
             "check": check,
             "adopt": adopt,
+            "demo-data": demo_data,
             "torture": torture,
         }
         try:
@@ -60,7 +68,7 @@ class Command(BaseCommand):
         except Unsound as found:
             self.stdout.write(found.text)
             raise
-        except (CannotAdopt, UnknownWorker) as error:
+        except (CannotAdopt, UnknownWorker, UnknownTable, TooMany) as error:
             raise CommandError(str(error)) from error
 
 
@@ -84,6 +92,13 @@ def adopt(options: dict[str, Any]) -> str:
     path, here = adoption.write(), Path.cwd()
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     return "\n".join([str(shown), *adoption.summary()])
+
+
+def demo_data(options: dict[str, Any]) -> str:
+    tables, using = options["tables"], options["database"]
+    if options["remove"]:
+        return "\n".join(f"removed from {one}" for one in remove(tables, using))
+    return "\n".join(map(str, fill(options["jobs"], tables, using)))
 
 
 def torture(options: dict[str, Any]) -> str:

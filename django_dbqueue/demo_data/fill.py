@@ -1,0 +1,176 @@
+"""Example jobs for who looks at the admin first: in a queue of their own, which is paused, so that
+no worker runs them."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.apps import apps
+from django.core.exceptions import ValidationError
+from django.db import Error, transaction
+from django.utils.module_loading import autodiscover_modules
+
+from ..exceptions import Bury
+from ..fields import DbNow
+from ..lifecycle import claim, hand
+from ..lifecycle.policy import policy_of
+from ..lifecycle.table import Table, table_of
+from ..models import Minute, Queue
+from ..models.queryset import new_owner
+from ..states import Status
+from ..worker.options import Served, parse_served
+from .columns import CannotFill, guess
+from .history import write_history
+
+QUEUE = "demo"
+REASON = "Example jobs, not to be run; remove them with: manage.py dbqueue demo-data --remove"
+MOST = 10_000
+CHUNK = 500
+DELAYS = 20, 300, 1800, 4 * 3600, 3 * 86400  # seconds
+# Of a hundred jobs; the others are ready.
+SHARES = {"done": 48, "buried": 9, "retried": 10, "claimed": 6, "scheduled": 7}
+EXAMPLES: dict[str, Callable[[int], Mapping[str, Any]]] = {}
+"""By label, the own columns of the nth example, where an app's ``dbqueue_demo`` knows better than
+``guess``; the columns of the lifecycle may be among them."""
+
+
+class TooMany(ValueError):
+    """More examples than the limit; nothing was written."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What was made, or removed, in one queue table, or why nothing was."""
+
+    table: str
+    jobs: int
+    why_not: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.why_not or f'{self.jobs} jobs in its queue {QUEUE}'}"
+
+
+def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]:
+    """Make so many example jobs in each of these queue tables, none = all of one database or of
+    all; ``TooMany`` beyond 10,000."""
+    if not 1 <= jobs <= MOST:
+        raise TooMany(f"--jobs must be at least 1 and at most {MOST}, not {jobs}")
+    chosen = parse_served(tables, using)
+    autodiscover_modules("dbqueue_demo")
+    return [_fill_or_say_why(served, jobs) for served in chosen]
+
+
+def remove(tables: list[str], using: str | None = None) -> list[Filled]:
+    """Delete the example jobs, and what was recorded of them; what was asked of them, too."""
+    return [_remove(served) for served in parse_served(tables, using)]
+
+
+def _remove(served: Served) -> Filled:
+    rows = served.model._default_manager.using(served.using).filter(queue=QUEUE)
+    count, _ = rows.delete()
+    if archive := policy_of(served.model).archive:
+        apps.get_model(archive)._base_manager.using(served.using).filter(queue=QUEUE).delete()
+    Minute.objects.using(served.using).filter(job_table=served.label, queue=QUEUE).delete()
+    Queue.objects.using(served.using).filter(job_table=served.label, name=QUEUE).delete()
+    return Filled(served.label, count)
+
+
+def _fill_or_say_why(served: Served, jobs: int) -> Filled:
+    table = table_of(served.model, served.using)
+    Queue.objects.db_manager(served.using).pause(served.label, QUEUE, None, REASON)
+    try:
+        Filler(table, random.Random(jobs)).fill(jobs)
+    except (CannotFill, ValidationError, Error) as error:
+        _remove(served)
+        why = " ".join(getattr(error, "messages", None) or [str(error)]).strip()
+        return Filled(served.label, 0, f"left out: {why}")
+    write_history(served.using, served.label, QUEUE)
+    return Filled(served.label, jobs)
+
+
+class Filler:
+    """Brings example jobs of one table into every state, by the verbs that a worker uses."""
+
+    def __init__(self, table: Table, chance: random.Random) -> None:
+        self.table = table
+        self.chance = chance
+        self.example = EXAMPLES.get(table.label) or partial(guess, table)
+        self.number = 0
+
+    def fill(self, jobs: int) -> None:
+        """In this order, since whoever claims takes the oldest ready ones."""
+        counts = {fate: jobs * share // 100 for fate, share in SHARES.items()}
+        self._insert(counts["buried"] + counts["retried"])
+        self._fail(counts["buried"], counts["retried"])
+        self._insert(counts["done"])
+        for job in self._claim(counts["done"]):
+            job.complete()
+        self._insert(counts["claimed"])
+        for _ in self._claim(counts["claimed"]):
+            pass
+        self._insert(counts["scheduled"], lambda: {"retry_at": DbNow(plus=self._soon())})
+        self._insert(jobs - sum(counts.values()))
+
+    def _insert(self, count: int, more: Callable[[], dict[str, Any]] = dict) -> None:
+        model, alias = self.table.model, self.table.connection.alias
+        made = []
+        for _ in range(count):
+            self.number += 1
+            age = DbNow(plus=-self.chance.expovariate(1 / 900))
+            columns = {"created_at": age, **self.example(self.number), **more(), "queue": QUEUE}
+            made.append(model(**columns))
+        with transaction.atomic(using=alias):
+            model._default_manager.using(alias).bulk_create(made, batch_size=CHUNK)
+
+    def _claim(self, count: int) -> Iterator[Any]:
+        """Past the pause, which is there for all others."""
+        while count > 0:
+            taken = claim.claim(self.table, QUEUE, min(count, CHUNK), new_owner())
+            if not taken:
+                return
+            count -= len(taken)
+            yield from taken
+
+    def _fail(self, buried: int, retried: int) -> None:
+        for job in self._claim(buried + retried):
+            job.fail(some_error(self.chance), self.chance.uniform(0.1, 4))
+        # Ready again, with the attempt that was used.
+        hand.hasten(self.table, self._delayed(buried + retried), {"queue": QUEUE})
+        for number, job in enumerate(list(self._claim(buried + retried))):
+            error = Bury("the customer has left") if number < buried // 4 else None
+            job.fail(error or some_error(self.chance), self.chance.uniform(0.1, 4))
+        hand.bury(self.table, self._delayed(buried - buried // 4))
+
+    def _delayed(self, most: int) -> list[hand.Seen]:
+        model, alias = self.table.model, self.table.connection.alias
+        rows = model._default_manager.using(alias).filter(queue=QUEUE, status=Status.DELAYED)
+        seen = rows.order_by("pk").values_list("pk", "status", "owner")[:most]
+        return [(self.table.db_key(pk), status, owner) for pk, status, owner in seen]
+
+    def _soon(self) -> float:
+        return self.chance.choice((20, 300, 1800, 4 * 3600, 3 * 86400)) * self.chance.uniform(
+            0.5, 1
+        )
+
+
+def some_error(chance: random.Random) -> Exception:
+    """An error with a traceback, as a job would raise it."""
+    error = chance.choice(
+        (
+            ConnectionError("the service answers 503: come back later"),
+            TimeoutError("no answer from api.example within 10 s"),
+            KeyError("address"),
+            ValueError("'twelve' is no number"),
+        )
+    )
+    try:
+        _run_example(error)
+    except (OSError, LookupError, ValueError) as raised:
+        return raised
+    raise AssertionError
+
+
+def _run_example(error: Exception) -> None:
+    raise error
