@@ -1,0 +1,177 @@
+"""Fills a database, and measures the pages of the admin on it.
+
+    python -m benchmarks.admin_inside ROWS
+
+Prints one line of JSON.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import django
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "testproject.settings"
+django.setup()
+
+from django.contrib.auth.models import User  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.db.models import QuerySet  # noqa: E402
+from django.test import Client  # noqa: E402
+from django.test.utils import CaptureQueriesContext  # noqa: E402
+
+from benchmarks.django_project import ANALYZE  # noqa: E402
+from django_dbqueue.demo_data.history import write_history  # noqa: E402
+from django_dbqueue.fields import DbNow  # noqa: E402
+from django_dbqueue.lifecycle.errors import appended, entry  # noqa: E402
+from django_dbqueue.mail.dbqueue_demo import example  # noqa: E402
+from django_dbqueue.mail.models import ArchivedEmail, Email  # noqa: E402
+from django_dbqueue.models import Minute, Queue, Worker  # noqa: E402
+from django_dbqueue.states import Status  # noqa: E402
+
+SEED = 10_000  # rows that are made, and then copied
+ROUNDS = 7
+QUEUES = ("default", "newsletter", "urgent")
+# Of a hundred rows; the others are done.
+STATES = {Status.READY: 8, Status.DELAYED: 4, Status.BURIED: 2, Status.CLAIMED: 1}
+LIST, ARCHIVE = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
+
+
+def fill(rows: int) -> Iterator[None]:
+    """First a hundredth of the rows, then all of them."""
+    states = [status for status, share in STATES.items() for _ in range(share)]
+    states += [Status.DONE] * (100 - len(states))
+    plain(Email).bulk_create([email(n, states[n * 7 % 100]) for n in range(SEED)], 500)
+    plain(ArchivedEmail).bulk_create(
+        [ArchivedEmail(id=n + 1, **columns(n, Status.DONE)) for n in range(SEED)], 500
+    )
+    for queue in QUEUES:
+        Queue.objects.pause(Email._meta.label_lower, queue, None, "benchmark")
+        Queue.objects.resume(Email._meta.label_lower, queue)
+        write_history("default", Email._meta.label_lower, queue)
+    for number in range(4):
+        Worker.objects.create(
+            uuid=f"{number:032}", host="host", pid=number + 1, serves=["dbqueue_mail.email"]
+        )
+    analyze()
+    yield
+    copy(rows)
+    analyze()
+    yield
+
+
+def plain(model: Any) -> Any:
+    """The rows past the manager, which would write each as a new job."""
+    return QuerySet(model)
+
+
+def email(number: int, status: Status) -> Email:
+    return Email(**columns(number, status))
+
+
+def columns(number: int, status: Status) -> dict[str, Any]:
+    finished = status in {Status.DONE, Status.BURIED}
+    moves = status in {Status.CLAIMED, Status.DELAYED}
+    error = TimeoutError("no answer within 10 s")
+    return {
+        **example(number),
+        "queue": QUEUES[number % 3],
+        "status": status,
+        "owner": f"{number % 4:032}.1-{number}" if status == Status.CLAIMED else None,
+        "retry_at": DbNow(plus=86400 + number) if moves else None,
+        "created_at": DbNow(plus=-number),
+        "finished_at": DbNow() if finished else None,
+        "attempts": 1,
+        "errors": json.loads(appended(None, entry(error, attempt=1, owner="host", seconds=1)))
+        if status == Status.BURIED
+        else [],
+    }
+
+
+def copy(rows: int) -> None:
+    for model in (Email, ArchivedEmail):
+        meta = model._meta
+        names = [str(field.column) for field in meta.concrete_fields if not field.primary_key]
+        own = ", ".join(map(connection.ops.quote_name, names))
+        key = connection.ops.quote_name(str(meta.pk.column))
+        archived = model is ArchivedEmail
+        into = f"{own}, {key}" if archived else own
+        for turn in range(1, rows // SEED):
+            what = f"{own}, {key} + {turn * SEED}" if archived else own
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f"INSERT INTO {meta.db_table} ({into}) SELECT {what} FROM {meta.db_table} "
+                    f"ORDER BY {key} LIMIT {SEED}"
+                )
+
+
+def analyze() -> None:
+    with connection.cursor() as cursor:
+        for model in (Email, ArchivedEmail, Minute):
+            cursor.execute(f"{ANALYZE.get(connection.vendor, 'ANALYZE')} {model._meta.db_table}")
+
+
+def pages() -> dict[str, str]:
+    middle = Email.objects.order_by("pk").values_list("pk", flat=True)[SEED // 2]
+    last = Email.objects.order_by("-pk").values_list("pk", flat=True)[0]
+    deep = (middle + last) // 2
+    queue = "table=dbqueue_mail.email&queue=default"
+    tabs = {f"mail, {s.label}": f"{LIST}?state={s.value}" for s in Status}
+    both = {f"mail, {s.label}, one queue": f"{LIST}?state={s.value}&queue=urgent" for s in Status}
+    spans = {f"charts, {s}": f"/admin/dbqueue/queue/charts/?{queue}&span={s}" for s in SPANS}
+    return {
+        "overview": "/admin/dbqueue/queue/",
+        **spans,
+        "mail": LIST,
+        **tabs,
+        "mail, one queue": f"{LIST}?queue=urgent",
+        **both,
+        "mail, half a million rows on": f"{LIST}?before={deep}",
+        "mail, search": f"{LIST}?q={middle}",
+        "mail, one job": f"{LIST}{middle}/change/",
+        "archive": ARCHIVE,
+        "archive, buried": f"{ARCHIVE}?state={Status.BURIED.value}",
+        "workers": "/admin/dbqueue/worker/",
+        "one worker": f"/admin/dbqueue/worker/{0:032}/change/",
+    }
+
+
+SPANS = ("hour", "day", "week")
+
+
+def measure(client: Client, page: str) -> dict[str, Any]:
+    status = client.get(page).status_code
+    times = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        client.get(page)
+        times.append(time.perf_counter() - began)
+    return {"status": status, "ms": median(times) * 1000, "queries": queries(client, page)}
+
+
+def queries(client: Client, page: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        client.get(page)
+    return len(captured)
+
+
+def main(rows: int) -> None:
+    call_command("migrate", verbosity=0)
+    user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
+    client = Client(HTTP_HOST="localhost")
+    client.force_login(user)
+    steps = fill(rows)
+    next(steps)
+    few = {name: queries(client, page) for name, page in pages().items()}
+    next(steps)
+    found = {name: measure(client, page) for name, page in pages().items()}
+    print(json.dumps({name: {**its, "few": few[name]} for name, its in found.items()}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
