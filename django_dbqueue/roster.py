@@ -26,8 +26,8 @@ class UnknownWorker(ValueError):
 class Member:
     """A worker's row on one database: ages in seconds by that database's clock, memory in bytes.
 
-    ``state``: alive, paused, stopping (it was asked to), silent (no beat for ``WORKER_TIMEOUT``,
-    so that it counts as dead) or stopped (shown for an hour, with the reason).
+    ``state``: alive, paused, draining or stopping (it was asked to), silent (no beat for
+    ``WORKER_TIMEOUT``, so that it counts as dead) or stopped (shown for an hour, with the reason).
     """
 
     name: str
@@ -60,10 +60,23 @@ def request_stop(name: str, using: str | None = None) -> list[Member]:
     A name is a uuid or its beginning (at least 4 characters), ``host:pid``, or a host, which means
     all of its workers. ``UnknownWorker`` when it is none of these, or cannot be told apart.
     """
+    return _request(name, using, stop_requested_at=DbNow())
+
+
+def request_drain(name: str, using: str | None = None) -> list[Member]:
+    """Ask them to claim nothing more, to finish what they have, and to live on."""
+    return _request(name, using, drain_requested_at=DbNow())
+
+
+def request_resume(name: str, using: str | None = None) -> list[Member]:
+    """Let those that were asked to drain go on."""
+    return _request(name, using, drain_requested_at=None)
+
+
+def _request(name: str, using: str | None, **columns: Any) -> list[Member]:
     chosen = _named(name, [member for member in roster(using) if member.lives])
     for member in chosen:
-        rows = Worker.objects.using(member.database).filter(pk=member.uuid)
-        rows.update(stop_requested_at=DbNow())
+        Worker.objects.using(member.database).filter(pk=member.uuid).update(**columns)
     return chosen
 
 
@@ -98,10 +111,17 @@ def _member(worker: Any, alias: str) -> Member:
         started_seconds=round(float(worker.started_age), 1),
         beat_seconds=round(float(worker.beat_age), 1),
         memory=worker.memory,
-        running=sum(len(jobs) for jobs in worker.running.values()),
+        running=len(running_jobs(worker)),
         state=state_of(worker),
         reason=worker.stop_reason,
     )
+
+
+def running_jobs(worker: Any) -> list[tuple[str, float | None]]:
+    """What a worker runs, as ``table key``, and for how many seconds it did at its last beat."""
+    lists = worker.running.values() if isinstance(worker.running, dict) else ()
+    ones = [one for jobs in lists if isinstance(jobs, list) for one in jobs]
+    return [(str(one.get("job")), one.get("seconds")) for one in ones if isinstance(one, dict)]
 
 
 def state_of(worker: Any) -> str:
@@ -112,6 +132,8 @@ def state_of(worker: Any) -> str:
         return "silent"
     if worker.stop_requested_at is not None or worker.stop_reason:
         return "stopping"
+    if worker.drain_requested_at is not None:
+        return "draining"
     return "paused" if worker.paused else "alive"
 
 

@@ -35,6 +35,9 @@ FLOORS = [
         "adopt",
         "adoptable",
         "demo_data",
+        "minutes",
+        "history",
+        "explain",
     },
     {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
 ]

@@ -12,6 +12,7 @@ from django.db import connection
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
+from django_dbqueue.roster import running_jobs
 from django_dbqueue.states import Status
 from tests.conftest import fresh, wait_until
 from tests.processes import lines, running, wait_for_lines, worker
@@ -275,7 +276,7 @@ def test_the_worker_row_tells_what_its_children_run(database_url, log):
     with worker(database_url):
         wait_for_lines(log, 1)
         row = wait_until(lambda: Worker.objects.exclude(running={}).first())
-        wait_until(lambda: [f"queueapp.note {job.pk}"] in list(fresh(row).running.values()))
+        wait_until(lambda: f"queueapp.note {job.pk}" in dict(running_jobs(fresh(row))))
         assert fresh(row).memory > 10_000_000
 
 

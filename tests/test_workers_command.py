@@ -32,6 +32,10 @@ def states():
     return {pid: member["state"] for pid, member in listed().items()}
 
 
+def note(number):
+    return {"job": f"queueapp.note {number}", "seconds": 1.5}
+
+
 def a_worker(pid, host="web1", **columns):
     """The row of a worker that beats now, unless the columns say otherwise."""
     name = columns.pop("uuid", uuid.uuid4().hex)
@@ -89,7 +93,7 @@ def test_a_worker_is_listed_with_what_it_serves_runs_and_needs():
     row = a_worker(
         7,
         serves=["queueapp.note", "shop.thumbnail:big"],
-        running={"100": ["queueapp.note 1", "queueapp.note 2"], "101": ["shop.thumbnail 3"]},
+        running={"100": [note(1), note(2)], "101": [{"job": "shop.thumbnail 3", "seconds": 2.0}]},
         memory=50 * 2**20,
         started_at=DbNow(plus=-7300),
         beat_at=DbNow(plus=-3),
@@ -205,7 +209,10 @@ def test_the_admin_lists_workers_in_words_the_living_first(staff):
     columns = {"host": "web1", "serves": ["shop.Thumbnail", "dbqueue_mail.Email"]}
     old = Worker.objects.create(uuid="a" * 32, pid=1, stop_reason="SIGTERM", **columns)
     Worker.objects.filter(pk=old.pk).sign_off("SIGTERM")
-    runs = {"7": ["shop.thumbnail 5", "shop.thumbnail 6"], "8": ["shop.thumbnail 9"]}
+    runs = {
+        "7": [{"job": "shop.thumbnail 5", "seconds": 1}, {"job": "shop.thumbnail 6", "seconds": 1}],
+        "8": [{"job": "shop.thumbnail 9", "seconds": 1}],
+    }
     Worker.objects.create(uuid="b" * 32, pid=2, running=runs, **columns)
     page = staff.get(reverse("admin:dbqueue_worker_changelist")).content.decode()
     assert ">shop.Thumbnail, dbqueue_mail.Email<" in page

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
 from ..models import Queue, Worker
-from ..roster import state_of, with_ages
+from ..roster import running_jobs, state_of, with_ages
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     WorkerBase = ModelAdmin[Worker]
@@ -56,7 +56,7 @@ class WorkerAdmin(WorkerBase):
 
     @admin.display(description="runs")
     def jobs(self, worker: Worker) -> str:
-        return ", ".join(job for jobs in worker.running.values() for job in jobs)
+        return ", ".join(job for job, _ in running_jobs(worker))
 
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:

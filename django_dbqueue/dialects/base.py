@@ -68,6 +68,7 @@ class Dialect:
     setup_hint: ClassVar[str] = ""
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
+    minute: ClassVar[str] = ""  # whole minutes since 1970, UTC
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = ref(connection)

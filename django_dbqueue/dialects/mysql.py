@@ -50,6 +50,7 @@ CALM = 20  # claims without a conflict until the narrow window is tried again
 class MySQL(Dialect):
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"
+    minute = "TIMESTAMPDIFF(MINUTE, '1970-01-01', UTC_TIMESTAMP())"
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         super().__init__(connection)

@@ -34,6 +34,7 @@ SILENCE = 0.005  # seconds after a notification in which nobody is notified; the
 
 class PostgreSQL(Dialect):
     now = "CLOCK_TIMESTAMP()"
+    minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = SILENCE
     passes_dead_rows = True
     # Whether a notification came that nobody has asked for yet, or may have been missed.

@@ -54,6 +54,7 @@ class SQLite(Dialect):
     )
     # The clock ticks in milliseconds; the zeros keep the text sortable with Python's.
     now = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now')"
+    minute = "CAST(STRFTIME('%%s', 'now') AS INTEGER) / 60"
 
     def now_plus(self, seconds: str) -> str:
         return f"STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', ({seconds}) || ' seconds')"

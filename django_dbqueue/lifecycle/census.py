@@ -1,7 +1,9 @@
 """Counting jobs without ever counting all of a large table."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from ..states import Status
@@ -10,6 +12,10 @@ from .table import Table
 
 CAP = 10_000
 MOST_PRIORITIES = 100
+MOST_COUNTED = 100_000
+MOST_QUEUES = 100
+UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
+MOVING = (Status.CLAIMED, Status.DELAYED)
 
 
 @dataclass
@@ -21,6 +27,30 @@ class Census:
     queue: str
     counts: dict[str, int] = field(default_factory=dict)
     oldest_seconds: float | None = None
+
+
+def backlogs(table: Table) -> dict[str, int | None]:
+    """How many jobs of each queue are neither done nor buried; None where there are more in one of
+    those states, over all queues, than are counted."""
+    found: Counter[str] = Counter()
+    for status in UNENDED:
+        counted = count_by_queue(table, status, MOST_COUNTED)
+        if sum(counted.values()) > MOST_COUNTED:
+            return dict.fromkeys(islice(queue_names(table), MOST_QUEUES))
+        found.update(counted)
+    return dict(found.most_common(MOST_QUEUES))
+
+
+def count_by_queue(table: Table, status: Status, most: int = CAP) -> dict[str, int]:
+    """The jobs in a state by queue; where the sum is over ``most``, there are more, and the count
+    of each is that of some of them."""
+    # The index over them may hold only rows that move by themselves, as all of these do.
+    moves = " AND retry_at IS NOT NULL" if status in MOVING else ""
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} "
+        f"WHERE status = {status:d}{moves} LIMIT {most + 1}) AS capped GROUP BY queue"
+    )
+    return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
 def queue_names(table: Table) -> Iterator[str]:

@@ -40,10 +40,16 @@ class Beats:
         self.epoch = 1
         # Whether a person asked this worker to stop.
         self.stop_requested = False
+        # Where it was asked to claim nothing more.
+        self._drains: set[str] = set()
         self.next_at = 0.0
         self._registered: set[str] = set()
         self.last_good = time.monotonic()
         self.good_since = time.monotonic()
+
+    @property
+    def drain_requested(self) -> bool:
+        return bool(self._drains)
 
     @property
     def has_begun(self) -> bool:
@@ -103,9 +109,13 @@ class Beats:
     def _beat(self, alias: str, state: Mapping[str, Any]) -> None:
         rows = Worker.objects.using(alias).filter(pk=self.uuid)
         living, now = rows.filter(stopped_at=None), DbNow()
-        is_there = living.filter(stop_requested_at=None).update(beat_at=now, **state)
-        if not is_there and living.update(beat_at=now, **state):
-            is_there = self.stop_requested = True
+        unasked = living.filter(stop_requested_at=None, drain_requested_at=None)
+        is_there = bool(unasked.update(beat_at=now, **state))
+        if is_there:
+            self._drains.discard(alias)
+        elif living.update(beat_at=now, **state):
+            is_there = True
+            self._heed(alias, rows)
         if is_there:
             # Also where the answer to its INSERT was lost.
             self._registered.add(alias)
@@ -118,3 +128,9 @@ class Beats:
         worker.serves = list(self.serves[alias])
         worker.save(using=alias, force_insert=True)
         self._registered.add(alias)
+
+    def _heed(self, alias: str, rows: Any) -> None:
+        """What people have asked of us in our row."""
+        for stop, drain in rows.values_list("stop_requested_at", "drain_requested_at"):
+            self.stop_requested = self.stop_requested or stop is not None
+            (self._drains.discard if drain is None else self._drains.add)(alias)

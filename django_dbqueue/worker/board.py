@@ -8,8 +8,8 @@ from enum import IntEnum
 TEXT = 16_000  # bytes of a slot's label
 SEPARATOR = "\x1f"
 WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
-EPOCH, BEATEN_AT, PAUSED, FAREWELL = range(4)
-HEAD_WORDS = 4
+EPOCH, BEATEN_AT, PAUSED, FAREWELL, STUCK = range(5)
+HEAD_WORDS = 5
 # The deadline (0 = idle), the start, the thread, the jobs so far, the label's length; the label.
 DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
 SLOT_WORDS = LABEL + TEXT // WORD
@@ -78,6 +78,15 @@ class Board:
     @farewell.setter
     def farewell(self, farewell: Farewell) -> None:
         self._numbers[FAREWELL] = farewell
+
+    @property
+    def stuck(self) -> int:
+        """How many outcomes cannot be recorded for now."""
+        return self._numbers[STUCK]
+
+    @stuck.setter
+    def stuck(self, count: int) -> None:
+        self._numbers[STUCK] = count
 
     @property
     def jobs(self) -> int:

@@ -20,6 +20,7 @@ from .doorbell import Doorbell
 from .lanes import Lanes
 from .options import Options
 from .session import Patience, Session
+from .waits import Waits
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -52,6 +53,7 @@ class Claimer:
         self.left = share
         self.unwritten = unwritten
         self.lanes = Lanes(options)
+        self.waits = Waits()
         self.batch = options.batch_size
         self.suspects: list[Item] = []
         # One of them runs now, with nothing beside it.
@@ -193,6 +195,7 @@ class Claimer:
         self._was_full = len(jobs) == limit
         if not self._was_full:
             self.lanes.empty(watch, queue)
+        self.waits.look(table, queue, jobs)
         self._put(list(self._items(table, owner, jobs, claimed_at, epoch)))
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)

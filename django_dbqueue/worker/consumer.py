@@ -152,7 +152,9 @@ class Consumer:
         return self.claimer.turn()
 
     def _finish_turn(self) -> float:
-        return self.finisher.turn(idle=not self.buffer.under_way)
+        wait = self.finisher.turn(idle=not self.buffer.under_way)
+        self.board.stuck = self.finisher.stuck
+        return wait
 
     def _pause(self, seconds: float) -> None:
         """The finisher's, in a thread of its own."""
@@ -200,6 +202,7 @@ class Consumer:
             if self.finisher.pending:
                 self.wake_finisher.clear()
                 self.wake_finisher.wait(time_to_wait)
+        self.finisher.write_minutes()
 
 
 def _calm_collector() -> None:

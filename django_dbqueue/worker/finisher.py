@@ -18,6 +18,7 @@ from ..lifecycle import finish
 from ..lifecycle.finish import Written
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
+from ..minutes import TALLY
 from .session import Patience, Session
 
 logger = logging.getLogger("django_dbqueue")
@@ -70,8 +71,29 @@ class Finisher:
     def pending(self) -> int:
         return len(self._held) + len(self._aside) + self._queue.qsize()
 
+    @property
+    def stuck(self) -> int:
+        """How many outcomes the database does not take for now."""
+        return self.pending if self._aside or self.patience.failures else 0
+
     def turn(self, *, idle: bool) -> float:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
+        wait = self._turn(idle=idle)
+        if not TALLY.wait():
+            self.write_minutes()
+        return min(wait, TALLY.wait())
+
+    def write_minutes(self) -> None:
+        """They are for people to look at: nothing waits for them, and nobody tries hard."""
+        error = caught(self._write_minutes)
+        if isinstance(error, Error):
+            self.session.recover(error)
+
+    def _write_minutes(self) -> None:
+        self.session.prepare()
+        TALLY.write()
+
+    def _turn(self, *, idle: bool) -> float:
         self._collect()
         if self._aside and time.monotonic() >= self._aside_until:
             return self.flush()
@@ -182,15 +204,16 @@ def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
     written = _written(table, owner, group)
     lost, gone = set(written.lost), set(written.gone)
-    if not (lost or gone or events.are_completions_heard(table)):
-        return
+    is_heard = events.are_completions_heard(table)
     for outcome in group:
         if outcome.job.claim_key in lost:
             events.lost(table, outcome.job, owner)
         elif outcome.job.claim_key in gone:
             events.gone(table, outcome.job, owner)
         else:
-            events.completed(table, outcome.job, outcome.seconds)
+            TALLY.completed(table, outcome.job.queue, outcome.seconds)
+            if is_heard:
+                events.completed(table, outcome.job, outcome.seconds)
 
 
 def _written(table: Table, owner: str, group: list[Outcome]) -> Written:
@@ -225,6 +248,7 @@ def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
         if verdict is None:
             events.gone(table, outcome.job, outcome.owner)
         else:
+            TALLY.failed(table, outcome.job.queue, outcome.seconds, verdict.is_buried)
             events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
     # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
     error.__traceback__ = None

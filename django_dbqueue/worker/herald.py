@@ -6,6 +6,7 @@ import signal
 from .. import events
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
+from ..minutes import TALLY
 from .children import Children, leave
 from .session import close_before_fork
 from .signalling import forget_signals
@@ -23,6 +24,9 @@ class Herald:
 
     def tell(self, table: Table, reaped: list[Reaped]) -> None:
         events.reaped(table, reaped)
+        for one in reaped:
+            if one.error is not None:
+                TALLY.failed(table, one.held.queue, None, one.verdict.is_buried)
         if reaped and events.has_listeners(table):
             self._news.append((table, reaped))
 

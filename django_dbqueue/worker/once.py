@@ -12,6 +12,7 @@ from ..guard import caught
 from ..lifecycle.finish import Fate
 from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
+from ..minutes import TALLY
 from ..models.once import TRIES, Once
 from .finisher import Finisher, Outcome
 from .session import Patience
@@ -59,6 +60,7 @@ class OnceByWorker(Once):
         if self.has_committed and error is not None:
             logger.error("%s is done, but not what was to follow", self.job, exc_info=error)
         if self.has_committed and not self.is_apart:
+            TALLY.completed(self.table, self.job.queue, seconds)
             events.completed(self.table, self.job, seconds)
         elif self.has_committed:
             outcome = Outcome(self.table, self.owner, self.job, None, seconds)

@@ -12,6 +12,7 @@ from .beats import Beats
 from .ending import REQUESTED, Ending
 from .herald import Herald
 from .options import Served
+from .scribe import Scribe
 from .session import Patience
 from .signalling import Signals, Wakeup
 
@@ -43,6 +44,7 @@ class Patrol:
         self.herald = Herald()
         self.ending: Ending | None = None
         tables = [table_of(one.model, one.using) for one in served]
+        self.scribe = Scribe(tables, self.beats.session)
         self.reaper = Reaper(tables, worker_timeout, self.herald.tell)
 
     def once(self) -> Done:
@@ -56,6 +58,7 @@ class Patrol:
             again, _ = self.reaper.turn(judge=lambda: True)
             done += again
         self.herald.turn()
+        self.scribe.write()
         return done
 
     def run(self) -> int:
@@ -72,6 +75,7 @@ class Patrol:
     def _turn(self) -> float:
         waits = self._beat(), self._pass()
         self.herald.turn()
+        self.scribe.turn()
         return min(waits)
 
     def _beat(self) -> float:
@@ -93,6 +97,7 @@ class Patrol:
         return min(self.interval, wait)
 
     def _sign_off(self, ending: Ending) -> None:
+        self.scribe.write()
         try:
             self.beats.sign_off(ending.reason)
         except Error as error:

@@ -14,14 +14,16 @@ from ..guard import safely
 from ..lifecycle.table import Table
 from ..reaper import Reaper
 from .beats import Beats
-from .board import Board
+from .board import Board, Running
 from .children import Children, Death, resident
 from .consumer import run_child
 from .ending import ENOUGH, REQUESTED, Ending, Limits
 from .herald import Herald
 from .options import Options, all_served
+from .pace import Pace
 from .pulse import Pulse, notify
 from .relief import Relief
+from .scribe import Scribe
 from .session import Patience
 from .signalling import Signals
 
@@ -29,6 +31,7 @@ logger = logging.getLogger("django_dbqueue")
 
 LOOK_EVERY = 0.5  # seconds between looks for jobs over their time to run
 LOOK_SOON = 0.1  # while a child is about to be killed
+STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
 
 
 class Supervisor:
@@ -52,6 +55,8 @@ class Supervisor:
         tables = self._tables()
         self.reaper = Reaper(tables, options.worker_timeout, self.herald.tell)
         self.relief = Relief(tables, self.beats.session, self.herald.tell)
+        self.scribe = Scribe(tables, self.beats.session)
+        self.pace = Pace()
         self.ending: Ending | None = None
         self.stopping_since = 0.0
         self.forced = False
@@ -82,6 +87,7 @@ class Supervisor:
         look_wait = self._stop_the_overdue()
         self._reap()
         self.herald.turn()
+        self.scribe.turn()
         reap_wait = self._next_reap - time.monotonic()
         waits = [self.beats.wait(), reap_wait, spawn_wait, look_wait, self._grace_left()]
         return max(0.0, min(waits))
@@ -101,8 +107,9 @@ class Supervisor:
             logger.info("replacing the children one by one (SIGHUP)")
             self.children.replace_all()
         # systemd sends CONT after every TERM.
-        if self.ending is None and self.signals.paused != self.children.paused:
-            self._pause(self.signals.paused)
+        paused = self.signals.paused or self.beats.drain_requested
+        if self.ending is None and paused != self.children.paused:
+            self._pause(paused)
         if self._grace_left() <= 0:
             self._force()
 
@@ -128,9 +135,12 @@ class Supervisor:
         return self.stopping_since + self.options.shutdown_timeout - time.monotonic()
 
     def _pause(self, paused: bool) -> None:
-        signal = "SIGUSR2" if paused else "SIGCONT"
-        what = "claims nothing until SIGCONT" if paused else "goes on"
-        self._say("worker.paused" if paused else "worker.resumed", f"worker %s {what} ({signal})")
+        if not paused:
+            self._say("worker.resumed", "worker %s goes on")
+        elif self.signals.paused:
+            self._say("worker.paused", "worker %s claims nothing until SIGCONT (SIGUSR2)")
+        else:
+            self._say("worker.paused", "worker %s claims nothing: asked to drain, in its row")
         self.children.pause(paused)
         self.beats.next_at = 0.0
 
@@ -149,6 +159,7 @@ class Supervisor:
 
     def _sign_off(self, ending: Ending) -> None:
         self.pulse.close()
+        self.scribe.write()
         if not self.relief.left_claims:
             try:
                 self.beats.sign_off(ending.reason)
@@ -176,13 +187,19 @@ class Supervisor:
         """The columns of our row."""
         return {
             "running": {
-                str(child.pid): [f"{job.table} {job.key}" for job in child.board.running()]
+                str(child.pid): [_shown(job) for job in child.board.running()]
                 for child in self.children.living.values()
             },
             "memory": self._memory(),
+            "jobs_per_minute": self.pace.rate(self.children.jobs),
+            "trouble": self._trouble(),
             "paused": self.children.paused,
             "stop_reason": self.ending.reason if self.ending else "",
         }
+
+    def _trouble(self) -> str:
+        stuck = sum(child.board.stuck for child in self.children.living.values())
+        return STUCK.format(stuck) if stuck else ""
 
     def _memory(self) -> int:
         return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())
@@ -245,6 +262,11 @@ class Supervisor:
     def _say(self, event: str, message: str, *args: object) -> None:
         name = self.uuid[:8]
         events.say(logging.INFO, event, message, name, *args, worker=name)
+
+
+def _shown(job: Running) -> dict[str, Any]:
+    seconds = max(0.0, time.monotonic() - job.started_at)
+    return {"job": f"{job.table} {job.key}", "seconds": round(seconds, 1)}
 
 
 def _how(death: Death) -> str:

@@ -10,6 +10,12 @@ from ...states import Status
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
+ASKED = {
+    "stop": "stop: it stops claiming, finishes what runs, and is gone within its shutdown timeout",
+    "drain": "drain: it claims nothing more, finishes what it has, and waits for --resume",
+    "resume": "go on: it claims again within seconds, unless a signal has paused it",
+}
+
 
 def status_text(report: Report) -> str:
     head = ["queue table", "queue", *Status.labels, "oldest", "paused"]
@@ -51,13 +57,9 @@ def workers_text(members: Sequence[Member]) -> str:
     )
 
 
-def asked_text(members: Sequence[Member]) -> str:
+def asked_text(members: Sequence[Member], asked: str) -> str:
     names = dict.fromkeys(member.name for member in members)
-    return "\n".join(
-        f"{name} was asked to stop: it stops claiming, finishes what runs, and is gone within its "
-        f"shutdown timeout"
-        for name in names
-    )
+    return "\n".join(f"{name} was asked to {ASKED[asked]}" for name in names)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -15,7 +15,7 @@ from ...adopt import plan
 from ...adoptable import CannotAdopt
 from ...demo_data import TooMany, fill, remove
 from ...report import take_report
-from ...roster import UnknownWorker, request_stop, roster
+from ...roster import UnknownWorker, request_drain, request_resume, request_stop, roster
 from ...worker.options import UnknownTable
 from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
@@ -23,6 +23,7 @@ from .runworker import alias
 
 # A queue app: the core knows it by its name only.
 TORTURE = "django_dbqueue.torture."
+ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
 
 
 class Command(BaseCommand):
@@ -34,9 +35,12 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         status = verbs.add_parser("status", help="what waits, runs and failed, queue by queue")
         workers = verbs.add_parser("workers", help="who works on what, and how long they live")
-        workers.add_argument(
+        ask = workers.add_mutually_exclusive_group()
+        ask.add_argument(
             "--stop", metavar="NAME", help="ask to stop: a uuid or its beginning, host:pid, or host"
         )
+        ask.add_argument("--drain", metavar="NAME", help="ask to claim nothing more, and live on")
+        ask.add_argument("--resume", metavar="NAME", help="ask to claim again after --drain")
         check = verbs.add_parser("check", help="look for rows that should not be; reads only")
         add_check_arguments(check)
         for verb in (status, workers, check):
@@ -78,11 +82,12 @@ def status(options: dict[str, Any]) -> str:
 
 
 def workers(options: dict[str, Any]) -> str:
-    using, name = options["database"], options["stop"]
-    members = roster(using) if name is None else request_stop(name, using)
+    asked = next((verb for verb in ASKS if options[verb] is not None), None)
+    using = options["database"]
+    members = roster(using) if asked is None else ASKS[asked](options[asked], using)
     if options["json"]:
         return as_json([asdict(member) for member in members])
-    return workers_text(members) if name is None else asked_text(members)
+    return workers_text(members) if asked is None else asked_text(members, asked)
 
 
 def adopt(options: dict[str, Any]) -> str:

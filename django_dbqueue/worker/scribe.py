@@ -1,0 +1,60 @@
+"""What a supervisor and a reaper write for people to look at: the tally, and the backlogs."""
+
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from django.db.utils import Error
+
+from .. import minutes
+from ..lifecycle.census import backlogs
+from ..lifecycle.table import Table
+from .session import Session
+
+logger = logging.getLogger("django_dbqueue")
+
+EVERY = 60.0  # seconds between two looks at the backlogs
+FIRST = 5.0
+
+
+class Scribe:
+    """Writes now and then; whatever fails is left for another time."""
+
+    def __init__(self, tables: list[Table], session: Session) -> None:
+        self.tables = tables
+        self.session = session
+        # Not all workers of a host at once.
+        self._sample_at = time.monotonic() + random.uniform(FIRST, 2 * FIRST)
+
+    def turn(self) -> None:
+        if not minutes.TALLY.wait():
+            self.write()
+        if time.monotonic() >= self._sample_at:
+            self._sample_at = time.monotonic() + EVERY
+            for table in self.tables:
+                self._try(lambda table=table: _sample(table))  # type: ignore[misc]
+            for alias in {table.connection.alias for table in self.tables}:
+                self._try(lambda alias=alias: minutes.prune(alias))  # type: ignore[misc]
+
+    def write(self) -> None:
+        self._try(minutes.TALLY.write)
+
+    def _try(self, step: Callable[[], object]) -> None:
+        try:
+            self.session.prepare()
+            step()
+        except Error as error:
+            self.session.recover(error)
+            logger.debug("the minutes cannot be written for now: %s", error)
+
+
+def _sample(table: Table) -> None:
+    """Whoever comes first in a minute counts; that two of them do is no harm."""
+    alias = table.connection.alias
+    if minutes.is_sampled(alias, table.label):
+        return
+    idle = dict.fromkeys(minutes.busy_lately(alias, table.label), 0)
+    found: dict[str, int | None] = {**idle, **backlogs(table)}
+    if found:
+        minutes.write_backlog(alias, table.label, found)

@@ -1,0 +1,166 @@
+"""What workers and reapers write for people to look at: minutes, troubles; and heeding a drain."""
+
+import signal
+import threading
+import time
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, connections
+from django.db.models import Sum
+
+from django_dbqueue import minutes
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.minutes import Tally, add, prune, this_minute, write_backlog
+from django_dbqueue.models import Minute, Worker
+from django_dbqueue.models.minute import KEPT, RAN, WAITED
+from django_dbqueue.roster import request_drain, request_resume, roster
+from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.pace import Pace
+from django_dbqueue.worker.scribe import _sample
+from tests.conftest import wait_until
+from tests.processes import worker
+from tests.queueapp.models import Batch, Mailed, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+LANE = "default", "queueapp.note", "default"
+
+
+def sums(model, *names):
+    rows = Minute.objects.filter(job_table=model._meta.label_lower)
+    found = rows.aggregate(**{name: Sum(name) for name in names})
+    return [found[name] or 0 for name in names]
+
+
+def test_what_a_worker_did_is_in_the_minutes_once_it_has_stopped(database_url, log):
+    for model in (Note, Batch, Mailed):
+        for _ in range(3):
+            model.objects.create(log=log)
+    Note.objects.create(action="fail")
+    Note.objects.create(action="fail", queue="other")
+    with worker(database_url) as process:
+        wait_until(lambda: Note.objects.buried().count() == 2)
+        wait_until(lambda: Batch.objects.done().count() == Mailed.objects.done().count() == 3)
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+    for model in (Batch, Mailed):
+        assert sums(model, "completed", "failed", "buried") == [3, 0, 0]
+    assert sums(Note, "completed", "failed", "buried") == [3, 6, 2]
+    assert sum(sums(Note, *RAN)) == 9
+    assert sum(sums(Note, *WAITED)) >= 1
+    other = Minute.objects.filter(queue="other").aggregate(n=Sum("failed"), b=Sum("buried"))
+    assert other == {"n": 3, "b": 1}
+    assert abs(Minute.objects.latest("minute").minute - time.time() / 60) < 2
+
+
+def test_any_number_of_processes_add_to_the_same_minute():
+    def write():
+        for _ in range(5):
+            add(LANE, {"completed": 2, "ran_0": 1})
+        connections.close_all()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums(Note, "completed", "ran_0") == [40, 20]
+
+
+def test_what_cannot_be_written_is_kept_and_written_once():
+    table, tally = table_of(Note, "default"), Tally()
+    tally.completed(table, "default", 0.02)
+    good, minutes.add = minutes.add, refuse
+    try:
+        tally.write()
+        tally.failed(table, "default", None, is_buried=True)
+        tally.completed(table, "default", 5)
+    finally:
+        minutes.add = good
+    assert not Minute.objects.exists()
+    tally.write()
+    tally.write()
+    assert sums(Note, "completed", "failed", "buried", "ran_1", "ran_6") == [2, 1, 1, 1, 1]
+
+
+def refuse(lane, columns):
+    """The database's own refusal."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nonsense FROM nowhere")
+
+
+def test_the_backlog_is_sampled_once_a_minute_for_idle_queues_too():
+    table, minute = table_of(Note, "default"), this_minute("default")
+    Minute.objects.create(job_table=table.label, queue="idle", minute=minute - 5, completed=1)
+    Note.objects.create()
+    Note.objects.enqueue(delay=60)
+    Note.objects.create(queue="other")
+    Note.objects.claim(queue="other")
+    _sample(table)
+    Note.objects.create()
+    _sample(table)
+    found = dict(
+        Minute.objects.filter(minute__gte=minute, backlog__isnull=False).values_list(
+            "queue", "backlog"
+        )
+    )
+    if this_minute("default") == minute:
+        assert found == {"default": 2, "other": 1, "idle": 0}
+
+
+def test_a_backlog_that_is_too_large_to_count_is_unknown():
+    write_backlog("default", "queueapp.note", {"default": None, "other": 3})
+    assert set(Minute.objects.values_list("queue", "backlog")) == {("default", None), ("other", 3)}
+
+
+def test_old_minutes_are_pruned():
+    minute = this_minute("default")
+    for ago in (0, KEPT - 1, KEPT + 1, KEPT + 1000):
+        Minute.objects.create(job_table="x.y", queue="default", minute=minute - ago)
+    assert prune("default") == 2
+    assert prune("default") == 0
+    assert Minute.objects.count() == 2
+
+
+def test_a_reaper_by_itself_writes_what_it_found(settings):
+    settings.DBQUEUE = {"WORKER_TIMEOUT": 0.1, "BEAT_INTERVAL": 0.04}
+    Note.objects.create(time_to_run=1)
+    Note.objects.claim()
+    wait_until(lambda: Note.objects.overdue().exists())
+    call_command("runreaper", "--once")
+    assert sums(Note, "failed") == [1]
+
+
+def test_a_worker_drains_and_goes_on_as_its_row_says(database_url):
+    with worker(database_url, "queueapp.Note") as process:
+        wait_until(roster)
+        [member] = request_drain(roster()[0].uuid)
+        wait_until(lambda: roster()[0].state == "draining" and Worker.objects.get().paused)
+        Note.objects.create()
+        beat = Worker.objects.get().beat_at
+        wait_until(lambda: Worker.objects.get().beat_at > beat)
+        assert Note.objects.ready().count() == 1
+        request_resume(member.uuid)
+        wait_until(lambda: Note.objects.done().exists())
+        wait_until(lambda: roster()[0].state == "alive")
+        assert wait_until(lambda: Worker.objects.get().jobs_per_minute) == 1
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+
+
+def test_the_pace_is_that_of_the_last_minute(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    pace = Pace()
+    assert [pace.rate(5), pace.rate(30)] == [5, 30]
+    now[0] += 59
+    assert pace.rate(40) == 40
+    now[0] += 30
+    assert pace.rate(45) == 5
+
+
+def test_a_board_tells_how_many_outcomes_are_stuck():
+    board = Board(threads=2)
+    assert board.stuck == 0
+    board.stuck = 12
+    assert (board.stuck, board.paused, board.jobs) == (12, False, 0)
