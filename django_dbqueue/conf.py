@@ -148,6 +148,8 @@ conf = Section(
         # alive or gone
         "BEAT_INTERVAL": 2.0,  # seconds
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat
+        # for people
+        "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
         # the reaper's turn
         "REAP_INTERVAL": 1.0,  # seconds
     },

@@ -1,12 +1,23 @@
 """What is in the queues at this moment, for the command line and for programs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from .conf import conf
 from .fields import DbNow
-from .lifecycle.census import CAP, Census, count_queue, queue_names
-from .lifecycle.table import table_of
-from .models import Queue, Worker
+from .lifecycle.census import (
+    CAP,
+    MOST_QUEUES,
+    Census,
+    count_by_queue,
+    count_queue,
+    queue_names,
+    ready_queues,
+)
+from .lifecycle.table import Table, table_of
+from .models import Minute, Queue, Worker
+from .states import Status
 from .worker.options import all_served
 
 
@@ -18,6 +29,30 @@ class Report:
     paused: list[list[str]] = field(default_factory=list)
     workers: int = 0
     counted_up_to: int = CAP
+
+
+def known_queues(table: Table) -> list[str]:
+    """The queues of a table that are in use, as far as is known without reading all of it: with a
+    job that is not done, paused, or busy within the last week; at most 100."""
+    alias = table.connection.alias
+    names = set(islice(ready_queues(table), MOST_QUEUES))
+    for status in (Status.CLAIMED, Status.DELAYED, Status.BURIED):
+        names |= count_by_queue(table, status).keys()
+    names |= set(_queues_of_minutes(alias, table.label))
+    wanted = Queue.objects.using(alias).filter(job_table=table.label, paused_until__gt=DbNow())
+    names |= set(wanted.values_list("name", flat=True))
+    return sorted(names)[:MOST_QUEUES]
+
+
+def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:
+    """By hopping: there are thousands of rows of each."""
+    rows = Minute.objects.using(alias).filter(job_table=job_table).order_by("queue")
+    name = rows.values_list("queue", flat=True).first()
+    for _ in range(MOST_QUEUES):
+        if name is None:
+            return
+        yield name
+        name = rows.filter(queue__gt=name).values_list("queue", flat=True).first()
 
 
 def take_report(using: str | None = None) -> Report:

@@ -42,6 +42,8 @@ class Member:
     running: int
     state: str
     reason: str
+    trouble: str
+    jobs_per_minute: int
 
     @property
     def lives(self) -> bool:
@@ -114,6 +116,8 @@ def _member(worker: Any, alias: str) -> Member:
         running=len(running_jobs(worker)),
         state=state_of(worker),
         reason=worker.stop_reason,
+        trouble=worker.trouble,
+        jobs_per_minute=worker.jobs_per_minute,
     )
 
 

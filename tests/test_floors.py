@@ -38,6 +38,8 @@ FLOORS = [
         "minutes",
         "history",
         "explain",
+        "overview",
+        "alarms",
     },
     {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
 ]

@@ -53,6 +53,27 @@ def count_by_queue(table: Table, status: Status, most: int = CAP) -> dict[str, i
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
+def ready_queues(table: Table) -> Iterator[str]:
+    """Every queue that has a ready job, by hopping through the index for claims."""
+    beyond = "AND queue {} {} ORDER BY queue LIMIT 1"
+    sql = f"SELECT queue FROM {table.name} WHERE status = 0 {beyond}"
+    found = rows(table.connection, sql.format(">=", "%s"), [""])
+    while found:
+        [(name,)] = found
+        yield str(name)
+        found = rows(table.connection, sql.format(">", table.dialect.place(name)), [name])
+
+
+def count_ready(table: Table, queue: str) -> int:
+    """The ready jobs of one queue, at most 10,001."""
+    sql = (
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE status = 0 "
+        f"AND queue = {table.dialect.place(queue)} LIMIT {CAP + 1}) AS capped"
+    )
+    [(count,)] = rows(table.connection, sql, [queue])
+    return int(count)
+
+
 def queue_names(table: Table) -> Iterator[str]:
     """Every queue that has a job, by hopping through the index that begins with the queue."""
     # An empty name was written by hand: to be shown, too.
@@ -74,11 +95,11 @@ def count_queue(table: Table, queue: str) -> Census:
             [queue],
         )
         census.counts[status.label] = int(count)
-    census.oldest_seconds = _oldest(table, queue)
+    census.oldest_seconds = oldest_ready(table, queue)
     return census
 
 
-def _oldest(table: Table, queue: str) -> float | None:
+def oldest_ready(table: Table, queue: str) -> float | None:
     """The age of the oldest ready job: the first by key of each priority, by hopping.
 
     With more than 100 priorities, of the most urgent 100.

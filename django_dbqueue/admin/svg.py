@@ -1,0 +1,187 @@
+"""Charts as inline SVG: no script, no inline style; colours are the style sheet's."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+WIDTH, HEIGHT = 400, 170
+LEFT, RIGHT, TOP, BOTTOM = 46, 6, 10, 24
+INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+SPARK_WIDTH, SPARK_HEIGHT = 120, 24
+MOST_LABELS = 5
+
+Scale = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One row of values; None is a gap. ``kind`` is the class of its marks."""
+
+    name: str
+    kind: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The ends of a vertical scale, and its ticks with their labels."""
+
+    low: float
+    high: float
+    ticks: list[tuple[float, str]] = field(default_factory=list)
+    is_logarithmic: bool = False
+
+    def position(self, value: float) -> float:
+        """From the top, in the chart's units."""
+        if self.is_logarithmic:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return round(TOP + INNER_HEIGHT * (1 - min(1.0, max(0.0, share))), 1)
+
+
+def sparkline(values: Sequence[int], title: str) -> SafeString:
+    """A line without axes; what it says is in its title."""
+    most = max([*values, 1])
+    step = SPARK_WIDTH / max(1, len(values) - 1)
+    points = [
+        (round(n * step, 1), round(SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * value / most, 1))
+        for n, value in enumerate(values)
+    ]
+    line = " ".join(f"{x},{y}" for x, y in points)
+    return format_html(
+        '<svg class="dbqueue-spark" viewBox="0 0 {} {}" width="{}" height="{}" role="img" '
+        'preserveAspectRatio="none" focusable="false"><title>{}</title>'
+        '<polygon class="dbqueue-spark-area" points="0,{} {} {},{}"></polygon>'
+        '<polyline class="dbqueue-spark-line" fill="none" points="{}"></polyline></svg>',
+        *(SPARK_WIDTH, SPARK_HEIGHT, SPARK_WIDTH, SPARK_HEIGHT, title),
+        *(SPARK_HEIGHT, line, SPARK_WIDTH, SPARK_HEIGHT, line),
+    )
+
+
+def linear(most: float, label: Callable[[float], str]) -> Axis:
+    """From 0 to a round number above the largest value."""
+    step = nice(max(most, 1) / 4)
+    top = step * max(1, math.ceil(max(most, 1) / step))
+    count = round(top / step)
+    return Axis(0, top, [(step * n, label(step * n)) for n in range(count + 1)])
+
+
+def logarithmic(values: Iterable[float], label: Callable[[float], str]) -> Axis:
+    """From a power of ten below the smallest value to one above the largest; by thousands, where
+    there are many."""
+    known = [value for value in values if value > 0] or [0.01, 1]
+    first, last = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    last = max(last, first + 1)
+    step = math.ceil((last - first) / 5)
+    ticks = [(10.0**power, label(10.0**power)) for power in range(first, last + 1, step)]
+    return Axis(10.0**first, 10.0**last, ticks, is_logarithmic=True)
+
+
+def nice(step: float) -> float:
+    """1, 2 or 5 times a power of ten, not below ``step``; whole numbers only."""
+    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
+    found = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * 0.999999)
+    return max(1.0, found)
+
+
+def bars(series: Sequence[Series], axis: Axis) -> SafeString:
+    """Stacked, the first one at the bottom."""
+    count = len(series[0].values)
+    width = INNER_WIDTH / count
+    marks = []
+    for n in range(count):
+        base = 0.0
+        for one in series:
+            value = one.values[n] or 0
+            if value:
+                top, bottom = axis.position(base + value), axis.position(base)
+                place = (one.kind, round(LEFT + n * width, 1), top)
+                marks.append((*place, round(max(width - 0.6, 0.8), 1), round(bottom - top, 1)))
+            base += value
+    pattern = '<rect class="dbqueue-{}" x="{}" y="{}" width="{}" height="{}"></rect>'
+    return format_html_join("", pattern, marks)
+
+
+def lines(series: Sequence[Series], axis: Axis) -> SafeString:
+    """One line each, with gaps; a value between two gaps is a dot."""
+    pattern = '<polyline class="dbqueue-{}" fill="none" points="{}"></polyline>'
+    dot = '<circle class="dbqueue-{0}-dot" cx="{1}" cy="{2}" r="1.6"></circle>'
+    runs = [(one.kind, run) for one in series for run in _runs(one.values, axis)]
+    long = [(kind, " ".join(f"{x},{y}" for x, y in run)) for kind, run in runs if len(run) > 1]
+    short = [(kind, *run[0]) for kind, run in runs if len(run) == 1]
+    return format_html_join("", pattern, long) + format_html_join("", dot, short)
+
+
+def _runs(values: Sequence[float | None], axis: Axis) -> Iterator[list[tuple[float, float]]]:
+    width = INNER_WIDTH / len(values)
+    run: list[tuple[float, float]] = []
+    for n, value in enumerate(values):
+        if value is None:
+            if run:
+                yield run
+            run = []
+        else:
+            run.append((round(LEFT + (n + 0.5) * width, 1), axis.position(value)))
+    if run:
+        yield run
+
+
+@dataclass(frozen=True)
+class Plot:
+    """An axis, and the marks of some series along it."""
+
+    axis: Axis
+    marks: SafeString
+    series: list[Series]
+
+
+def chart(
+    title: str, text: str, plot: Plot, labels: Sequence[str], hints: Sequence[str]
+) -> SafeString:
+    """A whole chart. ``labels`` name the points, a few of which are written under the axis;
+    ``hints`` are shown when the mouse is over a point; ``text`` says the essential in words."""
+    return format_html(
+        '<svg class="dbqueue-chart" viewBox="0 0 {} {}" role="img" focusable="false">'
+        "<title>{}</title><desc>{}</desc>{}{}{}{}</svg>",
+        *(WIDTH, HEIGHT, title, text),
+        *(_grid(plot.axis), plot.marks, _times(labels), _hints(hints)),
+    )
+
+
+def _grid(axis: Axis) -> SafeString:
+    pattern = (
+        '<line class="dbqueue-grid" x1="{0}" x2="{1}" y1="{2}" y2="{2}"></line>'
+        '<text class="dbqueue-tick" x="{3}" y="{4}" text-anchor="end">{5}</text>'
+    )
+    places = [(axis.position(value), label) for value, label in axis.ticks]
+    ends = LEFT, WIDTH - RIGHT
+    return format_html_join(
+        "", pattern, ((*ends, y, LEFT - 5, round(y + 4, 1), label) for y, label in places)
+    )
+
+
+def _times(labels: Sequence[str]) -> SafeString:
+    step = math.ceil(len(labels) / MOST_LABELS)
+    width = INNER_WIDTH / len(labels)
+    shown = range(step // 2, len(labels), step)
+    return format_html_join(
+        "",
+        '<text class="dbqueue-tick" x="{}" y="{}" text-anchor="middle">{}</text>',
+        ((round(LEFT + (n + 0.5) * width, 1), HEIGHT - 7, labels[n]) for n in shown),
+    )
+
+
+def _hints(hints: Sequence[str]) -> SafeString:
+    width = INNER_WIDTH / max(1, len(hints))
+    return format_html_join(
+        "",
+        '<rect class="dbqueue-hint" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
+        (
+            (round(LEFT + n * width, 1), TOP, round(width, 1), INNER_HEIGHT, hint)
+            for n, hint in enumerate(hints)
+        ),
+    )
