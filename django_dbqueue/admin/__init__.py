@@ -1,4 +1,5 @@
 from .jobs import ArchivedJobAdmin, JobAdmin
+from .queues import QueueAdmin
 from .workers import WorkerAdmin
 
-__all__ = ["ArchivedJobAdmin", "JobAdmin", "WorkerAdmin"]
+__all__ = ["ArchivedJobAdmin", "JobAdmin", "QueueAdmin", "WorkerAdmin"]

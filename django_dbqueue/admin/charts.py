@@ -8,7 +8,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from ..history import CHARTED, Point, Quantiles, history
 from ..lifecycle.table import table_of
@@ -31,7 +30,6 @@ class Chart:
     legend: list[svg.Series]
 
 
-@require_safe
 def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     if not model_admin.has_view_permission(request):
         raise PermissionDenied

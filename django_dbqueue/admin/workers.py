@@ -1,4 +1,4 @@
-"""Who works, and which queues people have paused."""
+"""Who works."""
 
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,13 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
-from ..models import Queue, Worker
+from ..models import Worker
 from ..roster import running_jobs, state_of, with_ages
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     WorkerBase = ModelAdmin[Worker]
-    QueueBase = ModelAdmin[Queue]
 else:
-    WorkerBase = QueueBase = ModelAdmin
+    WorkerBase = ModelAdmin
 
 
 @admin.register(Worker)
@@ -61,8 +60,3 @@ class WorkerAdmin(WorkerBase):
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:
         return filesizeformat(worker.memory)
-
-
-@admin.register(Queue)
-class QueueAdmin(QueueBase):
-    list_display = ("job_table", "name", "paused_until", "pause_reason")
