@@ -17,6 +17,8 @@ from . import svg
 from .words import clock, day_and_clock, number, short_time, time_tag
 
 SPAN_WORDS = {"hour": "the last hour", "day": "the last day", "week": "the last week"}
+# Seconds that are round in their own unit.
+TIMES = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000)
 UNKNOWN = "Nothing is known of this time."
 
 
@@ -133,7 +135,8 @@ def _times(name: str, title: str, points: Sequence[Point], span: str) -> Chart:
         svg.Series("95 of 100", "p95", [one.p95 if one else None for one in found]),
     ]
     known = [one for one in found if one]
-    axis = svg.logarithmic([t for one in known for t in (one.p50, one.p95)], short_time)
+    values = [seconds for one in known for seconds in (one.p50, one.p95)]
+    axis = svg.logarithmic(values, TIMES, short_time)
     hints = [_said(one) for one in found]
     text = f"At the end {hints[found.index(known[-1])]}." if known else UNKNOWN
     plot = svg.Plot(axis, svg.lines(series, axis), series)

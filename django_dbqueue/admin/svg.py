@@ -70,15 +70,16 @@ def linear(most: float, label: Callable[[float], str]) -> Axis:
     return Axis(0, top, [(step * n, label(step * n)) for n in range(count + 1)])
 
 
-def logarithmic(values: Iterable[float], label: Callable[[float], str]) -> Axis:
-    """From a power of ten below the smallest value to one above the largest; by thousands, where
-    there are many."""
-    known = [value for value in values if value > 0] or [0.01, 1]
-    first, last = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
-    last = max(last, first + 1)
-    step = math.ceil((last - first) / 5)
-    ticks = [(10.0**power, label(10.0**power)) for power in range(first, last + 1, step)]
-    return Axis(10.0**first, 10.0**last, ticks, is_logarithmic=True)
+def logarithmic(
+    values: Iterable[float], marks: Sequence[float], label: Callable[[float], str]
+) -> Axis:
+    """From the last of the ``marks`` that is not above the smallest value to the first one that is
+    not below the largest."""
+    known = [value for value in values if value > 0] or [marks[1]]
+    low = max([mark for mark in marks[:-1] if mark <= min(known)] or marks[:1])
+    high = min([mark for mark in marks if mark >= max(known) and mark > low] or marks[-1:])
+    ticks = [(mark, label(mark)) for mark in marks if low <= mark <= high]
+    return Axis(low, high, ticks, is_logarithmic=True)
 
 
 def nice(step: float) -> float:

@@ -12,9 +12,9 @@ from ..lifecycle.verdict import duration
 
 
 def short_time(seconds: float) -> str:
-    """In one unit, for an axis: ``10 ms``, ``3 s``, ``5 min``, ``1 h``."""
+    """In one unit, for an axis: ``10 ms``, ``3 s``, ``90 s``, ``5 min``, ``1 h``."""
     for size, unit in ((3600, "h"), (60, "min"), (1, "s")):
-        if seconds >= size:
+        if seconds == size or seconds >= 2 * size or size == 1 <= seconds:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1000:.3g} ms"
 
