@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from .conf import conf
 from .lifecycle.verdict import duration
-from .models.queue import FOR_GOOD
 from .overview import Lane, Overview
 from .roster import Member
 from .states import Status
@@ -88,8 +87,3 @@ def _of_failures(lane: Lane, name: str) -> Iterator[Alarm]:
             f"{name}: {share:.0%} of the attempts of the last hour failed.",
             "Read the errors of buried and delayed jobs; retry them once the cause is gone.",
         )
-
-
-def is_for_good(paused_until: object) -> bool:
-    """Whether a pause lasts until somebody ends it."""
-    return str(paused_until)[:4] == str(FOR_GOOD.year)

@@ -8,6 +8,11 @@ from ..fields import DbNow, InstantField, NameField
 FOR_GOOD = datetime(9999, 12, 31, tzinfo=UTC)
 
 
+def is_for_good(paused_until: datetime | None) -> bool:
+    """Whether a pause lasts until somebody ends it; whatever the time zone."""
+    return paused_until is not None and paused_until.year >= FOR_GOOD.year
+
+
 class QueueManager(models.Manager["Queue"]):
     def paused(self, job_table: str) -> set[str]:
         """The names of a table's queues that are paused now."""

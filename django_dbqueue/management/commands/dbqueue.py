@@ -14,9 +14,11 @@ from django.core.management.base import BaseCommand, CommandError
 from ...adopt import plan
 from ...adoptable import CannotAdopt
 from ...demo_data import TooMany, fill, remove
+from ...explain import UnknownJob, explain
+from ...lifecycle.table import table_of
 from ...report import take_report
 from ...roster import UnknownWorker, request_drain, request_resume, request_stop, roster
-from ...worker.options import UnknownTable
+from ...worker.options import UnknownTable, parse_served
 from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
 from .runworker import alias
@@ -27,7 +29,8 @@ ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
 
 
 class Command(BaseCommand):
-    help = "Look after queues: status, workers [--stop NAME], check, adopt APP.MODEL, torture"
+    help = "Look after queues: status, workers [--stop NAME], check, explain TABLE ID, "
+    "adopt APP.MODEL, demo-data, torture"
     # They would hide the advice of `adopt`, and hinder whoever has to stop a worker.
     requires_system_checks = ()
 
@@ -46,6 +49,11 @@ class Command(BaseCommand):
         for verb in (status, workers, check):
             verb.add_argument("--json", action="store_true", help="for programs")
             verb.add_argument("--database", type=alias, help="only this database alias")
+        explain = verbs.add_parser("explain", help="why a job is not running, in words")
+        explain.add_argument("table", metavar="TABLE")
+        explain.add_argument("id", metavar="ID")
+        explain.add_argument("--json", action="store_true", help="for programs")
+        explain.add_argument("--database", type=alias, help="only this database alias")
         adopt = verbs.add_parser("adopt", help="make a queue table of a table, its rows done")
         adopt.add_argument("model", metavar="APP.MODEL")
         adopt.add_argument("--name", help="of the migration; default: adopt_MODEL")
@@ -63,6 +71,7 @@ class Command(BaseCommand):
             "status": status,
             "workers": workers,
             "check": check,
+            "explain": explain_job,
             "adopt": adopt,
             "demo-data": demo_data,
             "torture": torture,
@@ -72,7 +81,7 @@ class Command(BaseCommand):
         except Unsound as found:
             self.stdout.write(found.text)
             raise
-        except (CannotAdopt, UnknownWorker, UnknownTable, TooMany) as error:
+        except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
             raise CommandError(str(error)) from error
 
 
@@ -88,6 +97,14 @@ def workers(options: dict[str, Any]) -> str:
     if options["json"]:
         return as_json([asdict(member) for member in members])
     return workers_text(members) if asked is None else asked_text(members, asked)
+
+
+def explain_job(options: dict[str, Any]) -> str:
+    [served] = parse_served([options["table"]], options["database"])
+    found = explain(table_of(served.model, served.using), options["id"])
+    if options["json"]:
+        return as_json(asdict(found))
+    return "\n".join([f"{served.label} {options['id']}: {found.state}", *found.sentences])
 
 
 def adopt(options: dict[str, Any]) -> str:

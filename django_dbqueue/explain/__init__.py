@@ -1,0 +1,6 @@
+"""Why a job is not running, in words."""
+
+from .job import Explanation, UnknownJob, explain
+from .reasons import REASONS
+
+__all__ = ["REASONS", "Explanation", "UnknownJob", "explain"]

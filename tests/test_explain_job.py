@@ -1,0 +1,221 @@
+"""``dbqueue explain``: why a job is not running, in words."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
+
+from django_dbqueue.exceptions import Bury
+from django_dbqueue.explain import REASONS, UnknownJob, explain
+from django_dbqueue.fields import DbNow
+from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.models import Worker
+from tests.queueapp.models import Kept, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+UUID = "ab" * 16
+
+
+def said(job):
+    found = explain(table_of(type(job), "default"), job.pk)
+    return f"{found.state}: {' '.join(found.sentences)}"
+
+
+def by_hand(job, **columns):
+    """Written past the manager, which would refuse."""
+    QuerySet(type(job)).filter(pk=job.pk).update(**columns)
+    return job
+
+
+def a_worker(**columns):
+    serves = columns.pop("serves", ["queueapp.note"])
+    return Worker.objects.create(uuid=UUID, host="web1", pid=7, serves=serves, **columns)
+
+
+def test_a_ready_job_without_a_worker_says_how_to_start_one():
+    words = said(Note.objects.create())
+    assert words.startswith("ready: No living worker serves its queue.")
+    assert "manage.py runworker queueapp.note" in words
+    assert "It is the next one of its queue." in words
+
+
+def test_what_is_before_it_is_counted_by_priority_and_age():
+    Note.objects.create(priority=1)
+    Note.objects.create()
+    Note.objects.create(queue="other", priority=0)
+    job = Note.objects.create()
+    Note.objects.create()
+    a_worker()
+    assert "2 ready jobs of its queue are before it" in said(job)
+    assert "A worker serves its queue: web1 7" in said(job)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"paused": True}, "is paused by a signal"),
+        ({"drain_requested_at": DbNow(), "paused": True}, "was asked to drain"),
+        ({"stop_requested_at": DbNow()}, "is stopping"),
+        ({"beat_at": DbNow(plus=-60)}, "has not beaten for 1 min, and counts as dead"),
+        ({"serves": ["queueapp.note:other"]}, "No living worker"),
+    ],
+)
+def test_workers_that_will_not_take_it_say_why(columns, words):
+    a_worker(**columns)
+    text = said(Note.objects.create())
+    assert words in text
+    assert "No living worker serves its queue" in text
+
+
+def test_a_paused_queue_says_until_when_and_why():
+    job = Note.objects.create()
+    Note.objects.pause(reason="the API is down")
+    assert "is paused until somebody resumes it (the API is down)" in said(job)
+    Note.objects.pause(seconds=60)
+    assert "is paused until 20" in said(job)
+    late = Note.objects.enqueue(delay=500).job
+    assert "is paused until 20" in said(late)
+
+
+def test_expiry_attempts_and_crashes_are_told():
+    job = Note.objects.create(expires_at=DbNow(plus=3000))
+    assert "It expires in 50 min" in said(job)
+    assert "attempt 2 of 3 comes next".capitalize() in said(by_hand(job, attempts=1, crashes=2))
+    assert "Its worker died with it twice" in said(job)
+    assert "It expired 50 s ago" in said(by_hand(job, expires_at=DbNow(plus=-50)))
+
+
+def test_a_delayed_job_says_when_and_since_what_failed():
+    assert "delayed: It becomes ready in 10 min, as was asked." in said(
+        Note.objects.enqueue(delay=600).job
+    )
+    job = Note.objects.create()
+    [held] = Note.objects.claim()
+    held.fail(KeyError("secret address"))
+    by_hand(job, retry_at=DbNow(plus=240))
+    text = said(job)
+    assert "It is retried in 4 min, since attempt 1 of 3 failed (KeyError)." in text
+    assert "secret" not in text
+    text = said(by_hand(job, retry_at=DbNow(plus=-30)))
+    assert "It is due since 30 s" in text
+    assert "none lives" in text
+    assert "delayed for ever" in said(by_hand(job, retry_at=None))
+
+
+def test_a_claimed_job_says_by_whom_and_until_when():
+    job = Note.objects.create()
+    [held] = Note.objects.claim(owner=f"{UUID}.1-1")
+    assert "by a worker that is gone" in said(job)
+    worker = a_worker()
+    text = said(job)
+    assert "Worker web1 7" in text
+    assert "did not run yet" in text
+    assert "Its claim ends in 1 min" in text or "Its claim ends in 6" in text
+    runs = {"8": [{"job": f"queueapp.note {job.pk}", "seconds": 12}]}
+    Worker.objects.filter(pk=worker.pk).update(running=runs)
+    assert "At its last beat it ran for 12 s." in said(job)
+    Worker.objects.filter(pk=worker.pk).update(beat_at=DbNow(plus=-8))
+    assert "others take over" not in said(job)
+    Worker.objects.filter(pk=worker.pk).update(beat_at=DbNow(plus=-20))
+    assert "after 10 s others take over" in said(job)
+    assert "Its claim is over since 20 s" in said(by_hand(job, retry_at=DbNow(plus=-20)))
+    assert "never ends" in said(by_hand(job, retry_at=None))
+    held.complete()
+
+
+def test_a_claim_of_ones_own_loop_is_told_apart():
+    job = Note.objects.create()
+    Note.objects.claim(owner="my loop")
+    assert "by my loop, which is no worker of ours" in said(job)
+
+
+def test_a_buried_job_says_why():
+    job = Note.objects.create()
+    Note.objects.filter(pk=job.pk).bury()
+    assert "by hand, after 0 attempts" in said(job)
+    assert "puts it back to work (kick)" in said(job)
+    for error, words in ((Bury("x"), "as it asked for itself"),):
+        Note.objects.kick()
+        Note.objects.claim()[0].fail(error)
+        assert words in said(job)
+    Note.objects.kick()
+    for _ in range(3):
+        by_hand(job, status=0, retry_at=None)
+        Note.objects.claim()[0].fail(RuntimeError("x"))
+    assert "3 of 3 attempts are used up, the last one by RuntimeError" in said(job)
+    Note.objects.kick()
+    for _ in range(3):
+        Note.objects.claim(owner=f"{UUID}.1-1")
+        reap.reap_owner(table_of(Note, "default"), f"{UUID}.")
+    assert "its worker died with it 3 times" in said(job)
+
+
+def test_a_done_job_says_when_and_what_comes_next():
+    job = Kept.objects.create(created_at=DbNow(plus=-100))
+    Kept.objects.claim()[0].complete()
+    text = said(job)
+    assert "done: It was completed a moment ago, " in text
+    assert "2 min after it came" in text
+    assert "into the archive" in text or "is deleted" in text
+    expired = Note.objects.create(expires_at=DbNow(plus=-1))
+    by_hand(expired, status=2, finished_at=DbNow())
+    assert "finished without a run" in said(expired)
+    assert "nobody wrote down since when" in said(by_hand(Note.objects.create(), status=2))
+
+
+def test_an_archived_job_is_found_and_an_unknown_one_is_an_error():
+    job = Kept.objects.create()
+    Kept.objects.cancel()
+    assert said(job) == "cancelled: It is in the archive, queueapp.ArchivedKept: it has ended."
+    table = table_of(Note, "default")
+    for key in (10**9, "nonsense", 10**40):
+        with pytest.raises(UnknownJob, match=r"queueapp\.note"):
+            explain(table, key)
+
+
+def test_what_a_hand_wrote_is_explained_too():
+    job = Note.objects.create()
+    assert "unknown: Its status, 7, means nothing" in said(by_hand(job, status=7))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE queueapp_note SET status = 3, errors = '[1, \"x\"]', attempts = 1")
+    assert said(job).startswith("delayed: ")
+
+
+def test_a_queue_app_says_what_only_it_knows():
+    job = Note.objects.create()
+    REASONS["queueapp.note"] = lambda table, key: [f"{table.label} {key} waits for the moon."]
+    try:
+        assert said(job).endswith(f"queueapp.note {job.pk} waits for the moon.")
+    finally:
+        del REASONS["queueapp.note"]
+
+
+def test_it_takes_a_few_queries_whatever_the_table_holds():
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            said(job)
+        return len(captured)
+
+    job = Note.objects.create()
+    few = queries()
+    Note.objects.bulk_create([Note() for _ in range(300)])
+    assert queries() == few <= 6
+
+
+def test_the_command_prints_it_for_people_and_programs():
+    job = Note.objects.create()
+    out = StringIO()
+    call_command("dbqueue", "explain", "note", str(job.pk), stdout=out)
+    assert out.getvalue().startswith(f"queueapp.note {job.pk}: ready\nNo living worker")
+    out = StringIO()
+    call_command("dbqueue", "explain", "queueapp.Note", str(job.pk), "--json", stdout=out)
+    assert json.loads(out.getvalue())["state"] == "ready"
+    with pytest.raises(CommandError, match="there is no such job"):
+        call_command("dbqueue", "explain", "note", str(job.pk + 1))
+    with pytest.raises(CommandError, match="is no queue table; installed are"):
+        call_command("dbqueue", "explain", "nonsense", "1")
