@@ -120,7 +120,7 @@ def test_a_page_offers_what_makes_sense_in_its_state(browser: Any) -> None:
     emails = in_every_state()
     for name, offered in {
         "unsent": {"bury"},
-        "claimed": {"bury"},
+        "claimed": {"bury", "release"},
         "late": {"kick", "bury"},
         "sent": {"resend", "forget"},
         "failed": {"resend", "kick", "forget"},

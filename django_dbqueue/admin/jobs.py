@@ -19,6 +19,7 @@ from ..models import Job
 from ..states import Status
 from . import by_hand, tabs
 from .lists import CappedPaginator, QueueFilter, StateFilter, columns
+from .page import JobPage
 from .schedule import schedule
 
 if TYPE_CHECKING:  # at run time it takes no parameters
@@ -53,7 +54,7 @@ class ReadOnlyAdmin(Base):
     ordering = ("-id",)
 
     class Media:
-        css = {"all": ["dbqueue/admin.css"]}
+        css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -121,7 +122,7 @@ class ReadOnlyAdmin(Base):
         return format_html('<span title="{}" class="dbqueue-owner">{}</span>', job.owner, short)
 
 
-class JobAdmin(ReadOnlyAdmin):
+class JobAdmin(JobPage, ReadOnlyAdmin):
     """Shows a queue table's jobs, read-only, with the verbs that a person may use."""
 
     list_display: Any = ("id", *LIFECYCLE_LIST)
@@ -165,7 +166,7 @@ class JobAdmin(ReadOnlyAdmin):
         self.message_user(request, str(result), level)
 
 
-class ArchivedJobAdmin(ReadOnlyAdmin):
+class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     """Shows archived jobs."""
 
     list_filter: ClassVar[Any] = (StateFilter,)

@@ -155,10 +155,7 @@ def _done(facts: Facts) -> Iterator[str]:
     elif finished is None:
         yield "It is done; nobody wrote down since when."
     else:
-        took = (
-            "" if created is None else f", {duration(max(0.0, created - finished))} after it came"
-        )
-        yield f"It was completed {_ago(finished)}{took}."
+        yield f"It was completed {_ago(finished)}{_took(created, finished)}."
     left = facts.until["retry_at"]
     if left is not None:
         where = "moves into the archive" if facts.table.policy.archive else "is deleted"

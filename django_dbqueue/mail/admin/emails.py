@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 
 from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.by_hand import MOST, Question, confirmed, log
@@ -62,6 +61,7 @@ BUTTONS = {
     "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
     "settle_selected": ("Mark as sent", (Status.BURIED,)),
     "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
+    "release_selected": ("Take from its worker", (Status.CLAIMED,)),
     "forget_selected": ("Erase message", HAVE_ENDED),
 }
 MOST_REFUSALS = 10
@@ -75,6 +75,7 @@ class MailPages(ContentViews):
     """What the queue and the archive share: a list that loads no message, a page to read."""
 
     change_form_template = "dbqueue_mail/change_form.html"
+    buttons: ClassVar[Any] = BUTTONS
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
     search_fields = ("message_id__exact",)
@@ -101,40 +102,23 @@ class MailPages(ContentViews):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return [(None, {"fields": [tuple(columns(self.model, line)) for line in PAGE]})]
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        email = kwargs.get("obj")
-        if email is not None:
-            context["mail"] = self._page(request, email)
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def _page(self, request: HttpRequest, email: Any) -> dict[str, Any]:
+    def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
         found = {
-            "pk": email.pk,
-            "recipients": page.recipients(email),
-            "links": page.links(email, self.admin_site),
-            "attempts": page.attempts(email),
-            "buttons": self._buttons(request, email),
-            "list_url": reverse(
-                f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist",
-                current_app=self.admin_site.name,
-            ),
+            "recipients": page.recipients(job),
+            "links": page.links(job, self.admin_site),
             "may_preview": self.has_inspect_permission(request),
         }
         if found["may_preview"]:
-            found |= page.message_of(email, self.admin_site)
-        return found
+            found |= page.message_of(job, self.admin_site)
+        return {"mail": found}
 
-    def _buttons(self, request: HttpRequest, email: Any) -> list[tuple[str, str]]:
-        allowed = self.get_actions(request)
-        return [
-            (action, label)
-            for action, (label, states) in BUTTONS.items()
-            if action in allowed
-            and email.status in states
-            and (action != "settle_selected" or email.is_in_doubt)
-        ]
+    def arguments(self, job: Any) -> list[Any]:
+        # They are the message, which has a part of the page to itself.
+        return []
+
+    def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = super().buttons_for(request, job)  # type: ignore[misc]
+        return [one for one in found if one[0] != "settle_selected" or job.is_in_doubt]
 
     @admin.action(permissions=["resend"], description="Send again")
     def resend_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:

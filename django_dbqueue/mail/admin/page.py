@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ...lifecycle.errors import VERBS, entries
 from ..deliveries import Deliveries, Delivery, address_of
 from ..models import ArchivedEmail, Email
 from ..storing.reading import read
@@ -44,11 +43,6 @@ def recipients(email: Any) -> list[Recipient]:
     return [_recipient(one, known.get(one)) for one in dict.fromkeys([*named, *known])]
 
 
-def attempts(email: Any) -> list[dict[str, Any]]:
-    """Those that failed, with their times for the template to print."""
-    return [_attempt(one) for one in entries(email.errors)]
-
-
 def links(email: Any, site: AdminSite) -> list[Link]:
     """To the mails that it resends, that resend it, and whose delivery it reports on."""
     wanted = {"Resends": email.resend_of, "Is about": email.about}
@@ -75,12 +69,6 @@ def message_of(email: Any, site: AdminSite) -> dict[str, Any]:
         "preview_url": _url(site, type(email), "preview", email.pk),
         "eml_url": _url(site, type(email), "eml", email.pk),
     }
-
-
-def _attempt(entry: dict[str, Any]) -> dict[str, Any]:
-    exception = entry.get("exception")
-    shown = "" if exception in VERBS else exception
-    return {**entry, "exception": shown, "started": _moment(entry.get("started"))}
 
 
 def _among(model: Any, keys: Any) -> Iterator[int]:
