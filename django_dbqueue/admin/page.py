@@ -116,7 +116,8 @@ class JobPage(Base):
             for name in self.get_fields(request, obj)
             if getattr(name, "__name__", name) not in own | {"errors"}
         ]
-        return [(None, {"fields": names, "classes": ["dbqueue-columns"]})]
+        pairs = [tuple(names[n : n + 2]) for n in range(0, len(names), 2)]
+        return [(None, {"fields": pairs})]
 
     def _elsewhere(self, job: Any) -> Any:
         """The same job in the archive, or in its table."""

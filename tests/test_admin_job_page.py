@@ -1,0 +1,157 @@
+"""The page of one job: why it waits, what has happened, what it holds; and what it keeps back."""
+
+import json
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from django_dbqueue.admin.arguments import LONGEST, shown
+from django_dbqueue.admin.masking import MASK, is_sensitive, masked
+from django_dbqueue.admin.timeline import timeline
+from django_dbqueue.models import Worker
+from tests.conftest import fresh
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+CANARY = "<script>alert(1)</script>"
+
+
+def page_of(browser, job):
+    response = browser.get(f"/admin/queueapp/note/{job.pk}/change/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def failed(text="x", action="fail"):
+    Note.objects.create(text=text, action=action)
+    [job] = Note.objects.claim()
+    try:
+        job.run()
+    except RuntimeError as error:
+        job.fail(error, 1.5)
+    return fresh(job)
+
+
+def test_the_page_of_a_failed_job_tells_its_story(browser):
+    page = page_of(browser, failed("the text"))
+    for words in (
+        "It is retried in",
+        "since attempt 1 of 3 failed (RuntimeError).",
+        "Attempt 1 failed",
+        "ran 1.5 s",
+        "RuntimeError: note the text does not work",
+        "in do_fail",
+        "Retry at",
+        "queueapp.note:",
+        'value="kick_selected"',
+    ):
+        assert words in page, words
+
+
+def test_who_may_not_inspect_sees_no_word_of_what_it_holds_or_said(people):
+    job = failed("s3cret text")
+    page = page_of(people("view_note"), job)
+    assert "s3cret" not in page
+    assert "does not work" not in page
+    assert "do_fail" not in page
+    assert "Attempt 1 failed" in page
+    assert "queueapp.inspect_note" in page
+    assert 'formaction="' not in page
+    assert "s3cret text" in page_of(people("view_note", "inspect_note"), job)
+
+
+def test_everything_that_people_wrote_is_escaped(browser):
+    Note.objects.create(text=CANARY, queue=CANARY, dedup_key=CANARY, log=CANARY, action="fail")
+    [job] = Note.objects.claim(queue=CANARY, owner=CANARY)
+    assert CANARY not in page_of(browser, job)
+    job.fail(RuntimeError(CANARY), 1)
+    Note.objects.pause(CANARY, reason=CANARY)
+    Worker.objects.create(uuid="a" * 32, host=CANARY, pid=1, serves=["queueapp.note"])
+    page = page_of(browser, job)
+    assert CANARY not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 6
+
+
+ODD = ['"text"', "7", "[7]", '[{"attempt": {"a": 1}, "started": 5, "seconds": "x"}]', "{}", "null"]
+
+
+@pytest.mark.parametrize("errors", ODD)
+def test_errors_that_a_hand_wrote_are_shown(browser, errors):
+    job = Note.objects.create()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE queueapp_note SET errors = %s", [errors])
+    assert "What has happened" in page_of(browser, job)
+
+
+def test_the_queries_of_a_page_do_not_grow_with_its_attempts_nor_the_table(browser):
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            page_of(browser, job)
+        return len(captured)
+
+    job = failed()
+    queries()
+    few = queries()
+    for _ in range(2):
+        Note.objects.kick()
+        Note.objects.claim()[0].fail(RuntimeError("x"), 1)
+    Note.objects.bulk_create([Note() for _ in range(300)])
+    assert queries() <= few
+
+
+def test_a_job_that_vanished_meanwhile_is_no_error_of_the_page(browser):
+    job = Note.objects.create()
+    Note.objects.cancel()
+    assert browser.get(f"/admin/queueapp/note/{job.pk}/change/").status_code == 302
+
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(NESTED, st.sampled_from(["password", "API-Key", "auth_token", "Set-Cookie", "clientSecret"]))
+def test_no_secret_survives_however_deep_it_lies(value, name):
+    for wrap in (lambda v: {"a": [v]}, lambda v: [[{"b": v}]]):
+        secret = {name: {"value": ["t0p-s3cret", value]}, "other": value}
+        text = json.dumps(masked(wrap(secret)))
+        assert "t0p-s3cret" not in text
+        assert MASK in text
+
+
+def test_what_is_no_secret_is_left_alone():
+    plain = {"customer": "Ada", "order": 12345678901234567890, "items": [{"sku": "x"}]}
+    assert masked(plain) == plain
+    assert "12345678901234567890" in shown("order", plain, ()).value
+    assert is_sensitive("shoe_size", more=["shoe-size"])
+    assert masked({"shoe size": 1}, ["shoe-size"]) == {"shoe size": MASK}
+
+
+def test_long_and_binary_values_are_cut_and_named():
+    assert shown("a", "x" * (LONGEST + 5), ()).note == "the first 20,000 of 20,005 characters"
+    assert len(shown("a", "x" * (LONGEST + 5), ()).value) == LONGEST
+    assert "2" in shown("a", memoryview(b"12"), ()).note
+    deep = value = []
+    for _ in range(2000):
+        value.append([])
+        value = value[0]
+    assert "..." in shown("a", deep, ()).value
+
+
+def test_the_timeline_is_that_of_its_state():
+    job = failed()
+    kinds = [event.kind for event in timeline(job, may_inspect=True)]
+    assert kinds == ["enqueued", "failed", "next"]
+    Note.objects.kick()
+    Note.objects.claim()[0].complete()
+    assert [e.kind for e in timeline(fresh(job), may_inspect=True)] == [
+        "enqueued",
+        "failed",
+        "done",
+    ]
