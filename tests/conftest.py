@@ -43,13 +43,17 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """The test database in autocommit; our tables are emptied afterwards."""
     with django_db_blocker.unblock():
         yield
-        if connection.connection is not None and connection.in_atomic_block:
-            connection.close()
-        for model in reversed(apps.get_models()):
-            if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
-                model._base_manager.all()._raw_delete("default")
-        # A session of ours gives up on locks soon; that is not for the next test.
+        empty_tables()
+
+
+def empty_tables() -> None:
+    if connection.connection is not None and connection.in_atomic_block:
         connection.close()
+    for model in reversed(apps.get_models()):
+        if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
+            model._base_manager.all()._raw_delete("default")
+    # A session of ours gives up on locks soon; that is not for the next test.
+    connection.close()
 
 
 @pytest.fixture

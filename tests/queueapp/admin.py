@@ -1,7 +1,8 @@
 from django.contrib import admin
 
-from django_dbqueue.admin import JobAdmin
+from django_dbqueue.admin import ArchivedJobAdmin, JobAdmin
 
-from .models import Note
+from .models import ArchivedKept, Note
 
 admin.site.register(Note, JobAdmin)
+admin.site.register(ArchivedKept, ArchivedJobAdmin)

@@ -1,0 +1,142 @@
+"""A real browser, and everything that it complains about."""
+
+import os
+import shutil
+from functools import cached_property
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.browser.people import SUPERUSER
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+RUN_AXE = """
+(rules) => axe.run(document, {
+  iframes: false, preload: false, resultTypes: ["violations"],
+  ...(rules.length ? {runOnly: {type: "rule", values: rules}} : {}),
+}).then((found) => found.violations.flatMap((one) => one.nodes.map((node) => [
+  one.id, node.target.join(" "), node.any.concat(node.all).map((it) => it.message).join(", ")])))
+"""
+# Lights fade; colours on the way from one to the other are nobody's.
+SETTLE = "document.getAnimations().forEach((one) => one.finish())"
+# What Django's own pages leave to be wished, by rule and place.
+OF_DJANGO = {
+    "label-title-only": ("#searchbar",),
+    "link-in-text-block": (".breadcrumbs >", ".small >"),
+}
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+def executable():
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    assert found, f"no browser: none of {', '.join(NAMES)} is on the PATH; apt-get install chromium"
+    return found
+
+
+class Chrome:
+    """One process; a profile per role, with scripts or without."""
+
+    def __init__(self, address, people):
+        self.address = address
+        self.people = people
+        self.problems = []
+        self.expected = []
+        self.profiles = {}
+        self.playwright = sync_playwright().start()
+        sandbox = [] if os.getuid() else ["--no-sandbox"]
+        self.process = self.playwright.chromium.launch(
+            executable_path=executable(), args=[*sandbox, "--disable-gpu"]
+        )
+
+    def close(self):
+        self.process.close()
+        self.playwright.stop()
+
+    def open(self, url, role=SUPERUSER, *, scripts=True, expected=()):
+        """A page; ``expected`` are beginnings of what may go wrong there."""
+        self.expected += expected
+        page = self._profile(role, scripts).new_page()
+        page.set_default_timeout(10_000)
+        page.goto(self.address + url)
+        return Page(page)
+
+    def end_test(self):
+        for profile in self.profiles.values():
+            for page in profile.pages:
+                page.close()
+        found = [p for p in self.problems if not p.startswith(tuple(self.expected) or "never")]
+        self.problems, self.expected = [], []
+        return found
+
+    def _profile(self, role, scripts):
+        if (role, scripts) not in self.profiles:
+            self.profiles[role, scripts] = self._new_profile(role, scripts)
+        return self.profiles[role, scripts]
+
+    def _new_profile(self, role, scripts):
+        profile = self.process.new_context(
+            java_script_enabled=scripts, viewport=DESKTOP, locale="en-GB", timezone_id="UTC"
+        )
+        cookie = {"name": "sessionid", "value": self.people.cookie_of(role), "url": self.address}
+        profile.add_cookies([cookie])
+        profile.on("console", self._on_console)
+        profile.on("weberror", lambda it: self.problems.append(f"error: {it.error}"))
+        profile.on("requestfailed", self._on_failed)
+        profile.on("response", self._on_response)
+        return profile
+
+    def _on_console(self, message):
+        is_icon = message.location["url"].endswith("/favicon.ico")
+        if message.type in {"error", "warning"} and not is_icon:
+            self.problems.append(f"console: {message.text}")
+
+    def _on_failed(self, request):
+        # The browser gives up by itself what a new page, or a download, makes needless.
+        if request.failure != "net::ERR_ABORTED":
+            self.problems.append(f"failed: {request.url} {request.failure}")
+
+    def _on_response(self, response):
+        if response.status >= 400:
+            path = response.url.removeprefix(self.address)
+            self.problems.append(f"{response.status}: {path}")
+
+
+class Page:
+    """A page of ours, with what every test asks of it; the rest is Playwright's."""
+
+    def __init__(self, page):
+        self.own = page
+
+    def __getattr__(self, name):
+        return getattr(self.own, name)
+
+    @cached_property
+    def _axe(self):
+        # Through the debugger, so that the page's policy holds.
+        self.own.evaluate(AXE.read_text() + ";0")
+        return RUN_AXE
+
+    def look_like(self, scheme, size):
+        self.own.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        self.own.set_viewport_size(size)
+        self.own.evaluate(SETTLE)
+
+    def inaccessible(self, *rules):
+        """What axe finds, by all its rules or by these."""
+        found = self.own.evaluate(self._axe, list(rules))
+        return [
+            f"{rule} {place}: {why}"
+            for rule, place, why in found
+            if not place.startswith(OF_DJANGO.get(rule, ("never",)))
+        ]
+
+    def overflow(self):
+        """By how many pixels the document is wider than the window."""
+        return self.own.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+    def keep_picture(self, name):
+        # What hides the caret or ends animations would be a style in the page.
+        path = SCREENSHOTS / f"{name}.png"
+        self.own.screenshot(path=path, full_page=True, caret="initial")

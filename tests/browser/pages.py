@@ -1,0 +1,55 @@
+"""Every page of the admin that is ours: its name, and where it is in a scene."""
+
+NOTE, KEPT = "/admin/queueapp/note/", "/admin/queueapp/archivedkept/"
+THUMBNAIL = "/admin/shop/thumbnail/"
+QUEUE, WORKER = "/admin/dbqueue/queue/", "/admin/dbqueue/worker/"
+EMAIL, OLD_EMAIL = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
+MAILER, SUPPRESSION = "/admin/dbqueue_mail/mailer/", "/admin/dbqueue_mail/suppression/"
+STATES = ("ready", "claimed", "done", "delayed", "buried")
+
+LISTS = {
+    "index": "/admin/",
+    "app": "/admin/dbqueue/",
+    "jobs": NOTE,
+    **{f"jobs {name}": f"{NOTE}?state={number}" for number, name in enumerate(STATES)},
+    "jobs none": f"{NOTE}?queue=empty",
+    "archive": KEPT,
+    "thumbnails": THUMBNAIL,
+    "queues": QUEUE,
+    "workers": WORKER,
+    "mail": EMAIL,
+    **{f"mail {name}": f"{EMAIL}?state={number}" for number, name in enumerate(STATES)},
+    "mail archive": OLD_EMAIL,
+    "mailers": MAILER,
+    "suppressions": SUPPRESSION,
+    "suppression form": f"{SUPPRESSION}add/",
+}
+# By the name of the row in the scene.
+ROWS = {
+    **dict.fromkeys(("done", "buried", "failed", "claimed", "ready", "waiting", "delayed"), NOTE),
+    "old": KEPT,
+    "thumbnail": THUMBNAIL,
+    **dict.fromkeys(("sent", "refused", "fancy", "retrying", "unsent"), EMAIL),
+    "archived": OLD_EMAIL,
+    "worker": WORKER,
+}
+ALL = [*LISTS, *(f"page {name}" for name in ROWS)]
+
+
+def address(name, scene):
+    if name in LISTS:
+        return LISTS[name]
+    row = name.removeprefix("page ")
+    return page_of(ROWS[row], getattr(scene, row))
+
+
+def page_of(place, row):
+    return f"{place}{row.pk}/change/"
+
+
+# A stranger's mail wants images from elsewhere: they are shut off.
+SHUT_OFF = ("console: Loading the image", "failed: cid:", "failed: https://evil.example/")
+
+
+def expected(name):
+    return SHUT_OFF if name == "page fancy" else ()

@@ -1,0 +1,140 @@
+"""What is to be seen: jobs in every state, workers in every mood, mail of every fate."""
+
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.mail.deliveries import Outcome
+from django_dbqueue.mail.models import Mailer, Suppression
+from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.models import Minute, Queue, Worker
+from django_dbqueue.models.minute import RAN, WAITED
+from testproject.shop.images import make_thumbnail, paint
+from testproject.shop.models import Photo, Thumbnail
+from tests.conftest import fresh
+from tests.helpers import claim_one, overwrite
+from tests.mail_admin import fancy_letter
+from tests.mailing import archived, enqueue, finished, letter, queue_into_memory, queued
+from tests.queueapp.models import ArchivedKept, Kept, Note
+
+TABLE = "queueapp.note"
+
+
+class Settings:
+    """A project that queues its mail."""
+
+    def __init__(self):
+        queue_into_memory(self)
+
+
+def build(text="a note", queue="default", error="it does not work"):
+    """All of it, with these words wherever strangers' words may stand."""
+    build_minutes(queue)
+    Queue.objects.pause(TABLE, "paused", 3600, text)
+    return SimpleNamespace(
+        **build_jobs(text, queue, error),
+        **build_workers(text, error),
+        **build_thumbnails(text),
+        **build_mail(text, error),
+    )
+
+
+def build_jobs(text, queue, error):
+    Note.objects.bulk_create([Note(text=f"{text} {n}", queue=queue) for n in range(8)])
+    return {
+        "done": note(text, queue, lambda job: job.complete()),
+        "buried": note(text, queue, lambda job: job.bury(error)),
+        "failed": note(text, queue, lambda job: job.fail(raised(error), 600)),
+        "late": note(text, queue, lambda job: job.fail(raised(error), 7200)),
+        "claimed": note(text, queue, lambda job: None),
+        "ready": Note.objects.create(text=text, queue=queue),
+        "waiting": Note.objects.create(text=text, queue="paused"),
+        "delayed": Note.objects.enqueue(text=text, queue=queue, delay=90)[0],
+        "old": old(text, queue),
+    }
+
+
+def note(text, queue, end):
+    job = Note.objects.create(text=text, queue="apart")
+    end(claim_one(Note, queue="apart"))
+    overwrite(job, queue=queue)
+    return fresh(job)
+
+
+def raised(error):
+    """An exception that has a traceback."""
+    with suppress(RuntimeError):
+        raise RuntimeError(error)
+    try:
+        raise RuntimeError(error)
+    except RuntimeError as caught:
+        return caught
+
+
+def old(text, queue):
+    job = Kept.objects.create(text=text, queue=queue)
+    Kept.objects.filter(pk=job.pk).cancel()
+    return ArchivedKept.objects.get()
+
+
+def build_workers(text, error):
+    fields = {"host": text[:255], "memory": 64 << 20, "serves": [TABLE, "dbqueue_mail.email"]}
+    lately, long_ago = DbNow(plus=-2), DbNow(plus=-300)
+    return {
+        "worker": Worker.objects.create(
+            uuid="a" * 32, pid=11, beat_at=lately, jobs_per_minute=90, running=running(), **fields
+        ),
+        "troubled": Worker.objects.create(
+            uuid="b" * 32, pid=12, beat_at=lately, trouble=error[:200], **fields
+        ),
+        "silent": Worker.objects.create(uuid="c" * 32, pid=13, beat_at=long_ago, **fields),
+        "stopped": Worker.objects.create(
+            uuid="d" * 32, pid=14, stopped_at=lately, stop_reason=text[:200], **fields
+        ),
+    }
+
+
+def running():
+    return {"21": [{"job": f"{TABLE} 1", "seconds": 3.5}], "22": []}
+
+
+def build_minutes(queue):
+    """The last two hours."""
+    now = int(time.time() // 60)
+    Minute.objects.bulk_create(
+        Minute(
+            job_table=TABLE,
+            queue=queue,
+            minute=now - age,
+            completed=40 + age % 17,
+            failed=age % 5,
+            buried=age % 31 == 0,
+            backlog=100 + age,
+            **{WAITED[4]: 30, WAITED[6]: 10, RAN[3]: 35, RAN[5]: 5},
+        )
+        for age in range(120)
+    )
+
+
+def build_thumbnails(text):
+    image = paint(1, 200, 150)
+    photo = Photo.objects.create(title=text[:100], image=image)
+    png = make_thumbnail(image, 80, 60)
+    return {"thumbnail": Thumbnail.objects.create(photo=photo, png=png), "photo": photo}
+
+
+def build_mail(text, error):
+    Mailer.objects.named("smtp")
+    Mailer.objects.pause("smtp", 300, text)
+    Suppression.objects.suppress("gone@x.example", Reason.BOUNCE, text)
+    fields = {"subject": text, "body": text}
+    made = {
+        "sent": finished(letter("anna", "bert", **fields), anna=Outcome.DELIVERED),
+        "refused": finished(letter("anna", **fields), failed=True, anna=Outcome.REFUSED),
+        "fancy": finished(fancy_letter()),
+        "archived": archived(finished(letter("anna", **fields))),
+        "retrying": enqueue(letter("carl", **fields), queue="apart"),
+    }
+    claim_one(type(made["retrying"]), queue="apart").fail(raised(error), 600)
+    return made | {"unsent": queued("dora", **fields)}
