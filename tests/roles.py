@@ -1,0 +1,223 @@
+"""What each role gets of every page and every action of the admin: found by asking for all."""
+
+import re
+from dataclasses import dataclass, field
+
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.db import connection, transaction
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
+from django_dbqueue.models import Queue, Worker
+from tests.queueapp.models import ArchivedKept, Note
+
+MODELS = (Queue, Worker, Note, ArchivedKept, Email, ArchivedEmail, Mailer, Suppression)
+OURS = "django_dbqueue."
+OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
+# What a page of ours needs to know, and what only its form sends.
+QUEUE = {"table": "queueapp.note", "queue": "default"}
+ASKED = {"charts": QUEUE | {"span": "hour"}, "pause": QUEUE, "resume": QUEUE | {"queue": "paused"}}
+SENT = {
+    "pause": {"reason": "out of paper"},
+    "add": {"address": "new@x.example", "reason": "by hand", "note": ""},
+    "delete": {"post": "yes"},
+}
+ACTION = {"confirmed": "yes", "post": "yes"}
+LOG_IN = "log in"
+
+
+@dataclass
+class Thing:
+    """A page, what is sent to it, or an action; and what was answered, by role."""
+
+    model: type
+    name: str
+    is_change: bool
+    url: str
+    data: dict = field(default_factory=dict)
+    answers: dict = field(default_factory=dict)
+    logged: int = 0
+
+    def ask(self, client):
+        return self._change(client) if self.is_change else self._look(client)
+
+    def _look(self, client):
+        response = client.get(self.url, self.data)
+        if response.status_code == 302 and response["Location"].startswith("/admin/login/"):
+            return LOG_IN
+        return {200: "yes"}.get(response.status_code, str(response.status_code))
+
+    def _change(self, client):
+        writes = Writes()
+        with transaction.atomic(), connection.execute_wrapper(writes):
+            response = client.post(self.url, self.data)
+            got_file = response.streaming and bool(b"".join(response.streaming_content))
+            transaction.set_rollback(True)
+        if writes.of_ours or got_file:
+            self.logged = writes.of_log
+            return "yes"
+        if response.status_code == 302:
+            return LOG_IN if response["Location"].startswith("/admin/login/") else "no"
+        return {200: "no"}.get(response.status_code, str(response.status_code))
+
+
+class Writes:
+    """Counts what was written to tables of ours, and to the admin's log."""
+
+    def __init__(self):
+        self.of_ours = self.of_log = 0
+
+    def __call__(self, execute, sql, params, many, context):
+        result = execute(sql, params, many, context)
+        if re.match(r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b", sql):
+            # What is returned row by row has no count yet.
+            count = 1 if "RETURNING" in sql else max(0, context["cursor"].rowcount)
+            self.of_ours += count if re.search("dbqueue_|queueapp_", sql) else 0
+            self.of_log += count if "django_admin_log" in sql else 0
+        return result
+
+
+def things(model, rows):
+    """Whatever the admin offers for this model, whoever may have it; ``rows``: one, and all."""
+    model_admin = admin.site.get_model_admin(model)
+    return [*pages(model, model_admin, rows[0]), *actions(model, model_admin, rows)]
+
+
+def pages(model, model_admin, row):
+    prefix = f"{model._meta.app_label}_{model._meta.model_name}_"
+    for pattern in model_admin.get_urls():
+        if not pattern.name:
+            continue  # it leads on to another one
+        name = pattern.name.removeprefix(prefix)
+        keys = dict.fromkeys(pattern.pattern.converters, row.pk)
+        url, asked = reverse(f"admin:{pattern.name}", kwargs=keys), ASKED.get(name, {})
+        yield Thing(model, f"page {name}", False, url, asked)
+        if name not in {"changelist", "history"}:
+            yield Thing(model, f"send {name}", True, url, asked | SENT.get(name, {}))
+
+
+def actions(model, model_admin, rows):
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    selected = {"_selected_action": [row.pk for row in rows], **ACTION}
+    for name in offered(model_admin):
+        yield Thing(model, f"action {name}", True, url, selected | {"action": name})
+
+
+def offered(model_admin):
+    """The actions by name, as a superuser has them."""
+    request = RequestFactory().get("/")
+    request.user = User(is_superuser=True, is_active=True, is_staff=True)
+    return {name: function for name, (function, *_) in model_admin.get_actions(request).items()}
+
+
+# --- roles --------------------------------------------------------------------------------------
+
+
+def permissions_of(model):
+    options = model._meta
+    names = [f"{verb}_{options.model_name}" for verb in options.default_permissions]
+    return names + [name for name, _ in options.permissions]
+
+
+def view_of(model):
+    return f"view_{model._meta.model_name}"
+
+
+def roles(model):
+    """Codenames of permissions by the name of the role; None: not logged in, "all": superuser."""
+    own = permissions_of(model)
+    each = [name for name in own if name != view_of(model)]
+    others = [name for other in MODELS if other is not model for name in permissions_of(other)]
+    readers = [view_of(other) for other in MODELS]
+    return {
+        "anonymous": None,
+        "all of other models": others,
+        "read-only": readers,
+        # Who sees no list gets nothing of it, on any database.
+        **({f"only {name}": [name] for name in own} if connection.vendor == "sqlite" else {}),
+        **{f"view and {name}": [view_of(model), name] for name in [*each, *siblings(model)]},
+        "superuser": "all",
+    }
+
+
+def siblings(model):
+    """What may concern an archive though it is of its queue table."""
+    if model is not ArchivedEmail:
+        return []
+    of_django = {f"{verb}_email" for verb in ("add", "change", "delete", "view")}
+    return [name for name in permissions_of(Email) if name not in of_django]
+
+
+class Staff:
+    """Two who are logged in, and one who is not."""
+
+    def __init__(self):
+        self.plain = User.objects.create_user("plain", is_staff=True)
+        self.chief = User.objects.create_superuser("chief")
+        self.clients = {name: Client() for name in ("plain", "chief", "nobody")}
+        self.clients["plain"].force_login(self.plain)
+        self.clients["chief"].force_login(self.chief)
+
+    def leave(self):
+        self.plain.delete()
+        self.chief.delete()
+
+    def as_role(self, codenames):
+        if codenames is None:
+            return self.clients["nobody"]
+        if codenames == "all":
+            return self.clients["chief"]
+        found = Permission.objects.filter(codename__in=codenames)
+        assert {one.codename for one in found} == set(codenames)
+        self.plain.user_permissions.set(found)
+        return self.clients["plain"]
+
+
+def ask_for_all(staff, model, rows):
+    """The things with the answers that each role got."""
+    found = things(model, rows)
+    for role, codenames in roles(model).items():
+        client = staff.as_role(codenames)
+        for thing in found:
+            thing.answers[role] = thing.ask(client)
+    return found
+
+
+# --- as a table ---------------------------------------------------------------------------------
+
+COLUMNS = """\
+| what | anonymous | read-only | staff with `view` and one more | superuser |
+|---|---|---|---|---|
+"""
+
+
+def as_markdown(found):
+    """One table per model."""
+    text = ""
+    for model in dict.fromkeys(thing.model for thing in found):
+        lines = [line_of(thing) for thing in found if thing.model is model]
+        text += f"\n## {model._meta.label}\n\n{COLUMNS}" + "\n".join(lines) + "\n"
+    return text
+
+
+def line_of(thing):
+    kind, _, name = thing.name.partition(" ")
+    what = {"page": f"see `{name}`", "send": f"send `{name}`", "action": f"do `{name}`"}[kind]
+    cells = [what, thing.answers["anonymous"], thing.answers["read-only"], one_more(thing)]
+    return f"| {' | '.join([*cells, thing.answers['superuser']])} |"
+
+
+def one_more(thing):
+    """Who gets it, and what the others get."""
+    got = {
+        role.removeprefix("view and "): answer
+        for role, answer in thing.answers.items()
+        if role.startswith("view and ")
+    }
+    happy = [name for name, answer in got.items() if answer == "yes"]
+    if len(happy) == len(got):
+        return "yes"
+    sad = "/".join(sorted({answer for answer in got.values() if answer != "yes"}))
+    return f"yes with {', '.join(f'`{name}`' for name in happy)}, else {sad}" if happy else sad
