@@ -8,13 +8,11 @@ from django.contrib import admin
 from django.test import override_settings
 
 from django_dbqueue.mail.deliveries import Outcome
-from django_dbqueue.mail.models import Email
 from tests import roles
 from tests.browser import scene
 from tests.conftest import empty_tables
-from tests.helpers import claim_one
 from tests.mail_admin import fancy_letter
-from tests.mailing import archived, enqueue, finished, letter
+from tests.mailing import archived, finished, letter
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "admin-roles.md"
@@ -44,8 +42,6 @@ def build():
     """The rows by their models; the one whose own page is asked for comes first."""
     scene.build()
     finished(letter("anna"), failed=True, anna=Outcome.IN_DOUBT)
-    enqueue(letter("anna"), queue="apart")
-    claim_one(Email, queue="apart")
     finished(fancy_letter())
     archived(finished(fancy_letter()))
     rows = {model: list(model._base_manager.order_by("-pk")) for model in roles.MODELS}

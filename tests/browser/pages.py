@@ -16,6 +16,12 @@ LISTS = {
     "archive": KEPT,
     "thumbnails": THUMBNAIL,
     "queues": QUEUE,
+    "charts": f"{QUEUE}charts/?table=queueapp.note",
+    **{
+        f"charts {span}": f"{QUEUE}charts/?table=queueapp.note&queue=default&span={span}"
+        for span in ("day", "week")
+    },
+    "charts none": f"{QUEUE}charts/?table=queueapp.kept&queue=none&span=hour",
     "workers": WORKER,
     "mail": EMAIL,
     **{f"mail {name}": f"{EMAIL}?state={number}" for number, name in enumerate(STATES)},

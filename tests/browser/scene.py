@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
-from django_dbqueue.mail.models import Mailer, Suppression
+from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
@@ -135,6 +135,8 @@ def build_mail(text, error):
         "fancy": finished(fancy_letter()),
         "archived": archived(finished(letter("anna", **fields))),
         "retrying": enqueue(letter("carl", **fields), queue="apart"),
+        "held": enqueue(letter("emil", **fields), queue="held"),
     }
-    claim_one(type(made["retrying"]), queue="apart").fail(raised(error), 600)
+    claim_one(Email, queue="apart").fail(raised(error), 600)
+    claim_one(Email, queue="held")
     return made | {"unsent": queued("dora", **fields)}

@@ -11,7 +11,7 @@ from tests.conftest import empty_tables
 LOOKS = {
     "light-1280": ("light", DESKTOP, []),
     "dark-1280": ("dark", DESKTOP, ["color-contrast"]),
-    "light-390": ("light", PHONE, ["scrollable-region-focusable", "target-size", "region"]),
+    "light-390": ("light", PHONE, ["scrollable-region-focusable", "region"]),
     "dark-390": ("dark", PHONE, None),
 }
 

@@ -1,0 +1,73 @@
+"""The tests of pages can fail: what goes wrong in the browser is seen."""
+
+import pytest
+
+from tests.browser import chrome as chromium
+from tests.browser.pages import NOTE, WORKER
+
+pytestmark = pytest.mark.usefixtures("rows")
+
+INLINE = """(made) => {
+  const it = document.createElement(made);
+  it.textContent = "body{color:red}";
+  document.head.append(it);
+}"""
+
+
+@pytest.fixture
+def problems(chrome):
+    """What is known to have gone wrong so far."""
+    yield chrome.problems
+    chrome.end_test()
+
+
+@pytest.mark.parametrize("made", ["script", "style"])
+def test_what_stands_inline_is_seen(chrome, problems, made):
+    chrome.open(NOTE).evaluate(INLINE, made)
+    assert "Content Security Policy" in problems[0]
+
+
+def test_an_attribute_of_style_is_seen(chrome, problems):
+    chrome.open(NOTE).evaluate("document.body.innerHTML = '<p style=\"color: red\">x</p>'")
+    assert "Content Security Policy" in problems[0]
+
+
+def test_an_error_of_a_script_is_seen(chrome, problems):
+    page = chrome.open(NOTE)
+    page.evaluate("setTimeout(() => nothing.like.this(), 0)")
+    page.wait_for_timeout(100)
+    assert "nothing is not defined" in problems[0]
+
+
+def test_a_page_that_is_not_there_is_seen(chrome, problems):
+    chrome.open("/admin/nothing/")
+    assert "404: /admin/nothing/" in problems
+
+
+def test_what_was_expected_is_no_problem(chrome):
+    chrome.open("/admin/nothing/", expected=["404", "console: Failed to load"])
+    assert chrome.end_test() == []
+
+
+def test_what_few_can_read_or_reach_is_seen(chrome, problems):
+    page = chrome.open(WORKER)
+    page.evaluate("document.querySelector('#content h1').innerHTML = '<input>'")
+    assert any(line.startswith("label ") for line in page.inaccessible())
+    page.evaluate(
+        "document.querySelector('#content h1').innerHTML = '<p><font color=eee>some words'"
+    )
+    [line] = page.inaccessible("color-contrast")
+    assert "insufficient color contrast" in line
+
+
+def test_what_is_too_wide_is_seen(chrome, problems):
+    page = chrome.open(WORKER)
+    page.look_like("light", chromium.PHONE)
+    page.evaluate("document.body.style.width = '900px'")
+    assert page.overflow() > 0
+
+
+def test_without_a_browser_it_is_told_how_to_get_one(monkeypatch):
+    monkeypatch.setattr(chromium.shutil, "which", lambda _: None)
+    with pytest.raises(AssertionError, match="apt-get install chromium"):
+        chromium.executable()
