@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install what the tests need from Debian, and what else is named, if it is missing: servers,
-# headers, a compiler.
+# headers, a compiler, a browser.
 set -eu
 
 installed() {
@@ -8,13 +8,13 @@ installed() {
 }
 
 command -v dpkg-query >/dev/null || {
-    echo "not Debian: install MariaDB, PostgreSQL, the MySQL client headers and a C compiler" >&2
+    echo "not Debian: install MariaDB, PostgreSQL, the MySQL client headers, a C compiler and Chromium" >&2
     exit 0
 }
 
 PYTHON=${PYTHON:-python3}
 missing=""
-for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc "$@"; do
+for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc chromium "$@"; do
     installed "$package" || missing="$missing $package"
 done
 # Only Debian's own Python splits these off.

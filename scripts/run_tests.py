@@ -41,10 +41,14 @@ PACKAGES = ("django_dbqueue", "testproject", "tests")
 NEWEST = "newest"
 NEWEST_VENV = ROOT / ".venv-newest"
 NEWEST_DJANGO = "Django>=6.1,<6.2"
-# They try statements, which no version of Python changes, and take long.
+# They try statements, which no version of Python changes, and take long; of the browser's
+# pictures and clicks, one look at each page suffices.
 NEWEST_LEAVES_OUT = tuple(
     f"--ignore=tests/{name}"
-    for name in ("sweeps", "test_mutants.py", "test_explain.py", "machine", "test_torture.py")
+    for name in (
+        *("sweeps", "test_mutants.py", "test_explain.py", "machine", "test_torture.py"),
+        *(f"browser/test_{name}.py" for name in ("canary", "watch", "without_scripts")),
+    )
 )
 NEWER_PYTHONS = ((3, 14), (3, 13), (3, 12))
 MOST_AGAIN = 3

@@ -4,14 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from django.conf import settings as project
 from django.db import connection, connections
 from django.test import override_settings
 
 from tests.browser.chrome import Chrome
 from tests.browser.people import People
-from tests.browser.scene import Settings
-from tests.browser.serving import Server
+from tests.browser.scene import Settings, build
+from tests.browser.serving import STRICT, Server
 from tests.conftest import empty_tables
 
 HERE = Path(__file__).parent
@@ -40,7 +39,7 @@ def database(django_db_setup, django_db_blocker):
 def site(database):
     """The address of the project, whose mail is queued."""
     with override_settings(**vars(Settings())):
-        server = Server(project.MIDDLEWARE)
+        server = Server(STRICT)
         yield server.address
         server.close()
 
@@ -78,4 +77,11 @@ def browse(chrome):
 def rows(database):
     """The tables are empty afterwards."""
     yield
+    empty_tables()
+
+
+@pytest.fixture(scope="module")
+def scene(chrome):
+    """All that there is to be seen, for tests that only look."""
+    yield build()
     empty_tables()

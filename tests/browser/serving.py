@@ -2,6 +2,7 @@
 
 from threading import Thread
 
+from django.conf import settings
 from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
@@ -26,6 +27,9 @@ class StrictPolicy:
         return response
 
 
+STRICT = f"{StrictPolicy.__module__}.{StrictPolicy.__qualname__}"
+
+
 class Quiet(WSGIRequestHandler):
     def log_message(self, *_args):
         pass
@@ -34,9 +38,8 @@ class Quiet(WSGIRequestHandler):
 class Server:
     """Serves the test database on a free port, each request in a thread of its own."""
 
-    def __init__(self, middleware):
-        strict = f"{StrictPolicy.__module__}.{StrictPolicy.__qualname__}"
-        with override_settings(MIDDLEWARE=[strict, *middleware]):
+    def __init__(self, *middleware):
+        with override_settings(MIDDLEWARE=[*middleware, *settings.MIDDLEWARE]):
             handler = StaticFilesHandler(WSGIHandler())
         self.http = ThreadedWSGIServer(
             ("127.0.0.1", 0), Quiet, allow_reuse_address=False, connections_override={}

@@ -1,0 +1,61 @@
+"""Every page works beside django-unfold and django-jazzmin, which bring templates of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.browser import pages
+from tests.browser.chrome import Page
+from tests.browser.people import SUPERUSER
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = ("queues", "charts", "jobs", "page failed", "page refused")
+
+
+@pytest.fixture(params=["unfold", "jazzmin"])
+def theme(request):
+    return request.param
+
+
+@pytest.fixture
+def themed(theme, chrome, scene, database_url):
+    """A profile at the address of the project with that theme."""
+    own = {
+        "DJANGO_SETTINGS_MODULE": f"tests.browser.themes.{theme}_settings",
+        "DATABASE_URL": database_url,
+        "DBQUEUE_TESTS": "1",
+        "DEBUG": "0",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.browser.themes"],
+        cwd=ROOT,
+        env={**os.environ, **own},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    profile = chrome.process.new_context()
+    profile.set_default_timeout(20_000)
+    address = process.stdout.readline().strip()
+    cookie = {"name": "sessionid", "value": chrome.people.cookie_of(SUPERUSER), "url": address}
+    profile.add_cookies([cookie])
+    yield profile, address
+    profile.close()
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_every_page_works_beside_another_theme(theme, themed, scene):
+    profile, address = themed
+    for name in pages.ALL:
+        response = profile.request.get(address + pages.address(name, scene))
+        assert response.status == 200, name
+        assert "dbqueue" in response.text(), name
+    page = Page(profile.new_page())
+    for name in SHOWN:
+        page.goto(address + pages.address(name, scene))
+        page.keep_picture(f"{theme}-{name.replace(' ', '-')}")
+        assert page.locator("#content, #main, main").first.inner_text().strip()
