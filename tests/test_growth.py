@@ -3,7 +3,6 @@
 ``python -m benchmarks.growth`` measures what they cost. DBQUEUE_TEST_SEED repeats a random test.
 """
 
-import json
 import os
 import random
 import threading
@@ -28,7 +27,7 @@ from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
 from tests.conftest import other_connection, wait_until
 from tests.helpers import start, table
-from tests.plans import captured
+from tests.plans import captured, read_by
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -209,22 +208,11 @@ def bury_in_dead_rows(count):
             cursor.execute(f"DELETE FROM {Note._meta.db_table} WHERE id IN ({keys})")
 
 
-def read_by(statement):
-    """How many buffers of the table and its indexes a SELECT, or the one in an UPDATE, reads."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
-        cursor.execute(f"{explain} {statement.sql}", statement.params)
-        [plan] = json.loads(text) if isinstance(text := cursor.fetchone()[0], str) else text
-        transaction.set_rollback(True)
-    part = plan["Plan"]
-    if part["Node Type"] == "ModifyTable":
-        [part] = [one for one in part["Plans"] if one["Parent Relationship"] == "InitPlan"]
-    return part["Shared Hit Blocks"] + part["Shared Read Blocks"]
-
-
 def test_a_claim_and_a_look_with_a_floor_pass_over_no_dead_rows():
     if not table().dialect.passes_dead_rows:
         return
+    # As a claimer's connection: what the database counted in an earlier test is of no matter.
+    table().dialect.keep_to_indexes()
     with snapshot():
         bury_in_dead_rows(DEAD)
         first = Note.objects.bulk_create([Note() for _ in range(50)])[0]
@@ -241,11 +229,11 @@ def test_a_claim_and_a_look_with_a_floor_pass_over_no_dead_rows():
         assert look_above < 20 < whole_look / 5
 
 
-def claimer():
+def claimer(batch=3):
     """A claimer whose jobs nobody but the test takes."""
     served = parse_served(["queueapp.Note"])
     return Claimer(
-        Options(served=served, batch_size=3, batch_grows=False),
+        Options(served=served, batch_size=batch, batch_grows=False),
         "w.1-",
         Buffer(1),
         Board(1),

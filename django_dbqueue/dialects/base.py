@@ -151,6 +151,10 @@ class Dialect:
         """The statement that makes a connection of our own give up a lock within 2 s."""
         raise NotImplementedError
 
+    def keep_to_indexes(self) -> None:
+        """From here on, look for rows on this connection as the statements were meant to, whatever
+        the database believes of the table. Not for connections that users' code may work on."""
+
     @staticmethod
     def can_notify() -> bool:
         """Whether it does what the setting NOTIFY asks for."""

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from django.db import connections
@@ -34,7 +35,7 @@ class Beats:
         self.aliases = sorted(serves)
         self.interval = interval
         self.timeout = timeout
-        self.session = Session(set(serves))
+        self.session = Session(set(serves), greet=methodcaller("keep_to_indexes"))
         self._sessions = {alias: Session({alias}) for alias in self.aliases}
         self.patience = Patience("beating")
         self.epoch = 1

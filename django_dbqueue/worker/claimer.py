@@ -5,12 +5,12 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
-from operator import methodcaller
 from typing import Any
 
 from django.db.utils import Error
 
 from .. import events
+from ..dialects import Dialect
 from ..lifecycle import finish, reap
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
@@ -28,6 +28,11 @@ MOST = 100  # jobs a claim, when the batch may grow
 AHEAD = 0.25  # seconds of work to fetch ahead
 LOOK = 0.2  # seconds between looks whether a pause is over
 HOLD = 5.0  # seconds until what no runner took is given back
+
+
+def _greet(dialect: Dialect) -> None:
+    dialect.keep_to_indexes()
+    dialect.listen()
 
 
 class Claimer:
@@ -48,7 +53,7 @@ class Claimer:
         self.buffer = buffer
         self.board = board
         self.doorbell = doorbell
-        self.session = Session(set(doorbell.aliases), greet=methodcaller("listen"))
+        self.session = Session(set(doorbell.aliases), greet=_greet)
         # How many more jobs this child may claim; None = any number.
         self.left = share
         self.unwritten = unwritten

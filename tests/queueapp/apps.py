@@ -31,9 +31,12 @@ def connect(name: str, receiver: Any, sender: Any = None) -> None:
 
 def tell(name: str, sender: Any, job: Any, **more: Any) -> None:
     from .faults import record
+    from .planner import planner_settings
 
     if job.text == "interrupt":
         raise KeyboardInterrupt("a receiver that would end the thread")
+    if job.text == "settings":
+        record(job.log, planner_settings())
     if job.text == "tell":
         record(job.log, f"{name} note-{job.pk}")
         raise SystemExit("a receiver that would end the process")

@@ -22,6 +22,7 @@ from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, rec
 from .gil import hold_gil
 from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
+from .planner import planner_settings
 from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
 from .staged import StagedArchived, StagedFleeting, StagedPruned  # noqa: F401  # tables
 
@@ -93,6 +94,9 @@ class Note(Job):
 
     def do_complete(self) -> None:
         self.complete()
+
+    def do_settings(self) -> None:
+        record(self.log, planner_settings())
 
     def do_spin(self) -> None:
         while True:
