@@ -13,6 +13,7 @@ from typing import Any
 from django.db import OperationalError, connection
 
 from tests.conftest import other_connection, wait_until
+from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,17 +31,21 @@ class Process:
     ) -> None:
         """``within``: a command that runs it."""
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # kept until the end
-        self.popen = subprocess.Popen(
-            [*within, sys.executable, "manage.py", *args],
-            cwd=folder,
-            env=os.environ
-            | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"}
-            | environment,
-            stderr=self._log,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        own = {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0"} | environment
+        env, command = os.environ | own, ["manage.py", *args]
+        self.popen: Any
+        if within or "PYTHONPATH" in environment:
+            self.popen = subprocess.Popen(
+                [*within, sys.executable, *command],
+                cwd=folder,
+                env=env,
+                stderr=self._log,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        else:
+            self.popen = Warm(command, cwd=folder, env=env, stderr=self._log)
 
     @property
     def pid(self) -> int:

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 from django.db import connection
+
+from tests.warm import run
 
 SETTINGS = """
 from testproject import settings as base
@@ -75,15 +75,7 @@ class Project:
         return json.loads(self._python("-c", ANSWERS, code=0, stdin=json.dumps(commands)))
 
     def _python(self, *args: str, code: int, stdin: str) -> str:
-        done = subprocess.run(  # noqa: PLW1510  # judged below
-            [sys.executable, *args],
-            cwd=self.folder,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = run([*args], cwd=self.folder, env=self.environment, stdin=stdin)
         assert done.returncode == code, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + (done.stderr if code else "")
 

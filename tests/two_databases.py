@@ -3,14 +3,13 @@
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from django.db import connection
 
 from tests.conftest import wait_until
+from tests.warm import Warm, run
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -108,26 +107,17 @@ class Two:
         return self._run("-c", setup + text)
 
     def _run(self, *args, code=0):
-        done = subprocess.run(
-            [sys.executable, *args],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run([*args], cwd=self.folder, env=self.environment)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def worker(self, *args, **environment):
         log = (self.folder / f"worker{len(self.workers)}.log").open("w+")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "django", "runworker", *args],
+        process = Warm(
+            ["-m", "django", "runworker", *args],
             cwd=self.folder,
             env=self.environment | FAST | environment,
             stderr=log,
-            start_new_session=True,
         )
         process.log = Path(log.name)
         self.workers.append(process)

@@ -1,0 +1,119 @@
+"""Has imported what every worker needs and none of ours, and forks: see ``tests.warm``.
+
+    warm_server.py SOCKET MODULE...
+
+Each request is JSON with the descriptors of stdin, stdout, stderr and a pipe. The fork writes its
+pid into that; what it ended with follows. Each is a session of its own.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+
+# The roots of what a worker of this project imports besides.
+MODULES = [
+    *("asyncio", "concurrent.futures.thread", "ctypes", "email.message", "faulthandler", "mmap"),
+    *("http.client", "logging.config", "resource", "smtplib", "dj_database_url"),
+    *("PIL.ExifTags", "PIL.Image", "PIL.ImageDraw", "PIL.ImageFont", "PIL.ImageOps"),
+    *("django.core.cache.backends.locmem", "django.core.mail.backends.smtp"),
+    *("django.core.management.commands", "django.db.migrations.executor"),
+    *("django.db.models.sql.compiler", "django.forms.models", "django.middleware.csrf"),
+    *("django.shortcuts", "django.template.backends.django", "django.urls", "django.views.generic"),
+    *("django.utils.translation.reloader", "django.views.i18n"),
+]
+
+
+class Server:
+    def __init__(self, asked: socket.socket) -> None:
+        self.asked = asked
+        self.pipes: dict[int, int] = {}
+        self.deaths, told = os.pipe()
+        os.set_blocking(told, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+
+    def run(self) -> dict[str, object]:
+        """In the server this ends with the tests; in a fork it returns what is to be run."""
+        while True:
+            ready, _, _ = select.select([self.asked, self.deaths], [], [])
+            if self.deaths in ready:
+                os.read(self.deaths, 4096)
+                self.bury()
+            if self.asked in ready:
+                text, files, *_ = socket.recv_fds(self.asked, 1 << 20, 4)
+                if not text:
+                    sys.exit()
+                if self.fork(files):
+                    return dict(json.loads(text))
+
+    def bury(self) -> None:
+        while self.pipes:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            pipe = self.pipes.pop(pid)
+            os.write(pipe, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            os.close(pipe)
+
+    def fork(self, files: list[int]) -> bool:
+        """Whether this is the fork."""
+        pid = os.fork()
+        if pid:
+            self.pipes[pid] = files.pop()
+            for file in files:
+                os.close(file)
+            return False
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        for number, file in enumerate(files[:3]):
+            os.dup2(file, number)
+        os.write(files[3], f"{os.getpid()}\n".encode())
+        os.closerange(3, max(files[3], *self.pipes.values(), 64) + 1)
+        return True
+
+
+def become(folder: str, env: dict[str, str], args: list[str]) -> None:
+    """What ``python ARGS`` would do."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
+    sys.path[:1] = [folder, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    kind, *rest = args
+    if kind == "-c":
+        sys.argv = args
+        exec(rest[0], {"__name__": "__main__"})
+    elif kind == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = args
+        runpy.run_path(kind, run_name="__main__")
+
+
+def import_all(names: list[str]) -> None:
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError:  # an extra that is not installed
+            pass
+    from django.conf import settings
+
+    assert not settings.configured, "those of each process are its own"
+    ours = [name for name in sys.modules if name.startswith(("django_dbqueue", "test"))]
+    assert not ours, ours
+
+
+if __name__ == "__main__":
+    import_all([*MODULES, *sys.argv[2:]])
+    gc.collect()
+    gc.freeze()
+    server = Server(socket.socket(fileno=int(sys.argv[1])))
+    become(**server.run())  # type: ignore[arg-type]
