@@ -1,6 +1,5 @@
 """Every queue of every queue table at a glance: what waits, how fast it goes, what is wrong."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from django.core.exceptions import ImproperlyConfigured
@@ -8,25 +7,24 @@ from django.db.utils import Error
 
 from .fields import DbNow
 from .history import Hour, last_hour
-from .lifecycle.census import CAP, count_by_queue, count_ready, oldest_ready
+from .lifecycle.census import CAP, MOST_QUEUES, count_ready, due_by_queue, oldest_ready
 from .lifecycle.table import Table, table_of
 from .models import Queue
-from .report import known_queues
+from .report import count_kept, known_queues
 from .roster import Member, roster
 from .states import Status
 from .worker.options import Served, all_served
 
-COUNTED = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
-
 
 @dataclass
 class Lane:
-    """One queue of one queue table. A count that is ``at_least`` stands for more."""
+    """One queue of one queue table. A count that is ``at_least`` may stand for more, even a 0."""
 
     table: str
     queue: str
     counts: dict[Status, int] = field(default_factory=dict)
     at_least: set[Status] = field(default_factory=set)
+    due: int = 0  # of the delayed jobs
     oldest_seconds: float | None = None
     hour: Hour = field(default_factory=Hour)
     paused: Queue | None = None
@@ -34,17 +32,19 @@ class Lane:
 
     @property
     def waits(self) -> bool:
-        """Whether there is something for a worker to do, now or soon."""
-        return any(self.counts.get(status) for status in (Status.READY, Status.DELAYED))
+        """Whether there is something for a worker to do now."""
+        return bool(self.counts.get(Status.READY) or self.due)
 
 
 @dataclass
 class Overview:
-    """``problems``: by database or table, why it could not be asked."""
+    """``problems``: by database or table, why it could not be asked; ``cut``: the tables that have
+    more queues than are here."""
 
     lanes: list[Lane] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
 
 
 def overview(tables: list[Served] | None = None) -> Overview:
@@ -59,7 +59,7 @@ def overview(tables: list[Served] | None = None) -> Overview:
             hours[alias] = last_hour(alias)
             found.members += roster(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-            found.problems[f"database {alias}"] = _words(error)
+            found.problems[f"database {alias!r}"] = _words(error)
     for served in chosen:
         if served.using in hours:
             _look(served, hours[served.using], found)
@@ -67,44 +67,53 @@ def overview(tables: list[Served] | None = None) -> Overview:
 
 
 def _look(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -> None:
+    serving = [one for one in found.members if one.lives and one.database == served.using]
     try:
-        lanes = list(_lanes(table_of(served.model, served.using)))
+        paused = _paused(served)
+        lanes = _lanes(table_of(served.model, served.using), _named(serving, served))
     except Error as error:
         found.problems[served.label] = _words(error)
         return
-    paused = _paused(served)
-    for lane in lanes:
+    for lane in lanes[:MOST_QUEUES]:
         lane.hour = hours.get((lane.table, lane.queue), lane.hour)
         lane.paused = paused.get(lane.queue)
-        lane.workers = [one for one in found.members if one.lives and _serves(one, served, lane)]
-    found.lanes += lanes
+        lane.workers = [one for one in serving if one.takes(lane.table, lane.queue)]
+    found.lanes += lanes[:MOST_QUEUES]
+    found.cut += [served.label] if len(lanes) > MOST_QUEUES else []
 
 
-def _lanes(table: Table) -> Iterator[Lane]:
-    counts = {status: count_by_queue(table, status) for status in COUNTED}
-    ready = count_by_queue(table, Status.READY)
-    is_ready_whole = sum(ready.values()) <= CAP
-    more = {status for status in COUNTED if sum(counts[status].values()) > CAP}
-    for queue in known_queues(table):
-        lane = Lane(table.label, queue)
-        lane.counts = {status: counts[status].get(queue, 0) for status in COUNTED}
-        lane.at_least = {status for status in more if lane.counts[status]}
-        waiting = ready.get(queue, 0) if is_ready_whole else count_ready(table, queue)
-        lane.counts[Status.READY] = min(waiting, CAP)
-        if waiting > CAP:
-            lane.at_least.add(Status.READY)
-        lane.oldest_seconds = oldest_ready(table, queue) if waiting else None
-        yield lane
+def _lanes(table: Table, named: set[str]) -> list[Lane]:
+    """One more than 100, where there are more."""
+    counts, due = count_kept(table), due_by_queue(table)
+    more = {status for status, counted in counts.items() if sum(counted.values()) > CAP}
+    names = sorted({*known_queues(table, counts), *named})
+    lanes = [Lane(table.label, queue) for queue in names[: MOST_QUEUES + 1]]
+    for lane in lanes:
+        lane.counts = {status: counted.get(lane.queue, 0) for status, counted in counts.items()}
+        lane.at_least, lane.due = set(more), due.get(lane.queue, 0)
+        _count_ready(table, lane)
+    return lanes
+
+
+def _count_ready(table: Table, lane: Lane) -> None:
+    """Of this queue alone, where the table has too many: the index begins with the queue."""
+    if Status.READY in lane.at_least:
+        counted = count_ready(table, lane.queue)
+        lane.counts[Status.READY] = min(counted, CAP)
+        lane.at_least -= set() if counted > CAP else {Status.READY}
+    if lane.counts[Status.READY]:
+        lane.oldest_seconds = oldest_ready(table, lane.queue)
+
+
+def _named(members: list[Member], served: Served) -> set[str]:
+    """The queues of a table that workers serve by name."""
+    parts = [name.partition(":") for member in members for name in member.serves]
+    return {queue for label, _, queue in parts if label == served.label and queue}
 
 
 def _paused(served: Served) -> dict[str, Queue]:
     rows = Queue.objects.using(served.using).filter(job_table=served.label)
     return {row.name: row for row in rows.filter(paused_until__gt=DbNow())}
-
-
-def _serves(member: Member, served: Served, lane: Lane) -> bool:
-    here = member.database == served.using
-    return here and bool({lane.table, f"{lane.table}:{lane.queue}"} & set(member.serves))
 
 
 def _words(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """What is in the queues at this moment, for the command line and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -20,6 +20,8 @@ from .models import Minute, Queue, Worker
 from .states import Status
 from .worker.options import all_served
 
+KEPT = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
+
 
 @dataclass
 class Report:
@@ -31,24 +33,29 @@ class Report:
     counted_up_to: int = CAP
 
 
-def known_queues(table: Table) -> list[str]:
+def count_kept(table: Table) -> dict[Status, dict[str, int]]:
+    """The jobs that wait, run or are buried, by state and queue, as ``count_by_queue`` does."""
+    return {status: count_by_queue(table, status) for status in KEPT}
+
+
+def known_queues(table: Table, counts: Mapping[Status, dict[str, int]]) -> list[str]:
     """The queues of a table that are in use, as far as is known without reading all of it: with a
-    job that is not done, paused, or busy within the last week; at most 100."""
+    job that is not done, paused, or busy within the last week; where there are more than 100, some
+    of them."""
     alias = table.connection.alias
-    names = set(islice(ready_queues(table), MOST_QUEUES))
-    for status in (Status.CLAIMED, Status.DELAYED, Status.BURIED):
-        names |= count_by_queue(table, status).keys()
+    names = {name for counted in counts.values() for name in counted}
+    names |= set(islice(ready_queues(table), MOST_QUEUES + 1))
     names |= set(_queues_of_minutes(alias, table.label))
     wanted = Queue.objects.using(alias).filter(job_table=table.label, paused_until__gt=DbNow())
     names |= set(wanted.values_list("name", flat=True))
-    return sorted(names)[:MOST_QUEUES]
+    return sorted(names)
 
 
 def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:
     """By hopping: there are thousands of rows of each."""
     rows = Minute.objects.using(alias).filter(job_table=job_table).order_by("queue")
     name = rows.values_list("queue", flat=True).first()
-    for _ in range(MOST_QUEUES):
+    for _ in range(MOST_QUEUES + 1):
         if name is None:
             return
         yield name

@@ -49,6 +49,10 @@ class Member:
     def lives(self) -> bool:
         return self.state not in DEAD
 
+    def takes(self, job_table: str, queue: str) -> bool:
+        """Whether it serves a queue; what it was told to leave out is not known."""
+        return bool({job_table, f"{job_table}:{queue}"} & set(self.serves))
+
 
 def roster(using: str | None = None) -> list[Member]:
     """The workers of one database, or of all that hold queue tables; the living ones first."""
@@ -109,30 +113,45 @@ def _member(worker: Any, alias: str) -> Member:
         host=worker.host,
         pid=worker.pid,
         database=alias,
-        serves=worker.serves,
-        started_seconds=round(float(worker.started_age), 1),
-        beat_seconds=round(float(worker.beat_age), 1),
-        memory=worker.memory,
+        serves=served_by(worker),
+        started_seconds=_rounded(worker.started_age),
+        beat_seconds=_rounded(worker.beat_age),
+        memory=_whole(worker.memory),
         running=len(running_jobs(worker)),
         state=state_of(worker),
         reason=worker.stop_reason,
         trouble=worker.trouble,
-        jobs_per_minute=worker.jobs_per_minute,
+        jobs_per_minute=_whole(worker.jobs_per_minute),
     )
+
+
+def _rounded(seconds: float | None) -> float:
+    # None where somebody wrote by hand what is no instant.
+    return 0.0 if seconds is None else round(float(seconds), 1)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0  # SQLite keeps any text
+
+
+def served_by(worker: Any) -> list[str]:
+    """What a worker serves, as ``table`` or ``table:queue``."""
+    return [str(name) for name in worker.serves] if isinstance(worker.serves, list) else []
 
 
 def running_jobs(worker: Any) -> list[tuple[str, float | None]]:
     """What a worker runs, as ``table key``, and for how many seconds it did at its last beat."""
     lists = worker.running.values() if isinstance(worker.running, dict) else ()
     ones = [one for jobs in lists if isinstance(jobs, list) for one in jobs]
-    return [(str(one.get("job")), one.get("seconds")) for one in ones if isinstance(one, dict)]
+    found = [(str(one.get("job")), one.get("seconds")) for one in ones if isinstance(one, dict)]
+    return [(job, s if isinstance(s, int | float) else None) for job, s in found]
 
 
 def state_of(worker: Any) -> str:
     """In one word, of a row ``with_ages``."""
     if worker.stopped_at is not None:
         return "stopped"
-    if worker.beat_age > conf["WORKER_TIMEOUT"]:
+    if worker.beat_age is None or worker.beat_age > conf["WORKER_TIMEOUT"]:
         return "silent"
     if worker.stop_requested_at is not None or worker.stop_reason:
         return "stopping"

@@ -10,8 +10,9 @@ from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
 from ..history import CHARTED, Point, Quantiles, history
+from ..lifecycle.census import MOST_QUEUES
 from ..lifecycle.table import table_of
-from ..report import known_queues
+from ..report import count_kept, known_queues
 from ..worker.options import UnknownTable, parse_served, queue_tables
 from . import svg
 from .words import clock, day_and_clock, number, short_time, time_tag
@@ -70,8 +71,10 @@ def _chosen_table(request: HttpRequest) -> Any:
     return served[0]
 
 
-def _queues(table: Any, queue: str | None) -> list[str]:
-    return sorted({*known_queues(table_of(table.model, table.using)), *([queue] if queue else [])})
+def _queues(served: Any, queue: str | None) -> list[str]:
+    table = table_of(served.model, served.using)
+    known = known_queues(table, count_kept(table))[:MOST_QUEUES]
+    return sorted({*known, *([queue] if queue else [])})
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,16 @@ def count_by_queue(table: Table, status: Status, most: int = CAP) -> dict[str, i
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
+def due_by_queue(table: Table) -> dict[str, int]:
+    """The delayed jobs whose time has come, by queue; of 10,001 at most."""
+    is_due = table.dialect.is_past("retry_at")
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = 3 "
+        f"AND retry_at IS NOT NULL AND {is_due} LIMIT {CAP + 1}) AS capped GROUP BY queue"
+    )
+    return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
+
+
 def ready_queues(table: Table) -> Iterator[str]:
     """Every queue that has a ready job, by hopping through the index for claims."""
     beyond = "AND queue {} {} ORDER BY queue LIMIT 1"
