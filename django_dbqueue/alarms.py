@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from .conf import conf
 from .lifecycle.verdict import duration
+from .models.queue import is_for_good
 from .overview import Lane, Overview
 from .roster import Member
 from .states import Status
@@ -103,14 +104,14 @@ def _of_pause(lane: Lane, name: str) -> Alarm:
     waiting = f"{lane.counts.get(Status.READY, 0):,}{'+' * (Status.READY in lane.at_least)}"
     return Alarm(
         f"{name} is paused {until}{reason}. Ready jobs that wait: {waiting}.",
-        "Nothing is claimed from it until then, or until somebody resumes it.",
+        "Nothing is claimed from it meanwhile. Resume it on the page of the queues.",
         is_urgent=False,
     )
 
 
 def pause_end(paused_until: Any) -> str:
     """In words."""
-    if not isinstance(paused_until, datetime) or paused_until.year >= FOR_GOOD.year - 1:
+    if not isinstance(paused_until, datetime) or is_for_good(paused_until):
         return "until somebody resumes it"
     aware = timezone.is_aware(paused_until)
     local = timezone.localtime(paused_until) if aware else paused_until

@@ -53,6 +53,10 @@ class Member:
         """Whether it serves a queue; what it was told to leave out is not known."""
         return bool({job_table, f"{job_table}:{queue}"} & set(self.serves))
 
+    def knows(self, job_table: str) -> bool:
+        """Whether it serves any queue of a table."""
+        return any(name.partition(":")[0] == job_table for name in self.serves)
+
 
 def roster(using: str | None = None) -> list[Member]:
     """The workers of one database, or of all that hold queue tables; the living ones first."""

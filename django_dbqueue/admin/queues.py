@@ -1,30 +1,70 @@
 """What people want of the queues, and how these do."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
+from django.contrib.auth import get_permission_codename
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods
 
 from ..models import Queue
 from .charts import charts_view
+from .links import page
+from .overview import overview_view
+from .pause import pause_view, resume_view
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     QueueBase = ModelAdmin[Queue]
 else:
     QueueBase = ModelAdmin
 
+READING = ("GET", "HEAD")
+# By name: the page, and how it may be asked for.
+PAGES: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
+    "charts": (charts_view, READING),
+    "pause": (pause_view, (*READING, "POST")),
+    "resume": (resume_view, ("POST",)),
+}
+
 
 @admin.register(Queue)
 class QueueAdmin(QueueBase):
-    list_display = ("job_table", "name", "paused_until", "pause_reason")
+    """Every queue at a glance, instead of the rows that say which ones are paused."""
 
     class Media:
-        css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css"]}
+        css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
+        js = ("dbqueue/live.js",)
 
     def get_urls(self) -> list[Any]:
-        guarded = self.admin_site.admin_view
-        charts = guarded(require_safe(partial(charts_view, self)))
-        return [path("charts/", charts, name="dbqueue_queue_charts"), *super().get_urls()]
+        own = [
+            path(f"{name}/", self._guarded(view, methods), name=f"dbqueue_queue_{name}")
+            for name, (view, methods) in PAGES.items()
+        ]
+        overview = self._guarded(overview_view, READING)
+        first = path("", overview, name="dbqueue_queue_changelist")
+        return [first, *own, *super().get_urls()]
+
+    def _guarded(self, view: Callable[..., Any], methods: Sequence[str]) -> Any:
+        only = require_http_methods([*methods])(partial(view, self))
+        return self.admin_site.admin_view(only)
+
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Where the admin's log leads: a queue has no page of its own."""
+        return HttpResponseRedirect(page(self.admin_site, "dbqueue_queue_changelist"))
+
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        codename = get_permission_codename("pause", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

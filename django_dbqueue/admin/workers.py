@@ -1,62 +1,264 @@
-"""Who works."""
+"""Who works, on what, and for how long; and asking them to stop, to drain and to go on."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import parse_qs
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import unquote
+from django.contrib.auth import get_permission_codename
+from django.core.exceptions import PermissionDenied
 from django.db.models import F, QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.defaultfilters import filesizeformat
+from django.urls import path
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
 
+from ..conf import conf
+from ..lifecycle.verdict import duration
 from ..models import Worker
-from ..roster import running_jobs, state_of, with_ages
+from ..roster import (
+    UnknownWorker,
+    request_drain,
+    request_resume,
+    request_stop,
+    running_jobs,
+    served_by,
+    state_of,
+    with_ages,
+)
+from ..worker.options import all_served
+from . import by_hand
+from .links import job_page, page
+from .live import live
+from .words import ago, number
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     WorkerBase = ModelAdmin[Worker]
 else:
     WorkerBase = ModelAdmin
 
+FEW = 3  # jobs that the list shows of each worker
+MANY = 100
+DATABASE = "database"
+NOTHING = "-"
+# What is done, and what is said then; {} is the time to shut down.
+VERBS: dict[str, tuple[Callable[..., Any], str]] = {
+    "stop": (
+        request_stop,
+        "asked to stop: it finishes what it runs (up to {}), then exits",
+    ),
+    "drain": (
+        request_drain,
+        "asked to drain: it claims nothing more, finishes what it has, and lives on",
+    ),
+    "resume": (request_resume, "asked to go on: it claims again"),
+}
+WORDS_OF_VERBS = {
+    "stop": "Ask to stop",
+    "drain": "Ask to drain",
+    "resume": "Let go on",
+}
+# A mark beside each state, and what it means where that is not said by its name.
+STATES = {
+    "alive": ("●", ""),
+    "paused": ("❚❚", "claims nothing for now"),
+    "draining": ("▼", "claims nothing more, and lives on"),
+    "stopping": ("▼", "claims nothing more, and exits"),
+    "silent": ("▲", "counts as dead: others take over its jobs"),
+    "stopped": ("■", ""),
+}
+
+
+def aliases() -> list[str]:
+    """Where workers have their rows: beside the queue tables."""
+    known = {served.using for served in all_served()} or {"default"}
+    return sorted(known, key=lambda alias: (alias != "default", alias))
+
+
+def alias_of(request: HttpRequest) -> str:
+    """The database that the page is about; the address names it where there are several."""
+    kept = parse_qs(request.GET.get("_changelist_filters", ""))
+    wanted = request.GET.get(DATABASE) or kept.get(DATABASE, [""])[0]
+    known = aliases()
+    return wanted if wanted in known else known[0]
+
+
+class DatabaseFilter(admin.SimpleListFilter):
+    """Only where there are several."""
+
+    title = "database"
+    parameter_name = DATABASE
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        known = aliases()
+        return [(alias, alias) for alias in known] if len(known) > 1 else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset  # the rows are asked for in that database already
+
 
 @admin.register(Worker)
 class WorkerAdmin(WorkerBase):
-    list_display = (
-        "uuid",
-        "host",
-        "pid",
-        "state",
-        "tables",
-        "started_at",
-        "beat_at",
-        "jobs",
-        "resident",
-    )
-    ordering = (F("stopped_at").asc(nulls_first=True), "-started_at")
-    readonly_fields = (*list_display, "stop_reason", "stopped_at")
+    """The living workers first; those that stopped are shown for an hour, with the reason."""
+
+    change_list_template = "dbqueue/workers.html"
+    change_form_template = "dbqueue/worker.html"
+    list_display: Any = ("worker", "condition", "beat", "rate", "tables", "resident")
+    list_filter: ClassVar[Any] = (DatabaseFilter,)
+    list_per_page = 50
+    actions: Any = ("stop_selected", "drain_selected", "resume_selected")
+
+    class Media:
+        css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
+        js = ("dbqueue/live.js",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
-        rows: QuerySet[Worker] = with_ages(super().get_queryset(request))
+        rows: QuerySet[Worker] = with_ages(Worker.objects.using(alias_of(request)))
         return rows
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        return (F("stopped_at").asc(nulls_first=True), "-started_at")
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        return [*self.list_display, self._runs(request, FEW)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return [*self.list_display, "uuid", "started_at", "beat_at", self._runs(request, MANY)]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return self.get_readonly_fields(request, obj)
+
+    def get_urls(self) -> list[Any]:
+        ask = self.admin_site.admin_view(require_POST(self.ask_view))
+        return [path("<path:object_id>/ask/", ask, name="dbqueue_worker_ask"), *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        context = {"title": "Workers", **live(request), **(extra_context or {})}
+        return super().changelist_view(request, context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        verbs = WORDS_OF_VERBS if self.has_stop_permission(request) else {}
+        ask = {"verbs": verbs, "ask_url": self._url(request, "ask", object_id)}
+        context = {**live(request), **ask, "show_close": True, **(extra_context or {})}
+        return super().change_view(request, object_id, form_url, context)
+
+    def ask_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The buttons of a worker's page."""
+        verb = request.POST.get("verb", "")
+        if not self.has_stop_permission(request):
+            raise PermissionDenied
+        worker = self.get_queryset(request).filter(pk=unquote(object_id)).first()
+        if worker is None or verb not in VERBS:
+            raise Http404("No such worker, or nothing that it can be asked for.")
+        self._ask(request, [worker], verb)
+        return HttpResponseRedirect(self._url(request, "change", object_id))
+
+    def has_stop_permission(self, request: HttpRequest) -> bool:
+        codename = get_permission_codename("stop", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Without its row a dead worker is missed by nobody, and its jobs wait for their time.
         return False
 
+    @admin.action(description="Ask to stop", permissions=["stop"])
+    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        self._ask(request, queryset, "stop")
+
+    @admin.action(description="Ask to drain: claim nothing more", permissions=["stop"])
+    def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        self._ask(request, queryset, "drain")
+
+    @admin.action(description="Let go on after draining", permissions=["stop"])
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        self._ask(request, queryset, "resume")
+
+    def _ask(self, request: HttpRequest, workers: Iterable[Any], verb: str) -> None:
+        do, said = VERBS[verb]
+        said = said.format(duration(conf["SHUTDOWN_TIMEOUT"]))
+        for worker in workers:
+            try:
+                do(worker.uuid, alias_of(request))
+            except UnknownWorker:
+                text = f"{worker}: not alive, so that nothing was asked of it."
+                self.message_user(request, text, messages.WARNING)
+            else:
+                by_hand.log(request, [worker], f"{verb}: {said}")
+                self.message_user(request, f"{worker}: {said}.", messages.SUCCESS)
+
+    def _url(self, request: HttpRequest, name: str, key: str) -> str:
+        alias = alias_of(request)
+        query = {} if alias == aliases()[0] else {DATABASE: alias}
+        return page(self.admin_site, f"dbqueue_worker_{name}", key, **query)
+
+    def _runs(self, request: HttpRequest, most: int) -> Callable[[Worker], SafeString | str]:
+        """What a worker runs, with the way to each job that may be seen."""
+
+        @admin.display(description="runs")
+        def runs(worker: Worker) -> SafeString | str:
+            jobs = running_jobs(worker)
+            lines = [_line(self, request, worker, *job) for job in jobs[:most]]
+            if jobs[most:]:
+                lines.append((format_html("and {} more", len(jobs[most:])),))
+            items = format_html_join("", '<span class="dbqueue-run">{}</span>', lines)
+            return items or NOTHING
+
+        return runs
+
+    @admin.display(description="worker", ordering="host")
+    def worker(self, worker: Worker) -> SafeString:
+        return format_html(
+            '{} <span class="dbqueue-quiet">pid {}, {}</span>',
+            *(worker.host, worker.pid, worker.uuid[:8]),
+        )
+
     @admin.display(description="state")
-    def state(self, worker: Worker) -> str:
+    def condition(self, worker: Any) -> SafeString:
         state = state_of(worker)
-        return f"{state}: {worker.stop_reason}" if worker.stop_reason else state
+        mark, means = STATES[state]
+        said = [text for text in (means, worker.stop_reason, worker.trouble) if text]
+        return format_html(
+            '<span class="dbqueue-state dbqueue-state-{}"><span class="dbqueue-icon" '
+            'aria-hidden="true">{}</span> {}</span>{}',
+            *(state, mark, state),
+            format_html_join("", '<span class="dbqueue-reason">{}</span>', ((t,) for t in said)),
+        )
+
+    @admin.display(description="last beat", ordering="beat_at")
+    def beat(self, worker: Any) -> str:
+        return ago(worker.beat_age) or NOTHING
+
+    @admin.display(description="jobs per minute", ordering="jobs_per_minute")
+    def rate(self, worker: Worker) -> str:
+        is_number = isinstance(worker.jobs_per_minute, int)
+        return number(worker.jobs_per_minute) if is_number else str(worker.jobs_per_minute)
 
     @admin.display(description="serves")
     def tables(self, worker: Worker) -> str:
-        return ", ".join(worker.serves)
-
-    @admin.display(description="runs")
-    def jobs(self, worker: Worker) -> str:
-        return ", ".join(job for job, _ in running_jobs(worker))
+        return ", ".join(served_by(worker)) or "nothing: it only reaps"
 
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:
         return filesizeformat(worker.memory)
+
+
+def _line(
+    model_admin: Any, request: HttpRequest, worker: Any, job: str, seconds: float | None
+) -> tuple[SafeString]:
+    """The time is that at the last beat, and what has passed since."""
+    url = job_page(model_admin.admin_site, request, job)
+    since = "" if seconds is None else f"for {duration(seconds + max(0.0, worker.beat_age or 0))}"
+    name = format_html('<a href="{}">{}</a>', url, job) if url else format_html("{}", job)
+    return (format_html("{} {}", name, since),)

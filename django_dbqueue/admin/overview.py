@@ -1,0 +1,180 @@
+"""The page of all queues: what waits, how fast it goes, what is wrong and what to do."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+
+from ..alarms import alarms, pause_end
+from ..conf import conf
+from ..fields import check_name
+from ..lifecycle.census import MOST_QUEUES
+from ..lifecycle.verdict import duration
+from ..overview import Lane, Overview, overview
+from ..states import Status
+from .links import list_of, page
+from .live import live
+from .svg import sparkline
+from .words import number, percent
+
+SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
+NOT_KNOWN = "The table has too many jobs in this state to count those of each queue."
+# What waits, works and has failed, of all queues.
+SUMMED = {
+    "waiting": (Status.READY, Status.DELAYED),
+    "working": (Status.CLAIMED,),
+    "buried": (Status.BURIED,),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, why it is not exact, and the list of the jobs that it counts."""
+
+    name: str
+    text: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A queue as the page shows it; '' is what is not known, or must not be done."""
+
+    lane: Lane
+    cells: list[Cell]
+    oldest: str
+    is_late: bool
+    rate_in: str
+    rate_out: str
+    failed: str
+    spark: SafeString
+    charts_url: str
+    pause_url: str
+    paused: str
+
+    @property
+    def done(self) -> str:
+        return number(self.lane.hour.completed)
+
+    @property
+    def workers(self) -> int:
+        return len(self.lane.workers)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A queue table with its queues, or why it cannot be asked."""
+
+    label: str
+    title: str
+    url: str
+    rows: list[Row]
+    problem: str
+    is_cut: bool
+
+
+def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    found, site = overview(), model_admin.admin_site
+    context = {
+        **site.each_context(request),
+        **live(request),
+        "title": "Queues",
+        "opts": model_admin.opts,
+        "media": model_admin.media,
+        "dbqueue_banners": alarms(found),
+        "summary": summary(found),
+        "groups": groups(found, site, request),
+        "problems": found.problems,
+        "heads": [status.label for status in SHOWN],
+        "most_queues": MOST_QUEUES,
+        "may_pause": model_admin.has_pause_permission(request),
+        "workers_url": _workers_url(site, request),
+        "resume_url": page(site, "dbqueue_queue_resume"),
+    }
+    request.current_app = site.name
+    return TemplateResponse(request, "dbqueue/overview.html", context)
+
+
+def summary(found: Overview) -> list[tuple[str, str]]:
+    """Words and numbers of all queues together."""
+    said = [(name, _sum(found.lanes, states)) for name, states in SUMMED.items()]
+    living = sum(one.lives and bool(one.serves) for one in found.members)
+    rate = number(sum(lane.hour.rate_out for lane in found.lanes))
+    return [*said, ("living workers", number(living)), ("jobs per minute", rate)]
+
+
+def _sum(lanes: Iterable[Lane], states: Iterable[Status]) -> str:
+    lanes, states = list(lanes), list(states)
+    total = sum(lane.counts.get(status, 0) for lane in lanes for status in states)
+    return number(total) + "+" * any(lane.at_least & set(states) for lane in lanes)
+
+
+def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group]:
+    """The queue tables that have a queue to show, or cannot be asked."""
+    by_table: dict[str, list[Lane]] = {label: [] for label in found.problems if " " not in label}
+    for lane in found.lanes:
+        by_table.setdefault(lane.table, []).append(lane)
+    return [_group(label, lanes, found, site, request) for label, lanes in by_table.items()]
+
+
+def _group(
+    label: str, lanes: list[Lane], found: Overview, site: AdminSite, request: HttpRequest
+) -> Group:
+    model = apps.get_model(label)
+    return Group(
+        label=label,
+        title=str(model._meta.verbose_name_plural),
+        url=list_of(site, request, model),
+        rows=[_row(lane, site, request) for lane in lanes],
+        problem=found.problems.get(label, ""),
+        is_cut=label in found.cut,
+    )
+
+
+def _row(lane: Lane, site: AdminSite, request: HttpRequest) -> Row:
+    hour, where = lane.hour, {"table": lane.table, "queue": lane.queue}
+    title = f"Charts of {lane.queue}: {hour.completed:,} done in the last hour"
+    return Row(
+        lane=lane,
+        cells=[_cell(lane, status, site, request) for status in SHOWN],
+        oldest="" if lane.oldest_seconds is None else duration(max(0.0, lane.oldest_seconds)),
+        is_late=(lane.oldest_seconds or 0) > conf["LATE_AFTER"],
+        rate_in="" if hour.rate_in is None else number(hour.rate_in),
+        rate_out=number(hour.rate_out),
+        failed="" if hour.failure_share is None else percent(hour.failure_share),
+        spark=sparkline(hour.per_minute, title),
+        charts_url=page(site, "dbqueue_queue_charts", **where, span="hour"),
+        pause_url=page(site, "dbqueue_queue_pause", **where) if _is_name(lane.queue) else "",
+        paused=pause_end(lane.paused.paused_until) if lane.paused else "",
+    )
+
+
+def _cell(lane: Lane, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
+    count, is_more = lane.counts.get(status, 0), status in lane.at_least
+    text = number(count) + "+" * is_more if count or not is_more else "?"
+    query = {"state": status.value, "queue": lane.queue}
+    url = list_of(site, request, apps.get_model(lane.table), **query) if count else ""
+    is_own = status is Status.READY
+    return Cell(status.label, text, NOT_KNOWN if is_more and not is_own else "", url)
+
+
+def _is_name(queue: str) -> bool:
+    """Whether it can be paused: what was written by hand may be no name at all."""
+    try:
+        check_name(queue, "queue")
+    except ValidationError:
+        return False
+    return True
+
+
+def _workers_url(site: AdminSite, request: HttpRequest) -> str:
+    return list_of(site, request, apps.get_model("dbqueue", "worker"))
