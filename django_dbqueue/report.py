@@ -40,10 +40,12 @@ def count_kept(table: Table) -> dict[Status, dict[str, int]]:
 
 def known_queues(table: Table, counts: Mapping[Status, dict[str, int]]) -> list[str]:
     """The queues of a table that are in use, as far as is known without reading all of it: with a
-    job that is not done, paused, or busy within the last week; where there are more than 100, some
-    of them."""
+    job that is not done, paused, or busy within the last week, and the one that jobs come into by
+    default; where there are more than 100, some of them."""
     alias = table.connection.alias
     names = {name for counted in counts.values() for name in counted}
+    default = table.model._meta.get_field("queue").get_default()
+    names |= {default} if default else set()
     names |= set(islice(ready_queues(table), MOST_QUEUES + 1))
     names |= set(_queues_of_minutes(alias, table.label))
     wanted = Queue.objects.using(alias).filter(job_table=table.label, paused_until__gt=DbNow())

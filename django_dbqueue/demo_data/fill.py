@@ -25,7 +25,7 @@ from .columns import CannotFill, guess
 from .history import write_history
 
 QUEUE = "demo"
-REASON = "Example jobs, not to be run; remove them with: manage.py dbqueue demo-data --remove"
+REASON = "examples, which `manage.py dbqueue demo-data --remove` deletes"
 MOST = 10_000
 CHUNK = 500
 DELAYS = 20, 300, 1800, 4 * 3600, 3 * 86400  # seconds
