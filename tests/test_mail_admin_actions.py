@@ -54,7 +54,8 @@ def test_sending_again_is_asked_for_twice(browser: Any) -> None:
     assert f"1 queued: email {new.pk}" in page
     assert f"mail {waiting.pk} still waits to be sent" in page
     entry = LogEntry.objects.get()
-    assert (entry.object_id, entry.change_message) == (str(sent.pk), f"Sent again as {new}")
+    assert entry.object_id == str(sent.pk)
+    assert entry.change_message == f"Sent again as {new}; rows: 1; filters: none"
 
 
 def test_erasing_is_asked_for_twice(browser: Any) -> None:
@@ -89,14 +90,15 @@ def test_what_is_final_is_not_done_to_more_than_can_be_shown(
     assert Email.objects.count() == 5
     # What can be undone is done to all, and recorded once.
     LogEntry.objects.all().delete()
-    act(browser, "bury_selected", *emails, select_across="1")
+    act(browser, "bury_selected", select_across="1", confirmed="yes")
     Email.objects.buried().kick()
     queued()
-    act(browser, "bury_selected", *emails, select_across="1", url=f"{LIST}?queue=default")
+    every = {"select_across": "1", "confirmed": "yes", "url": f"{LIST}?queue=default"}
+    act(browser, "bury_selected", **every)
     assert Email.objects.buried().count() == 3
     entry = LogEntry.objects.order_by("pk").last()
     assert entry is not None
-    assert (entry.object_id, entry.object_repr) == (None, "more than 2 emails")
+    assert (entry.object_id, entry.object_repr) == (None, "3 emails")
     assert "filters: queue=default" in entry.change_message
 
 

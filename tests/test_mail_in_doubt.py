@@ -80,7 +80,9 @@ def test_a_person_knows_that_it_arrived_and_it_ends_as_any_other(server, browser
     assert [one["text"] for one in email.deliveries.values()] == ["by the word of user0"]
     assert (server.connections, server.received) == (seen, [])
     assert email.retry_at is not None  # when it goes to the archive
-    assert LogEntry.objects.filter(change_message="Marked as sent", object_id=email.pk).exists()
+    assert LogEntry.objects.filter(
+        change_message__startswith="Marked as sent;", object_id=email.pk
+    ).exists()
     LogEntry.objects.all().delete()
 
 

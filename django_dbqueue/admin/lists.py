@@ -1,6 +1,6 @@
 """Lists that stay fast however long the table is."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from django.utils.functional import cached_property
 from ..lifecycle.census import queue_names
 from ..lifecycle.table import table_of
 from ..states import Status
+from .ways import MOST_ROWS, in_state
 
-MOST_ROWS = 10_000
 MOST_QUEUES = 100
 
 if TYPE_CHECKING:  # at run time it takes no parameters
@@ -34,29 +34,25 @@ class CappedPaginator(PaginatorBase):
         return int(rows.order_by()[:MOST_ROWS].count())
 
 
-def count_shown(rows: QuerySet[Any]) -> str:
-    """The number of rows for people to read; at most 10,000 are counted."""
-    return shown(rows.order_by()[: MOST_ROWS + 1].count())
-
-
-def shown(count: int, is_at_least: bool = False) -> str:
-    plus = "+" if is_at_least or count > MOST_ROWS else ""
-    return f"{min(count, MOST_ROWS):,}{plus}"
-
-
 class StateFilter(admin.SimpleListFilter):
     """The five states, in the words of ``state_words`` of the ModelAdmin."""
 
     title = "state"
     parameter_name = "state"
 
+    def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
+        super().__init__(request, params, model, model_admin)
+        self.has_states = model_admin.has_states
+
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         words: dict[Status, str] = model_admin.state_words
         return [(str(status.value), words[status]) for status in Status]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        known = {key for key, _ in self.lookup_choices}
-        return queryset.filter(status=self.value()) if self.value() in known else queryset
+        if self.value() not in {key for key, _ in self.lookup_choices}:
+            return queryset
+        status = int(str(self.value()))
+        return in_state(queryset, status) if self.has_states else queryset.filter(status=status)
 
 
 class QueueFilter(admin.SimpleListFilter):
@@ -66,16 +62,37 @@ class QueueFilter(admin.SimpleListFilter):
     parameter_name = "queue"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        # The tabs build the filters once more.
-        known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
-        model = model_admin.model
-        if model not in known:
-            names = queue_names(table_of(model, router.db_for_write(model)))
-            known[model] = list(islice(names, MOST_QUEUES))
-        return [(name, name) for name in known[model]]
+        return [(name, name) for name in queues_of(request, model_admin.model)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(queue=self.value()) if self.value() else queryset
+
+
+def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
+    """The names of a table's queues, looked for once; at most 100."""
+    known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
+    if model not in known:
+        names = queue_names(table_of(model, router.db_for_write(model)))
+        known[model] = list(islice(names, MOST_QUEUES))
+    return known[model]
+
+
+def without_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:
+    """The columns, but instead of what errors say the name of the newest one's class."""
+    found = [error_class if name in of_errors else name for name in names]
+    return list(dict.fromkeys(found))
+
+
+@admin.display(description="last error")
+def error_class(job: Any) -> str:
+    if not job.errors:
+        return ""
+    try:
+        name = job.errors[-1]["exception"]
+    except (LookupError, TypeError):
+        name = None
+    # Somebody may have written it by hand.
+    return name if isinstance(name, str) else "an error"
 
 
 def columns(model: type[Model], names: Iterable[Any]) -> list[Any]:

@@ -7,15 +7,15 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 
 from ..states import Status
-from .lists import MOST_ROWS, StateFilter, count_shown, shown
+from . import ways
+from .lists import StateFilter
 
 # What has to be done first, then what is done.
 ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
 ALL = "all"
-TIMED = (Status.CLAIMED, Status.DELAYED)
 
 # By state, None for all of them.
-Counts = dict[Status | None, str]
+Counts = dict[Status | None, ways.Count]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def tabs(
     return [
         Tab(
             name=ALL if status is None else words[status],
-            count=counts[status],
+            count=str(counts[status]),
             url=_url(changelist, status),
             is_selected=status == selected,
         )
@@ -63,23 +63,15 @@ def rows_of_all_states(changelist: Any, request: HttpRequest) -> QuerySet[Any]:
 
 def count_each(rows: QuerySet[Any]) -> Counts:
     """The rows of each state; at most 10,000 are counted."""
-    counts: Counts = {None: count_shown(rows)}
-    return counts | {status: count_shown(_in_state(rows, status)) for status in Status}
-
-
-def _in_state(rows: QuerySet[Any], status: Status) -> QuerySet[Any]:
-    rows = rows.filter(status=status)
-    # The index over them may hold only rows that move by themselves, as all of these do.
-    return rows.filter(retry_at__isnull=False) if status in TIMED else rows
+    return {status: ways.way_of(rows, status).count() for status in (None, *Status)}
 
 
 def count_newest(rows: QuerySet[Any]) -> Counts:
-    """For a table that knows no index on the state: of the newest 10,000 rows, so "at least"."""
-    newest = rows.order_by("-pk")[: MOST_ROWS + 1]
+    """For a table that knows no index on the state: of its newest 20,000 rows, so "at least"."""
+    newest, edge = ways.newest(rows)
     each = {f"n{s.value}": Count("pk", filter=Q(status=s.value)) for s in Status}
     found = newest.aggregate(everything=Count("pk"), **each)
-    more = found["everything"] > MOST_ROWS
-    counts: Counts = {None: shown(found["everything"])}
+    counts: Counts = {None: ways.capped(found["everything"], edge)}
     for status in Status:
-        counts[status] = shown(found[f"n{status.value}"], more)
+        counts[status] = ways.capped(found[f"n{status.value}"], edge)
     return counts

@@ -127,6 +127,13 @@ class Dialect:
         """How a statement takes a name that was read from a table."""
         return "%s"
 
+    def compare(
+        self, names: Sequence[str], sign: str, places: Sequence[str], values: Sequence[Any]
+    ) -> tuple[str, list[Any]]:
+        """SQL, with its parameters, that compares rows of columns with a row of values, so that an
+        index over the columns is searched with it."""
+        return f"({', '.join(names)}) {sign} ({', '.join(places)})", [*values]
+
     def lenient(self) -> AbstractContextManager[None]:
         """Meanwhile text that cannot be decoded can be read on this connection, as a ``str`` that
         shows its bytes."""

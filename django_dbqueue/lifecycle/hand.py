@@ -25,6 +25,9 @@ class Changed:
     changed: int = 0
     skipped: int = 0
 
+    def __add__(self, other: "Changed") -> "Changed":
+        return Changed(self.changed + other.changed, self.skipped + other.skipped)
+
     def __str__(self) -> str:
         if not self.skipped:
             return f"{self.changed} changed"

@@ -8,7 +8,7 @@ from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_safe
 
-from ...admin.jobs import ReadOnlyAdmin
+from ...admin.base import ReadOnlyAdmin
 from ..storing.reading import read, read_eml
 from .preview import html_of
 
@@ -36,9 +36,6 @@ class ContentViews(ReadOnlyAdmin):
             path("<int:pk>/message.eml", guarded(self.eml_view), name=f"{name}_eml"),
             *super().get_urls(),
         ]
-
-    def has_inspect_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("dbqueue_mail.inspect_email")
 
     @method_decorator(require_safe)
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:

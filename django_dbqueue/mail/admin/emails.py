@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ...admin import ArchivedJobAdmin, JobAdmin
-from ...admin.by_hand import MOST, Question, confirmed, log
+from ...admin.base import ReadOnlyAdmin
+from ...admin.by_hand import MOST, Question, confirmed, is_across, log, some
 from ...admin.lists import columns
 from ...states import Status
 from ..conf import mailer_of
@@ -55,6 +56,13 @@ FORGET = Question(
     "Erase for good",
     described,
 )
+SETTLE = Question(
+    "settle_selected",
+    "Mark as sent",
+    "What is in doubt among these is marked as sent, and is not tried again.",
+    "Mark as sent",
+    described,
+)
 # On the page of a mail: the states in which an action makes sense.
 BUTTONS = {
     "resend_selected": ("Send again", HAVE_ENDED),
@@ -78,24 +86,30 @@ class MailPages(ContentViews):
     buttons: ClassVar[Any] = BUTTONS
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
-    search_fields = ("message_id__exact",)
-    search_help_text = "A whole Message-ID, with its angle brackets"
+    search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
+    search_help_text = "The number of a mail, or a whole Message-ID with its angle brackets"
+    # Whom it is for and what about is seen by all who see mail at all.
+    open_columns = ReadOnlyAdmin.open_columns | {
+        *("message_id", "subject", "from_email", "recipients", "using", "provider_id"),
+        *("is_erased", "turn_at", "resend_of", "about"),
+    }
+    error_columns = ReadOnlyAdmin.error_columns | {"error"}
+    not_exported = frozenset({"message"})
     fields: ClassVar[Any] = [name for line in PAGE for name in line]
 
     class Media:
         css = {"all": ["dbqueue_mail/admin.css"]}
 
+    # Also of what is in the archive.
     has_resend_permission = _allows("resend")
-    has_retry_permission = _allows("retry")
     has_settle_permission = _allows("settle")
-    has_bury_permission = _allows("bury")
     has_forget_permission = _allows("forget")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        # Else ?message__startswith= would tell, letter by letter, what may not be seen.
+        # Whoever may see messages opens one: all of them are read for nobody.
         is_hidden = lookup.partition("__")[0] == "message"
         return not is_hidden and super().lookup_allowed(lookup, value, request)
 
@@ -179,30 +193,35 @@ class EmailAdmin(MailPages, JobAdmin):
     list_display = (*LIST, "held_by", "dequeued_time")
     actions = (
         *("resend_selected", "kick_selected", "settle_selected", "bury_selected"),
-        *("release_selected", "forget_selected"),
+        *("release_selected", "forget_selected", "cancel_selected", "export_selected"),
     )
 
     @admin.action(permissions=["retry"], description="Retry now")
-    def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        super().kick_selected(request, queryset)
+    def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        return super().kick_selected(request, queryset)
 
     @admin.action(permissions=["settle"], description="Mark as sent (what is in doubt)")
-    def settle_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        asked = queryset.count()
-        rows = list(queryset.filter(status=Status.BURIED).order_by("pk")[:MOST])
-        marked = [one for one in rows if mark_as_sent(one, request.user.get_username())]
+    def settle_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        if is_across(request):
+            return confirmed(self, request, queryset, SETTLE, partial(self._settle, request))
+        self._settle(request, some(self, request, queryset, MOST))
+        return None
+
+    def _settle(self, request: HttpRequest, rows: list[Any]) -> None:
+        held = [email for email in rows if email.status == Status.BURIED]
+        marked = [one for one in held if mark_as_sent(one, request.user.get_username())]
         log(request, marked, "Marked as sent")
         text = f"{len(marked)} marked as sent"
-        if left := asked - len(marked):
+        if left := len(rows) - len(marked):
             text += f", {left} skipped: not in doubt"
         self.message_user(request, text, messages.WARNING if left else messages.SUCCESS)
 
     @admin.action(permissions=["bury"], description="Mark as failed")
-    def bury_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        super().bury_selected(request, queryset)
+    def bury_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        return super().bury_selected(request, queryset)
 
 
 @admin.register(ArchivedEmail)
 class ArchivedEmailAdmin(MailPages, ArchivedJobAdmin):
     list_display = (*LIST, "finished_at")
-    actions = ("resend_selected", "forget_selected")
+    actions = ("resend_selected", "forget_selected", "export_selected")

@@ -22,6 +22,10 @@ class Kicked(Changed):
 
     resends: dict[Any, Any] = field(default_factory=dict)
 
+    def __add__(self, other: Changed) -> "Kicked":
+        both = super().__add__(other)
+        return Kicked(both.changed, both.skipped, self.resends | getattr(other, "resends", {}))
+
     def __str__(self) -> str:
         moved_on = self.skipped - len(self.resends)
         said = str(Changed(self.changed, moved_on))

@@ -1,0 +1,181 @@
+"""What the lists of all queue tables and archives share."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin import ModelAdmin, ShowFacets
+from django.contrib.admin.utils import display_for_value
+from django.db import connections
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import SimpleTemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ..dialects import dialect_of
+from ..models.job import JobColumns
+from ..states import Status
+from . import by_hand, search, tabs
+from .changelist import JobList
+from .export import export
+from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_texts
+from .permissions import Permissions
+
+if TYPE_CHECKING:  # at run time it takes no parameters
+    Base = ModelAdmin[Any]
+else:
+    Base = ModelAdmin
+
+# What tells what a job holds: for those with the permission to inspect.
+INSIDE = {"errors", "dedup_key"}
+
+
+class ReadOnlyAdmin(Permissions, Base):
+    """A list and a page to look at; what changes a job is an action."""
+
+    change_list_template = "dbqueue/change_list.html"
+    action_form = by_hand.JobActionForm
+    actions_on_bottom = True
+    show_full_result_count = False
+    # They would count whole tables; the tabs do not.
+    show_facets = ShowFacets.NEVER
+    list_per_page = 50
+    paginator = CappedPaginator
+    # Any other order than the indexes' would sort the whole table.
+    sortable_by: ClassVar[Any] = ()
+    state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
+    ordering = ("-id",)
+    # Whether there are indexes over the states.
+    has_states: ClassVar[bool] = True
+    # Columns that are shown, looked for and exported without the permission to inspect.
+    open_columns: ClassVar[frozenset[str]] = frozenset(
+        {field.name for field in JobColumns._meta.get_fields()} - INSIDE
+    )
+    # Of the list, those that tell what errors say.
+    error_columns: ClassVar[frozenset[str]] = frozenset({"last_error", "errors"})
+    not_exported: ClassVar[frozenset[str]] = frozenset()
+
+    class Media:
+        css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """On pages of its own nothing is deleted, but cancelled; other models' pages ask what may
+        go along with a row of theirs."""
+        match, own = request.resolver_match, f"{self.opts.app_label}_{self.opts.model_name}_"
+        is_own = match is None or (match.url_name or "").startswith(own)
+        return not is_own and super().has_delete_permission(request, obj)
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        # Else ?text__startswith= would tell, letter by letter, what may not be seen.
+        is_hidden = lookup.partition("__")[0] in self._inside(request)
+        may_ask = not is_hidden or self.has_inspect_permission(request)
+        return bool(may_ask and super().lookup_allowed(lookup, value, request))
+
+    def _inside(self, request: HttpRequest) -> set[str]:
+        """The columns that no filter of the list names, and that are not open."""
+        named = {one[0] if isinstance(one, tuple | list) else one for one in self.list_filter}
+        hidden = [
+            field
+            for field in self.opts.concrete_fields
+            if field.name not in self.open_columns | named and not field.primary_key
+        ]
+        return {name for field in hidden for name in (field.name, field.attname)}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobList]:
+        return JobList
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        # The page that asks before an action says what the list is filtered by.
+        known: dict[Any, Any] = vars(request).setdefault("dbqueue_lists", {})
+        if self not in known:
+            known[self] = super().get_changelist_instance(request)
+        return known[self]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        names = search.columns_searched(self.model, list(self.get_search_fields(request)))
+        term = search_term.strip()
+        if names is None or not term:
+            return super().get_search_results(request, queryset, search_term)
+        queue = request.GET.get(QueueFilter.parameter_name)
+        queues = [queue] if queue else queues_of(request, self.model)
+        return search.found(queryset, names, term, queues), False
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method == "POST":
+            by_hand.heed_everything(request, self.model)
+        return self._whatever_is_there(request, self._list, *args, **kwargs)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._whatever_is_there(request, super().changeform_view, *args, **kwargs)
+
+    def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        response: Any = super().changelist_view(request, *args, **kwargs)
+        context = getattr(response, "context_data", None) or {}
+        if "cl" in context:
+            rows = tabs.rows_of_all_states(context["cl"], request)
+            context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
+        return response
+
+    def above_list(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> dict[str, Any]:
+        """What the template shows above the list; ``rows`` are those of all states."""
+        counts = self.count_states(rows)
+        return {"dbqueue_tabs": tabs.tabs(changelist, selected, self.state_words, counts)}
+
+    def count_states(self, rows: QuerySet[Any]) -> tabs.Counts:
+        return tabs.count_each(rows)
+
+    def _whatever_is_there(
+        self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """A row edited by hand into what is no text hides none beside it."""
+        dialect = dialect_of(connections[self.get_queryset(request).db])
+        if dialect.has_typed_columns:
+            return view(request, *args, **kwargs)
+        with dialect.lenient():
+            response = view(request, *args, **kwargs)
+            # The rows are read while the page is made.
+            is_lazy = isinstance(response, SimpleTemplateResponse)
+            return response.render() if is_lazy else response
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        names = super().get_list_display(request)
+        if not self.has_inspect_permission(request):
+            names = without_texts(names, self.error_columns)
+        return columns(self.model, names)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        names: Any = self.fields or [field.name for field in self.opts.concrete_fields]
+        return columns(self.model, names)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return self.get_readonly_fields(request, obj)
+
+    @admin.action(description="Export as CSV", permissions=["export"])
+    def export_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        return export(self, request, queryset)
+
+    @admin.display(description="retry at", ordering="retry_at")
+    def due(self, job: Any) -> str:
+        """When a delayed job is due; in other states the column says when a claim ends, say."""
+        instant = job.retry_at if job.status == Status.DELAYED else None
+        return str(display_for_value(instant, self.get_empty_value_display()))
+
+    @admin.display(description="owner")
+    def held_by(self, job: Any) -> SafeString | None:
+        """The owner, shortened for lists: a whole one takes the place of three other columns."""
+        if not job.owner:
+            return None
+        worker, dot, claim = job.owner.partition(".")
+        short = f"{worker[:8]}{dot}{claim}"
+        return format_html('<span title="{}" class="dbqueue-owner">{}</span>', job.owner, short)
