@@ -69,6 +69,7 @@ class Chrome:
                 page.close()
             # What refreshes itself stops.
             profile.pages[0].goto("about:blank")
+            Page(profile.pages[0]).look_like("light", DESKTOP)
         found = [p for p in self.problems if not p.startswith(tuple(self.expected) or "never")]
         self.problems, self.expected = [], []
         return found

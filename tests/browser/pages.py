@@ -40,6 +40,9 @@ ROWS = {
     "worker": WORKER,
 }
 ALL = [*LISTS, *(f"page {name}" for name in ROWS)]
+# The list of one state differs by its rows.
+OF_ONE_STATE = {f"{table} {state}" for table in ("jobs", "mail") for state in STATES}
+KINDS = [name for name in ALL if name not in OF_ONE_STATE - {"jobs delayed"}]
 
 
 def address(name, scene):

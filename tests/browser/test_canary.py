@@ -20,7 +20,7 @@ def scene(chrome):
     empty_tables()
 
 
-@pytest.mark.parametrize("name", pages.ALL)
+@pytest.mark.parametrize("name", pages.KINDS)
 def test_a_page_shows_what_strangers_wrote_and_does_not_do_it(browse, scene, name):
     page = browse(pages.address(name, scene), expected=pages.expected(name))
     assert page.evaluate(IS_TEXT)

@@ -5,7 +5,7 @@ import pytest
 from tests.browser import pages
 
 
-@pytest.mark.parametrize("name", pages.ALL)
+@pytest.mark.parametrize("name", pages.KINDS)
 def test_a_page_is_good_without_scripts(browse, scene, name):
     url, expected = pages.address(name, scene), pages.expected(name)
     page = browse(url, scripts=False, expected=expected)
