@@ -6,6 +6,7 @@ MEASURE_ARGS ?=
 GROWTH_ARGS ?=
 ONCE_ARGS ?=
 MAIL_ARGS ?=
+ADMIN_ARGS ?=
 TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
@@ -16,7 +17,7 @@ STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -95,6 +96,9 @@ bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory, 
 
 bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.mail $(MAIL_ARGS)
+
+bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
 
 bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)
