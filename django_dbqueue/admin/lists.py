@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -12,8 +11,8 @@ from django.db.models import IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from ..lifecycle.census import queue_names
 from ..lifecycle.table import table_of
+from ..report import known_queues
 from ..states import Status
 from .ways import MOST_ROWS, in_state
 
@@ -72,8 +71,9 @@ def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
     """The names of a table's queues, looked for once; at most 100."""
     known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
     if model not in known:
-        names = queue_names(table_of(model, router.db_for_write(model)))
-        known[model] = list(islice(names, MOST_QUEUES))
+        # Without counting, which the tabs do: those with ready jobs, and those in use lately.
+        names = known_queues(table_of(model, router.db_for_write(model)), {})
+        known[model] = names[:MOST_QUEUES]
     return known[model]
 
 

@@ -36,7 +36,7 @@ def backlogs(table: Table) -> dict[str, int | None]:
     for status in UNENDED:
         counted = count_by_queue(table, status, MOST_COUNTED)
         if sum(counted.values()) > MOST_COUNTED:
-            return dict.fromkeys(islice(queue_names(table), MOST_QUEUES))
+            return dict.fromkeys(islice(ready_queues(table), MOST_QUEUES))
         found.update(counted)
     return dict(found.most_common(MOST_QUEUES))
 
