@@ -1,6 +1,7 @@
 """What becomes of a job whose attempt went wrong, and how that is said."""
 
 from dataclasses import dataclass
+from math import isinf
 
 from ..exceptions import Bury, Retry
 from ..states import Status
@@ -49,6 +50,8 @@ UNHARMED = Verdict(Status.READY, 0, "runs again")
 
 def duration(seconds: float) -> str:
     """``0.3 s``, ``50 s``, ``20 min``, ``1 h 30 min``, ``2 d``: at most two units."""
+    if isinf(seconds):
+        return "an eternity"  # by a date that a hand wrote
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes = round(seconds / 60)
