@@ -86,7 +86,7 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         manager: Any = served.model.objects
         manager.using(served.using).pause(queue, seconds, reason)
         end = FOR_GOOD if seconds is None else _now() + timedelta(seconds=seconds)
-        said = f"{served.label}, queue {queue}: paused {pause_end(end)}: {reason}"
+        said = f"Paused {served.label}, queue {queue}, {pause_end(end)}: {reason}"
         return _done(model_admin, request, _row(served, queue), said)
     site = model_admin.admin_site
     context = {
@@ -108,7 +108,7 @@ def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     served, queue = _chosen(model_admin, request)
     manager: Any = served.model.objects
     manager.using(served.using).resume(queue)
-    said = f"{served.label}, queue {queue}: resumed"
+    said = f"Resumed {served.label}, queue {queue}"
     return _done(model_admin, request, _row(served, queue), said)
 
 

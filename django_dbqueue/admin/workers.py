@@ -9,7 +9,9 @@ from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import F, QuerySet
+from django.db.utils import Error
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import path
@@ -138,7 +140,14 @@ class WorkerAdmin(WorkerBase):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         context = {"title": "Workers", **live(request), **(extra_context or {})}
-        return super().changelist_view(request, context)
+        try:
+            return super().changelist_view(request, context)
+        except Error as error:
+            if alias_of(request) == DEFAULT_DB_ALIAS:
+                raise
+            text = f"Database {alias_of(request)!r} cannot be asked: {error}"
+            self.message_user(request, text, messages.ERROR)
+            return HttpResponseRedirect(page(self.admin_site, "index"))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -192,11 +201,11 @@ class WorkerAdmin(WorkerBase):
             try:
                 do(worker.uuid, alias_of(request))
             except UnknownWorker:
-                text = f"{worker}: not alive, so that nothing was asked of it."
+                text = f"Worker {worker}: not alive, so that nothing was asked of it."
                 self.message_user(request, text, messages.WARNING)
             else:
                 by_hand.log(request, [worker], f"{verb}: {said}")
-                self.message_user(request, f"{worker}: {said}.", messages.SUCCESS)
+                self.message_user(request, f"Worker {worker}: {said}.", messages.SUCCESS)
 
     def _url(self, request: HttpRequest, name: str, key: str) -> str:
         alias = alias_of(request)

@@ -1,0 +1,64 @@
+"""What the tests of the overview, its banners and the workers' page share."""
+
+import uuid
+
+from django.db import connections
+from django.db.utils import load_backend
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.minutes import this_minute
+from django_dbqueue.models import Minute, Worker
+from django_dbqueue.overview import overview
+from django_dbqueue.worker.options import Served
+from tests.queueapp.models import Note
+
+CANARY = '"><script>alert(1)</script>'
+NOTE = "queueapp.note"
+OVERVIEW = "/admin/dbqueue/queue/"
+WORKERS = "/admin/dbqueue/worker/"
+
+
+def look(*models):
+    return overview([Served(model, "default") for model in models or (Note,)])
+
+
+def lanes():
+    return {lane.queue: lane for lane in look().lanes}
+
+
+def a_worker(**columns):
+    """One that beats for a minute, unless the columns say otherwise."""
+    given = {"host": "web1", "pid": 1, "serves": [NOTE], "beat_at": DbNow(plus=60)}
+    return Worker.objects.create(uuid=uuid.uuid4().hex, **given | columns)
+
+
+def minute(ago, queue="default", **columns):
+    at = this_minute("default") - ago
+    return Minute.objects.create(job_table=NOTE, queue=queue, minute=at, **columns)
+
+
+def text_of(response, status=200):
+    assert response.status_code == status
+    return response.content.decode()
+
+
+class Away:
+    """A database that cannot be reached, and a router that keeps one table there."""
+
+    def __init__(self, model):
+        self.model = model
+        nowhere = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/nowhere/away.sqlite3"}
+        connections.databases["away"] = {**connections.databases["default"], **nowhere}
+        connections.databases["away"]["OPTIONS"] = {}
+        connections["away"] = load_backend(nowhere["ENGINE"]).DatabaseWrapper(
+            connections.databases["away"], "away"
+        )
+
+    def db_for_write(self, model, **_):
+        return "away" if model is self.model else None
+
+    db_for_read = db_for_write
+
+    def end(self):
+        del connections["away"]
+        del connections.databases["away"]

@@ -1,0 +1,110 @@
+"""Banners: each appears when it is true, and goes when it is not."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_dbqueue.admin.banners import banners_for
+from django_dbqueue.alarms import alarms
+from django_dbqueue.fields import DbNow
+from django_dbqueue.models import Queue, Worker
+from tests.helpers import overwrite
+from tests.overviews import NOTE, OVERVIEW, a_worker, look, minute, text_of
+from tests.queueapp.models import Big, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def said():
+    return " ".join(alarm.text for alarm in alarms(look()))
+
+
+def test_nothing_is_wrong_with_an_idle_queue():
+    Note.objects.enqueue(delay=3600)
+    assert said() == ""
+
+
+@pytest.mark.parametrize("delay", [0, 3600])
+def test_a_queue_with_ready_or_due_jobs_needs_a_worker(delay):
+    job, _ = Note.objects.enqueue(delay=delay)
+    if delay:
+        overwrite(job, retry_at=job.created_at)
+    assert "no living worker serves it" in said()
+    other = a_worker(serves=[f"{NOTE}:other", "queueapp.big"])
+    assert "no living worker serves it" in said()
+    worker = a_worker(drain_requested_at=DbNow())
+    assert f"no worker claims from it now: {worker} (draining)" in said()
+    Worker.objects.filter(pk=worker.pk).update(drain_requested_at=None)
+    assert said() == ""
+    Worker.objects.filter(pk=worker.pk).update(serves=[f"{NOTE}:default"])
+    assert said() == ""
+    Worker.objects.filter(pk__in=[worker.pk, other.pk]).sign_off("SIGTERM")
+    assert "no living worker serves it" in said()
+
+
+def test_a_job_that_waits_too_long_is_told(settings):
+    a_worker()
+    job, _ = Note.objects.enqueue()
+    assert said() == ""
+    Note._base_manager.filter(pk=job.pk).update(created_at=DbNow(plus=-400))
+    assert "the oldest ready job waits for 7 min" in said()
+    settings.DBQUEUE = {"LATE_AFTER": 500}
+    assert said() == ""
+
+
+def test_workers_are_told_when_late_when_silent_and_when_in_trouble():
+    worker = a_worker()
+    rows = Worker.objects.filter(pk=worker.pk)
+    assert said() == ""
+    rows.update(beat_at=DbNow(plus=-7))
+    assert "is late: it has not beaten for" in said()
+    assert not any(alarm.is_urgent for alarm in alarms(look()))
+    rows.update(beat_at=DbNow(plus=-60))
+    assert f"Worker {worker} has not beaten for 1 min." in said()
+    rows.update(beat_at=DbNow(plus=60), trouble="3 outcomes cannot be recorded: disk full")
+    assert f"Worker {worker}: 3 outcomes cannot be recorded: disk full." in said()
+    rows.sign_off("SIGTERM")
+    assert said() == ""
+
+
+def test_a_pause_is_told_with_its_reason_and_hides_what_it_explains():
+    Note.objects.enqueue()
+    Queue.objects.pause(NOTE, "default", None, "tea")
+    assert said().startswith(f"{NOTE}, queue default is paused until somebody resumes it: tea.")
+    assert "no living worker" not in said()
+    Queue.objects.pause(NOTE, "default", 3600, "")
+    assert "is paused until 20" in said()
+    Queue.objects.resume(NOTE, "default")
+    assert "paused" not in said()
+
+
+@pytest.mark.parametrize(("completed", "failed", "wrong"), [(9, 11, 1), (10, 10, 0), (8, 11, 0)])
+def test_failures_are_told_from_more_than_half_of_twenty_attempts_on(completed, failed, wrong):
+    minute(3, completed=completed, failed=failed)
+    assert ("of the attempts of the last hour failed" in said()) == bool(wrong)
+
+
+def test_a_list_of_jobs_has_the_banners_of_its_own_table_alone():
+    Note.objects.enqueue()
+    a_worker(host="other", serves=["queueapp.big"], beat_at=DbNow(plus=-60))
+    a_worker(host="mine", serves=[f"{NOTE}:default"], beat_at=DbNow(plus=-60))
+    texts = [banner.text for banner in banners_for(None, Note)]
+    assert len(texts) == 2
+    assert texts[0].startswith("Worker mine")
+    assert "no living worker" in texts[1]
+    [other] = banners_for(None, Big)
+    assert other.text.startswith("Worker other")
+    assert banners_for(None, Queue) == []
+    with CaptureQueriesContext(connection) as captured:
+        banners_for(None, Note)
+    assert len(captured) < 25
+
+
+def test_the_page_has_them_with_roles(browser):
+    Note.objects.enqueue()
+    Queue.objects.pause("queueapp.big", "default", None, "tea")
+    text = text_of(browser.get(OVERVIEW))
+    urgent, _, calm = text.partition('role="alert"')[2].partition('role="status"')
+    assert "no living worker serves it" in urgent
+    assert "is paused" in calm
+    assert "is paused" not in urgent

@@ -1,0 +1,209 @@
+"""The page of all queues: its numbers, its limits, and who may see it."""
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_dbqueue.admin.live import HEADER
+from django_dbqueue.admin.overview import groups, summary
+from django_dbqueue.models import Queue
+from django_dbqueue.states import Status
+from tests.helpers import buried, claimed, overwrite
+from tests.overviews import CANARY, NOTE, OVERVIEW, Away, a_worker, lanes, look, minute, text_of
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def many(count, status=Status.READY, queue="default"):
+    """So many jobs in a state; as the lifecycle leaves them, as far as the indexes know."""
+    Note.objects.enqueue_many([{} for _ in range(count)], queue=queue)
+    if status != Status.READY:
+        moves = "created_at" if status in {Status.CLAIMED, Status.DELAYED} else "NULL"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"UPDATE queueapp_note SET status = {status:d}, retry_at = {moves} "
+                "WHERE queue = %s AND status = 0",
+                [queue],
+            )
+
+
+def test_each_queue_has_the_counts_of_its_own_jobs():
+    claimed(queue="a")
+    buried(queue="a")
+    for queue, count in {"a": 3, "b": 1}.items():
+        many(count, queue=queue)
+    Note.objects.enqueue(queue="b", delay=3600)
+    overdue = Note.objects.enqueue(queue="b", delay=3600)[0]
+    overwrite(overdue, retry_at=overdue.created_at)
+    found = lanes()
+    counts = {
+        queue: {status.label: count for status, count in lane.counts.items()}
+        for queue, lane in found.items()
+    }
+    assert counts == {
+        "a": {"ready": 3, "claimed": 1, "delayed": 0, "buried": 1},
+        "b": {"ready": 1, "claimed": 0, "delayed": 2, "buried": 0},
+    }
+    assert {queue: lane.due for queue, lane in found.items()} == {"a": 0, "b": 1}
+    assert not any(lane.at_least for lane in found.values())
+    assert found["a"].oldest_seconds is not None
+
+
+def test_of_many_ready_jobs_each_queue_still_has_a_count_of_its_own():
+    many(10_002, queue="long")
+    many(7, queue="short")
+    found = lanes()
+    assert found["long"].counts[Status.READY] == 10_000
+    assert found["long"].at_least == {Status.READY}
+    assert found["short"].counts[Status.READY] == 7
+    assert not found["short"].at_least
+    assert ("waiting", "10,007+") in summary(look())
+
+
+def test_of_many_buried_jobs_the_counts_are_at_least(rf, admin_user):
+    many(10_002, Status.BURIED, "long")
+    many(1, queue="short")
+    request = rf.get(OVERVIEW)
+    request.user = admin_user
+    [group] = groups(look(), admin.site, request)
+    cells = {row.lane.queue: row.cells[-1] for row in group.rows}
+    # They may have been counted all in one queue, or a few less.
+    assert cells["long"].text == "10,001+"
+    assert (cells["short"].text, cells["short"].url) == ("?", "")
+    assert "too many jobs" in cells["short"].title
+    assert cells["long"].url == f"/admin/queueapp/note/?state={Status.BURIED:d}&queue=long"
+
+
+def test_beyond_a_hundred_queues_it_says_so(browser):
+    Note.objects.bulk_create([Note(queue=f"q{n:03}") for n in range(101)])
+    found = look()
+    assert [len(found.lanes), found.cut] == [100, [NOTE]]
+    assert "It has more than 100 queues." in text_of(browser.get(OVERVIEW))
+    Note.objects.filter(queue="q100").cancel()
+    assert look().cut == []
+
+
+def test_queues_without_a_job_are_shown_while_paused_or_served_by_name():
+    assert lanes() == {}
+    Queue.objects.pause(NOTE, "asleep", 60, "tea")
+    a_worker(serves=[f"{NOTE}:awaited"])
+    a_worker(serves=["queueapp.big:other"])
+    found = lanes()
+    assert sorted(found) == ["asleep", "awaited"]
+    assert found["asleep"].paused.pause_reason == "tea"
+    assert len(found["awaited"].workers) == 1
+    Queue.objects.resume(NOTE, "asleep")
+    assert sorted(lanes()) == ["awaited"]
+
+
+def test_the_page_tells_counts_rates_pauses_and_ways_to_the_jobs(browser):
+    many(2, queue="busy")
+    buried(queue="busy")
+    for ago in range(1, 8):
+        minute(ago, "busy", completed=1000, failed=500, backlog=100)
+    Queue.objects.pause(NOTE, "busy", None, "the printer burns")
+    a_worker()
+    text = text_of(browser.get(OVERVIEW))
+    state = re.search(r'href="([^"]+)"[^>]*data-key="buried queueapp.note busy">1<', text)[1]
+    assert state == "/admin/queueapp/note/?state=4&amp;queue=busy"
+    assert "/admin/dbqueue/queue/charts/?table=queueapp.note&amp;queue=busy" in text
+    assert "until somebody resumes it: the printer burns" in text
+    for cell in ('data-label="Done, 1 h">7,000<', 'data-label="Failed, 1 h">33 %<'):
+        assert cell in text
+    assert 'data-label="In/min">1,000<' in text
+    assert re.search(r"living workers</a></dt><dd>1</dd>", text)
+    assert re.search(r"jobs per minute</dt><dd>1,000</dd>", text)
+    assert "<script>" not in text.partition("<main")[2]
+    assert "style=" not in text.partition("<main")[2].partition("</main>")[0]
+
+
+def test_nothing_that_users_or_workers_write_is_taken_for_markup(browser):
+    Note.objects.enqueue(queue=CANARY)
+    Queue.objects.pause(NOTE, CANARY, None, CANARY)
+    a_worker(host=CANARY, trouble=CANARY, serves=[NOTE, f"{NOTE}:{CANARY}"])
+    text = text_of(browser.get(OVERVIEW))
+    assert "<script>alert" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5
+
+
+def test_names_and_workers_written_by_hand_are_shown_as_they_are(browser):
+    odd = Note.objects.create()
+    Note._base_manager.filter(pk=odd.pk).update(status=99)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE queueapp_note SET queue = ''")
+        cursor.execute("UPDATE queueapp_note SET status = 4")
+    a_worker(serves={"a": 1}, running=[1, {"job": 2}])
+    a_worker(serves="words", running={"7": [{"seconds": "long"}, 3]})
+    assert list(lanes()) == [""]
+    assert "(no name)" in text_of(browser.get(OVERVIEW))
+    assert "web1" in text_of(browser.get("/admin/dbqueue/worker/"))
+
+
+def test_the_number_of_queries_does_not_grow_with_the_jobs():
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            look()
+        return len(captured)
+
+    for status in Status:
+        many(1, status, f"q{status}")
+    minute(3)
+    few = queries()
+    for status in Status:
+        many(50, status, f"q{status}")
+    for ago in range(10, 60):
+        minute(ago, completed=1)
+    assert queries() == few
+
+
+def test_a_database_that_is_away_does_not_take_the_page_with_it(browser, settings):
+    Note.objects.enqueue(queue="here")
+    away = Away(Note)
+    try:
+        settings.DATABASE_ROUTERS = [away]
+        text = text_of(browser.get(OVERVIEW))
+        assert "database &#x27;away&#x27; cannot be asked" in text
+        assert "The rest of the page goes on without it." in text
+        workers = browser.get("/admin/dbqueue/worker/?database=away", follow=True)
+        assert "cannot be asked" in text_of(workers)
+    finally:
+        settings.DATABASE_ROUTERS = []
+        away.end()
+
+
+def test_who_may_see_it(people, client):
+    assert text_of(people("view_queue").get(OVERVIEW))
+    assert "Pause..." not in text_of(client.get(OVERVIEW))
+    assert people("view_note", "pause_queue").get(OVERVIEW).status_code == 403
+    assert client.post(OVERVIEW).status_code == 405
+    client.logout()
+    assert client.get(OVERVIEW).url.startswith("/admin/login/")
+
+
+def test_links_lead_only_where_their_reader_may_go(people):
+    many(1, queue="a")
+    buried(queue="a")
+    assert "/admin/queueapp/note/" not in text_of(people("view_queue").get(OVERVIEW))
+    assert "/admin/queueapp/note/?state=4" in text_of(
+        people("view_queue", "view_note").get(OVERVIEW)
+    )
+
+
+def test_rows_of_queues_have_no_pages_to_add_change_or_delete_them(browser):
+    Queue.objects.pause(NOTE, "a", 60, "x")
+    row = Queue.objects.get()
+    assert browser.get(f"{OVERVIEW}add/").status_code == 403
+    assert browser.post(f"{OVERVIEW}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert browser.get(f"{OVERVIEW}{row.pk}/change/").url == OVERVIEW
+
+
+def test_a_renewal_leaves_messages_to_whoever_loads_the_page(browser):
+    data = {"table": NOTE, "queue": "a", "how": "good", "reason": "tea"}
+    assert browser.post(f"{OVERVIEW}pause/", data).status_code == 302
+    said = "Paused queueapp.note, queue a, until somebody resumes it: tea."
+    assert said not in text_of(browser.get(OVERVIEW, headers={HEADER: "1"}))
+    assert said in text_of(browser.get(OVERVIEW))

@@ -1,0 +1,137 @@
+"""Pausing and resuming queues in the admin."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.utils import timezone
+
+from django_dbqueue.admin.pause import MINUTES, MOST_MINUTES, REASON, UNTIL
+from django_dbqueue.models import Queue
+from tests.overviews import CANARY, NOTE, OVERVIEW, text_of
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+PAUSE, RESUME = f"{OVERVIEW}pause/", f"{OVERVIEW}resume/"
+
+
+def pause(client, queue="default", **data):
+    given = {"table": NOTE, "queue": queue, "how": "minutes", "minutes": "5", "reason": "tea"}
+    return client.post(PAUSE, given | data)
+
+
+def left():
+    """Seconds until the pause of the only queue ends."""
+    until = Queue.objects.get().paused_until
+    return (until - timezone.now()).total_seconds()
+
+
+def in_minutes(minutes):
+    moment = timezone.now() + timedelta(minutes=minutes)
+    local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
+    return local.strftime("%Y-%m-%dT%H:%M")
+
+
+def test_a_pause_for_minutes_ends_by_itself(browser):
+    assert pause(browser).url == OVERVIEW
+    assert Note.objects.paused_queues() == {"default"}
+    assert 0 < left() <= 301
+    assert Queue.objects.get().pause_reason == "tea"
+
+
+def test_a_pause_until_a_moment_ends_then(browser):
+    assert pause(browser, how="until", until=in_minutes(90), minutes="").status_code == 302
+    assert 88 * 60 < left() <= 91 * 60
+
+
+def test_a_pause_for_good_lasts_until_it_is_resumed(browser):
+    pause(browser, how="good", minutes="nonsense that nobody asks for")
+    assert Note.objects.paused_queues() == set()
+    pause(browser, how="good")
+    assert Note.objects.paused_queues() == {"default"}
+    assert "until somebody resumes it: tea" in text_of(browser.get(OVERVIEW))
+    response = browser.post(RESUME, {"table": NOTE, "queue": "default"}, follow=True)
+    assert "Resumed queueapp.note, queue default." in text_of(response)
+    assert Note.objects.paused_queues() == set()
+
+
+def test_both_are_in_the_log_with_queue_end_and_reason(browser):
+    LogEntry.objects.all().delete()
+    pause(browser, how="good", reason=CANARY, queue="a")
+    browser.post(RESUME, {"table": NOTE, "queue": "a"})
+    entries = [(e.object_repr, e.change_message) for e in LogEntry.objects.order_by("pk")]
+    assert entries == [
+        (f"{NOTE}:a", f"Paused {NOTE}, queue a, until somebody resumes it: {CANARY}"),
+        (f"{NOTE}:a", f"Resumed {NOTE}, queue a"),
+    ]
+    row = Queue.objects.get()
+    history = text_of(browser.get(f"{OVERVIEW}{row.pk}/history/"))
+    assert "<script>alert" not in history + text_of(browser.get("/admin/"))
+
+
+WRONG = {
+    "no reason": ({"reason": " "}, "Reason: say why."),
+    "a long reason": ({"reason": "x" * 501}, REASON),
+    "no minutes": ({"minutes": ""}, MINUTES),
+    "no number": ({"minutes": "1e9"}, MINUTES),
+    "a very long number": ({"minutes": "9" * 5000}, MINUTES),
+    "zero": ({"minutes": "0"}, MINUTES),
+    "more than a year": ({"minutes": str(MOST_MINUTES + 1)}, MINUTES),
+    "no moment": ({"how": "until"}, UNTIL),
+    "no such day": ({"how": "until", "until": "2031-02-31T10:00"}, UNTIL),
+    "the past": ({"how": "until", "until": "2020-01-01T10:00"}, UNTIL),
+    "the end of time": ({"how": "until", "until": "9999-12-31T23:59"}, UNTIL),
+    "no way": ({"how": "never"}, "Select a valid choice"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_by_field_and_limit_and_changes_nothing(browser, name):
+    data, problem = WRONG[name]
+    text = text_of(pause(browser, **data))
+    assert problem in text
+    assert "Nothing was changed." in text
+    assert not Queue.objects.exists()
+
+
+def test_the_form_is_shown_for_a_queue_of_any_name(browser):
+    text = text_of(browser.get(PAUSE, {"table": NOTE, "queue": CANARY}))
+    assert "<script>alert" not in text
+    assert pause(browser, CANARY).status_code == 302
+    assert Note.objects.paused_queues() == {CANARY}
+    assert "<script>alert" not in text_of(browser.get(OVERVIEW))
+
+
+@pytest.mark.parametrize("where", [("no.such", "a"), (NOTE, ""), (NOTE, "x" * 201), (NOTE, " a ")])
+def test_what_is_no_queue_is_not_found(browser, where):
+    table, queue = where
+    assert browser.get(PAUSE, {"table": table, "queue": queue}).status_code == 404
+    assert pause(browser, queue, table=table).status_code == 404
+    assert browser.post(RESUME, {"table": table, "queue": queue}).status_code == 404
+    assert not Queue.objects.exists()
+
+
+def test_it_takes_a_post_with_a_token(browser, people):
+    where = {"table": NOTE, "queue": "default"}
+    assert browser.get(RESUME, where).status_code == 405
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = browser.cookies
+    assert pause(strict).status_code == 403
+    assert strict.post(RESUME, where).status_code == 403
+    assert browser.get(PAUSE, {**where, "how": "good", "reason": "x"}).status_code == 200
+    assert not Queue.objects.exists()
+
+
+def test_who_may(people, client):
+    where = {"table": NOTE, "queue": "default"}
+    reader = people("view_queue")
+    assert reader.get(PAUSE, where).status_code == 403
+    assert pause(reader).status_code == 403
+    assert reader.post(RESUME, where).status_code == 403
+    assert not Queue.objects.exists()
+    assert pause(people("pause_queue")).url == "/admin/"
+    assert client.post(RESUME, where).status_code == 302
+    client.logout()
+    assert pause(client).url.startswith("/admin/login/")
+    assert client.post(RESUME, where).url.startswith("/admin/login/")
