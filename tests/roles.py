@@ -20,7 +20,7 @@ OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
 QUEUE = {"table": "queueapp.note", "queue": "default"}
 ASKED = {"charts": QUEUE | {"span": "hour"}, "pause": QUEUE, "resume": QUEUE | {"queue": "paused"}}
 SENT = {
-    "pause": {"reason": "out of paper"},
+    "pause": {"how": "minutes", "minutes": "5", "reason": "out of paper"},
     "add": {"address": "new@x.example", "reason": "by hand", "note": ""},
     "delete": {"post": "yes"},
 }

@@ -16,6 +16,7 @@ LISTS = {
     "archive": KEPT,
     "thumbnails": THUMBNAIL,
     "queues": QUEUE,
+    "pause form": f"{QUEUE}pause/?table=queueapp.note&queue=default",
     "charts": f"{QUEUE}charts/?table=queueapp.note",
     **{
         f"charts {span}": f"{QUEUE}charts/?table=queueapp.note&queue=default&span={span}"

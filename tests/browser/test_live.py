@@ -1,0 +1,99 @@
+"""Pages renew themselves, but not under somebody's hands."""
+
+import pytest
+
+from tests.browser.pages import NOTE, QUEUE
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("rows")
+
+LIVE = "select[data-dbqueue-live]"
+STATE = "[data-dbqueue-live-state]"
+
+
+@pytest.fixture
+def live(browse):
+    """A page that renews itself every second, and still knows that it was not loaded anew."""
+
+    def open_live(url):
+        page = browse(url)
+        page.select_option(LIVE, "1")
+        page.evaluate("document.activeElement.blur(); window.since = 'the first load'")
+        return page
+
+    yield open_live
+    # The choice is remembered for the profile's next page.
+    browse(QUEUE).evaluate("localStorage.clear()")
+
+
+def is_the_first_load(page):
+    return page.evaluate("window.since") == "the first load"
+
+
+def shows(page, text):
+    page.locator("#content", has_text=text).wait_for()
+
+
+def waits(page, why):
+    """The page says why it waits, and shows nothing new meanwhile."""
+    page.locator(STATE, has_text=why).wait_for()
+
+
+def test_a_new_queue_is_shown_without_a_reload(live):
+    Note.objects.create(queue="letters")
+    page = live(QUEUE)
+    Note.objects.create(queue="parcels")
+    shows(page, "parcels")
+    assert is_the_first_load(page)
+
+
+def test_a_new_job_is_shown_without_a_reload_and_can_be_chosen(live):
+    Note.objects.create(queue="letters")
+    page = live(NOTE)
+    job = Note.objects.create(queue="parcels")
+    page.check(f"input[name=_selected_action][value='{job.pk}']")
+    assert is_the_first_load(page)
+    # Django's script counts what is chosen: it was told of the new rows.
+    page.locator(".action-counter", has_text="1 of 2").first.wait_for()
+
+
+def test_nothing_changes_while_a_job_is_chosen(live):
+    job = Note.objects.create(queue="letters")
+    page = live(NOTE)
+    page.check(f"input[name=_selected_action][value='{job.pk}']")
+    waits(page, "chosen")
+    Note.objects.create(queue="parcels")
+    assert page.locator("#result_list tbody tr").count() == 1
+    page.uncheck(f"input[name=_selected_action][value='{job.pk}']")
+    shows(page, "parcels")
+
+
+def test_nothing_changes_while_somebody_types(live):
+    Note.objects.create(queue="letters")
+    page = live(NOTE)
+    page.locator("#content").get_by_role("combobox").first.focus()
+    waits(page, "field")
+    Note.objects.create(queue="parcels")
+    page.evaluate("document.activeElement.blur()")
+    shows(page, "parcels")
+
+
+def test_a_hidden_page_asks_nothing(live):
+    Note.objects.create(queue="letters")
+    page = live(QUEUE)
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {get: () => window.isHidden}); isHidden = true;"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    asked = []
+    page.on("request", asked.append)
+    Note.objects.create(queue="parcels")
+    page.wait_for_timeout(1500)
+    assert asked == []
+    page.evaluate("isHidden = false; document.dispatchEvent(new Event('visibilitychange'))")
+    shows(page, "parcels")
+
+
+def test_the_choice_is_remembered(live, browse):
+    live(QUEUE)
+    assert browse(QUEUE).locator(LIVE).input_value() == "1"
