@@ -21,6 +21,7 @@ QUEUE = {"table": "queueapp.note", "queue": "default"}
 ASKED = {"charts": QUEUE | {"span": "hour"}, "pause": QUEUE, "resume": QUEUE | {"queue": "paused"}}
 SENT = {
     "pause": {"how": "minutes", "minutes": "5", "reason": "out of paper"},
+    "ask": {"verb": "stop"},
     "add": {"address": "new@x.example", "reason": "by hand", "note": ""},
     "delete": {"post": "yes"},
 }
@@ -47,7 +48,7 @@ class Thing:
         response = client.get(self.url, self.data)
         if response.status_code == 302 and response["Location"].startswith("/admin/login/"):
             return LOG_IN
-        return {200: "yes"}.get(response.status_code, str(response.status_code))
+        return {200: "yes", 302: "elsewhere"}.get(response.status_code, str(response.status_code))
 
     def _change(self, client):
         writes = Writes()
@@ -87,7 +88,8 @@ def things(model, rows):
 
 def pages(model, model_admin, row):
     prefix = f"{model._meta.app_label}_{model._meta.model_name}_"
-    for pattern in model_admin.get_urls():
+    # An address of ours may take the place of one of Django's.
+    for pattern in {one.name: one for one in reversed(model_admin.get_urls())}.values():
         if not pattern.name:
             continue  # it leads on to another one
         name = pattern.name.removeprefix(prefix)
@@ -217,7 +219,7 @@ def one_more(thing):
         if role.startswith("view and ")
     }
     happy = [name for name, answer in got.items() if answer == "yes"]
-    if len(happy) == len(got):
+    if thing.answers["read-only"] == "yes":
         return "yes"
     sad = "/".join(sorted({answer for answer in got.values() if answer != "yes"}))
     return f"yes with {', '.join(f'`{name}`' for name in happy)}, else {sad}" if happy else sad

@@ -7,7 +7,9 @@ import pytest
 from django.contrib import admin
 from django.test import override_settings
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
+from django_dbqueue.models import Queue, Worker
 from tests import roles
 from tests.browser import scene
 from tests.conftest import empty_tables
@@ -16,6 +18,8 @@ from tests.mailing import archived, finished, letter
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "admin-roles.md"
+# A row of a queue has no page of its own, but a line in the overview.
+LEAD_ELSEWHERE = {(Queue, "page change"), (Queue, "send change")}
 HEAD = TABLE.read_text().partition("\n## ")[0] if TABLE.exists() else ""
 
 
@@ -46,6 +50,10 @@ def build():
     archived(finished(fancy_letter()))
     rows = {model: list(model._base_manager.order_by("-pk")) for model in roles.MODELS}
     assert all(rows.values())
+    # One that goes on beating, for as long as all this takes.
+    alive = Worker.objects.filter(pk="a" * 32)
+    alive.update(beat_at=DbNow(plus=3600))
+    rows[Worker] = list(alive)
     return rows
 
 
@@ -75,6 +83,7 @@ def test_who_has_no_permission_for_a_model_gets_nothing_of_it(found):
         (thing.model.__name__, thing.name, answer)
         for thing in found
         if (answer := thing.answers["all of other models"]) not in {"403", "405"}
+        and (thing.model, thing.name) not in LEAD_ELSEWHERE
     ]
     assert wrong == []
 
@@ -88,7 +97,7 @@ def test_a_superuser_gets_whatever_is_offered(found):
     wrong = [
         (thing.model.__name__, thing.name, thing.answers["superuser"])
         for thing in found
-        if thing.answers["superuser"] not in {"yes", "403", "405"}
+        if thing.answers["superuser"] not in {"yes", "403", "405", "elsewhere"}
         and thing.name not in {"send add", "send change"}
     ]
     assert wrong == []
@@ -103,7 +112,7 @@ def test_who_may_not_look_gets_nothing_for_another_permission(found):
         if role.startswith("only ")
         and not role.startswith(("only view_", "only change_"))
         and answer == "yes"
-        and thing.name.partition(" ")[2] not in roles.OF_DJANGO
+        and thing.name.partition(" ")[2] not in {*roles.OF_DJANGO, "pause", "resume", "ask"}
     ]
     assert wrong == []
 

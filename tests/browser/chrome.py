@@ -85,7 +85,7 @@ class Chrome:
         )
         cookie = {"name": "sessionid", "value": self.people.cookie_of(role), "url": self.address}
         profile.add_cookies([cookie])
-        profile.set_default_timeout(20_000)
+        profile.set_default_timeout(8_000)
         profile.on("console", self._on_console)
         profile.on("weberror", lambda it: self.problems.append(f"error: {it.error}"))
         profile.on("requestfailed", self._on_failed)

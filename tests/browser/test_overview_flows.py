@@ -50,7 +50,7 @@ def test_a_worker_is_asked_to_stop(browse, scripts):
     worker = Worker.objects.create(uuid="a" * 32, host="one", pid=1, beat_at=DbNow())
     page = browse(WORKER, scripts=scripts)
     page.check(f"input[name=_selected_action][value='{worker.pk}']")
-    page.locator("select[name=action]").first.select_option(label="Stop")
+    page.locator("select[name=action]").first.select_option("stop_selected")
     page.locator("button[name=index]").first.click()
     page.locator(".messagelist").wait_for()
     assert fresh(worker).stop_requested_at
