@@ -222,4 +222,5 @@ def one_more(thing):
     if thing.answers["read-only"] == "yes":
         return "yes"
     sad = "/".join(sorted({answer for answer in got.values() if answer != "yes"}))
-    return f"yes with {', '.join(f'`{name}`' for name in happy)}, else {sad}" if happy else sad
+    yes = f"yes with {', '.join(f'`{name}`' for name in happy)}"
+    return ", else ".join(filter(None, [yes if happy else "", sad]))
