@@ -20,6 +20,7 @@ from . import by_hand, search, tabs
 from .changelist import JobList
 from .export import export
 from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_texts
+from .live import live
 from .permissions import Permissions
 
 if TYPE_CHECKING:  # at run time it takes no parameters
@@ -58,6 +59,7 @@ class ReadOnlyAdmin(Permissions, Base):
 
     class Media:
         css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
+        js = ("dbqueue/live.js",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -123,6 +125,7 @@ class ReadOnlyAdmin(Permissions, Base):
         if "cl" in context:
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
+            context |= live(request)
         return response
 
     def above_list(
