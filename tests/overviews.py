@@ -23,7 +23,11 @@ def look(*models):
 
 
 def lanes():
-    return {lane.queue: lane for lane in look().lanes}
+    """Those of the notes; but for the queue that is always shown, where nothing is in it."""
+    found = {lane.queue: lane for lane in look().lanes}
+    if not any(found["default"].counts.values()):
+        del found["default"]
+    return found
 
 
 def a_worker(**columns):

@@ -60,7 +60,10 @@ def test_both_are_in_the_log_with_queue_end_and_reason(browser):
     LogEntry.objects.all().delete()
     pause(browser, how="good", reason=CANARY, queue="a")
     browser.post(RESUME, {"table": NOTE, "queue": "a"})
-    entries = [(e.object_repr, e.change_message) for e in LogEntry.objects.order_by("pk")]
+    entries = [
+        (e.object_repr, e.change_message.partition("; rows")[0])
+        for e in LogEntry.objects.order_by("pk")
+    ]
     assert entries == [
         (f"{NOTE}:a", f"Paused {NOTE}, queue a, until somebody resumes it: {CANARY}"),
         (f"{NOTE}:a", f"Resumed {NOTE}, queue a"),
