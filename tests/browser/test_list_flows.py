@@ -30,14 +30,11 @@ def shown(page):
 def test_older_and_newer_jobs_are_a_click_away(browse, scripts):
     keys = make(120)
     page = browse(NOTE, scripts=scripts)
-    steps = page.get_by_role("navigation", name="Pages")
     assert shown(page) == keys[:50]
-    steps.get_by_role("link", name="Older").click()
-    assert shown(page) == keys[50:100]
-    steps.get_by_role("link", name="Older").click()
-    assert shown(page) == keys[100:]
-    steps.get_by_role("link", name="Newer").click()
-    assert shown(page) == keys[50:100]
+    for step, expected in (("Older", keys[50:100]), ("Older", keys[100:]), ("Newer", keys[50:100])):
+        with page.expect_navigation():
+            page.get_by_role("navigation", name="Pages").get_by_role("link", name=step).click()
+        assert shown(page) == expected
 
 
 def test_all_that_match_are_buried_and_no_others(browse, scripts):

@@ -19,6 +19,8 @@ def test_a_page_is_good_in_every_light_and_width(browse, scene, name, full):
     page = browse(pages.address(name, scene), expected=pages.expected(name))
     wrong = []
     for look, (scheme, size, rules) in LOOKS.items():
+        if name in pages.OF_ONE_STATE and scheme == "dark" and not full:
+            continue  # as dark as the list of all states
         page.look_like(scheme, size)
         page.keep_picture(f"{name.replace(' ', '-')}-{look}")
         found = page.inaccessible(*([] if full else rules)) if full or rules is not None else []
