@@ -18,7 +18,9 @@ RUN_AXE = """
   ...(rules.length ? {runOnly: {type: "rule", values: rules}} : {}),
 }).then((found) => found.violations.flatMap((one) => one.nodes.filter(
   (node) => !document.querySelector(node.target[0]).closest(forgiven[one.id] || "none")
-).map((node) => [one.id, node.target.join(" "), node.any.concat(node.all).map((it) => it.message).join(", ")])))
+).map((node) => [
+  one.id, node.target.join(" "), node.any.concat(node.all).map((it) => it.message).join(", ")
+])))
 """
 # Lights fade; colours on the way from one to the other are nobody's.
 SETTLE = "document.getAnimations().forEach((one) => one.finish())"
