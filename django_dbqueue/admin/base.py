@@ -132,11 +132,14 @@ class ReadOnlyAdmin(Permissions, Base):
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
     ) -> dict[str, Any]:
         """What the template shows above the list; ``rows`` are those of all states."""
-        counts = self.count_states(rows)
+        counts = self.count_states(changelist, selected, rows)
         return {"dbqueue_tabs": tabs.tabs(changelist, selected, self.state_words, counts)}
 
-    def count_states(self, rows: QuerySet[Any]) -> tabs.Counts:
-        return tabs.count_each(rows)
+    def count_states(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> tabs.Counts:
+        counted = changelist.counted
+        return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.edges)
 
     def _whatever_is_there(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any

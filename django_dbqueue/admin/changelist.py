@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ..states import Status
 from . import tabs
 from .places import BY_KEY, Order, Place, order_of, place_in, text_of
-from .ways import Count, Found, Way, along
+from .ways import Count, Edges, Found, Way, along
 
 BEFORE, AFTER = "before", "after"
 END = "[]"
@@ -52,6 +52,10 @@ class JobList(Base):
     steps: tuple[Step, ...] = ()
     counted: Count | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.edges: Edges = {}
+        super().__init__(*args, **kwargs)
+
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Any:
         unheeded = [BEFORE, AFTER] if self.sortable_by else [BEFORE, AFTER, ORDER_VAR]
         for name in unheeded:
@@ -89,7 +93,7 @@ class JobList(Base):
             return None
         admin: Any = self.model_admin
         has_index = admin.has_states and status not in {None, Status.DONE}
-        return along(self.queryset, order, status if has_index else None)
+        return along(self.queryset, order, status if has_index else None, self.edges)
 
     def _place(self, request: HttpRequest, way: Way) -> tuple[Place | None, bool]:
         backwards = BEFORE in request.GET
@@ -97,7 +101,7 @@ class JobList(Base):
         if text is None:
             return None, False
         try:
-            return place_in(self.queryset, way.order, text), backwards
+            return place_in(self.model, way.order, text), backwards
         except ValueError:
             what = "The address names no place in this list, which is shown from its beginning."
             messages.warning(request, what)

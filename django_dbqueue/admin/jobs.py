@@ -83,5 +83,7 @@ class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     actions: Any = ("export_selected",)
     has_states = False
 
-    def count_states(self, rows: QuerySet[Any]) -> tabs.Counts:
+    def count_states(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> tabs.Counts:
         return tabs.count_newest(rows)

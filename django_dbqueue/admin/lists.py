@@ -11,12 +11,16 @@ from django.db.models import IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
+from ..lifecycle.census import count_by_queue
 from ..lifecycle.table import table_of
+from ..models import Job
 from ..report import known_queues
 from ..states import Status
 from .ways import MOST_ROWS, in_state
 
 MOST_QUEUES = 100
+NEWEST = 1000  # rows
+UNDER_WAY = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -68,13 +72,22 @@ class QueueFilter(admin.SimpleListFilter):
 
 
 def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
-    """The names of a table's queues, looked for once; at most 100."""
+    """The names of a table's queues, looked for once, as far as they are known without reading all
+    of it; at most 100."""
     known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
     if model not in known:
-        # Without counting, which the tabs do: those with ready jobs, and those in use lately.
-        names = known_queues(table_of(model, router.db_for_write(model)), {})
-        known[model] = names[:MOST_QUEUES]
+        known[model] = sorted(_queues(model), key=str)[:MOST_QUEUES]
     return known[model]
+
+
+def _queues(model: type[Model]) -> set[str]:
+    alias = router.db_for_write(model)
+    newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST]
+    names = set(newest.values_list("queue", flat=True))
+    if not issubclass(model, Job):
+        return names
+    table = table_of(model, alias)
+    return names | {*known_queues(table, {s: count_by_queue(table, s) for s in UNDER_WAY})}
 
 
 def without_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import connections
-from django.db.models import BooleanField, CharField, Expression, F, Field, Model, QuerySet
+from django.db.models import BooleanField, CharField, Expression, F, Field, Model, Q, QuerySet
 
 from ..dialects import dialect_of
 
@@ -28,17 +28,29 @@ class Order:
         sign = "-" if self.is_descending != backwards else ""
         return [sign + name for name in self.names]
 
-    def beyond(self, place: Place, backwards: bool) -> "Beyond":
-        """What stands after a place, or before it."""
-        return Beyond(self.names, place, "<" if self.is_descending != backwards else ">")
+    def beyond(self, rows: QuerySet[Any], place: Place, backwards: bool) -> QuerySet[Any]:
+        """Of the rows those which stand after a place, or before it."""
+        return self._compared(rows, place, "<" if self.is_descending != backwards else ">")
 
-    def until(self, place: Place, backwards: bool) -> "Beyond":
-        """What stands up to a place, and at it; seen from behind if ``backwards``."""
-        return Beyond(self.names, place, ">=" if self.is_descending != backwards else "<=")
+    def until(self, rows: QuerySet[Any], place: Place, backwards: bool) -> QuerySet[Any]:
+        """Of the rows those up to a place, and at it; seen from behind if ``backwards``."""
+        return self._compared(rows, place, ">=" if self.is_descending != backwards else "<=")
+
+    def _compared(self, rows: QuerySet[Any], place: Place, sign: str) -> QuerySet[Any]:
+        if dialect_of(connections[rows.db]).compares_rows:
+            return rows.filter(Beyond(self.names, place, sign))
+        *outer, (name, value) = zip(self.names, place, strict=True)
+        found = Q(**{f"{name}__{LOOKUPS[sign]}": value})
+        for name, value in reversed(outer):
+            beyond = Q(**{f"{name}__{LOOKUPS[sign[0]]}": value})
+            found = beyond | (Q(**{name: value}) & found)
+        return rows.filter(found)
 
     def place_of(self, row: Any) -> Place:
         return tuple(getattr(row, name) for name in self.names)
 
+
+LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 BY_KEY = Order(("id",), is_descending=True)
 
@@ -70,7 +82,7 @@ def text_of(place: Place) -> str:
     return json.dumps([value if isinstance(value, int) else str(value) for value in place])
 
 
-def place_in(queryset: QuerySet[Any], order: Order, text: str) -> Place | None:
+def place_in(model: type[Model], order: Order, text: str) -> Place | None:
     """The place that an address names; ``ValueError`` where it is none, None = the list's end."""
     try:
         values = json.loads(text)
@@ -80,20 +92,17 @@ def place_in(queryset: QuerySet[Any], order: Order, text: str) -> Place | None:
         return None
     if not isinstance(values, list) or len(values) != len(order.names):
         raise ValueError(text)
-    typed = dialect_of(connections[queryset.db]).has_typed_columns
-    fields = [queryset.model._meta.get_field(name) for name in order.names]
-    return tuple(_value(f, value, typed) for f, value in zip(fields, values, strict=True))
+    fields = [model._meta.get_field(name) for name in order.names]
+    return tuple(_value(f, value) for f, value in zip(fields, values, strict=True))
 
 
-def _value(field: Any, value: Any, typed: bool) -> Any:
+def _value(field: Any, value: Any) -> Any:
     if not isinstance(value, int | str) or "\0" in str(value):
         raise ValueError(value)
     try:
         found = field.to_python(str(value).encode().decode())
     except (ValidationError, OverflowError):
-        if typed:
-            raise ValueError(value) from None
-        found = str(value)  # what a hand wrote into the column
+        raise ValueError(value) from None
     if isinstance(found, int) and abs(found) > BIGGEST:
         raise ValueError(value)
     return found
@@ -117,13 +126,13 @@ class Beyond(Expression):
         self.columns = list(exprs)
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
-        dialect = dialect_of(connection)
-        names = [compiler.compile(column)[0] for column in self.columns]
+        names = ", ".join(compiler.compile(column)[0] for column in self.columns)
         values = [
             _prepared(column.output_field, value, connection)
             for column, value in zip(self.columns, self.place, strict=True)
         ]
-        return dialect.compare(names, self.sign, [dialect.place(v) for v in values], values)
+        places = ", ".join(map(dialect_of(connection).place, values))
+        return f"({names}) {self.sign} ({places})", values
 
 
 def _prepared(field: Any, value: Any, connection: Any) -> Any:

@@ -61,9 +61,11 @@ def rows_of_all_states(changelist: Any, request: HttpRequest) -> QuerySet[Any]:
     return rows.order_by()
 
 
-def count_each(rows: QuerySet[Any]) -> Counts:
-    """The rows of each state; at most 10,000 are counted."""
-    return {status: ways.way_of(rows, status).count() for status in (None, *Status)}
+def count_each(rows: QuerySet[Any], known: Counts, edges: ways.Edges) -> Counts:
+    """The rows of each state, where that is not known; at most 10,000 are counted."""
+    asked = [status for status in (None, *Status) if status not in known]
+    counted = {status: ways.way_of(rows, status, edges=edges).count() for status in asked}
+    return known | counted
 
 
 def count_newest(rows: QuerySet[Any]) -> Counts:

@@ -1,7 +1,7 @@
 """Walking along lists of any length by short queries: each looks at a bounded part of the table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connections
@@ -37,6 +37,10 @@ class Literally(Exact):
         return f"{int(self.rhs):d}", ()
 
 
+# By what was asked of the index.
+Edges = dict[Any, Place | None]
+
+
 @dataclass(frozen=True)
 class Found:
     """Rows in their order; ``edge`` is where the look ended, if before the end of the list."""
@@ -54,6 +58,8 @@ class Way:
     queryset: QuerySet[Any]
     order: Order
     among: QuerySet[Any] | None = None
+    # Where looks from the beginning end, by the index: the same for all lists of a page.
+    edges: Edges = field(default_factory=dict, compare=False)
 
     def look(self, limit: int, place: Place | None = None, backwards: bool = False) -> Found:
         """Up to so many rows after a place (or before it), or from the beginning (the end)."""
@@ -83,17 +89,25 @@ class Way:
         """The rows that one look sees, and where it ends."""
         rows = self.queryset
         if place is not None:
-            rows = rows.filter(self.order.beyond(place, backwards))
+            rows = self.order.beyond(rows, place, backwards)
         edge = self._edge(place, backwards)
-        return rows if edge is None else rows.filter(self.order.until(edge, backwards)), edge
+        return rows if edge is None else self.order.until(rows, edge, backwards), edge
 
     def _edge(self, place: Place | None, backwards: bool) -> Place | None:
         """Where a look ends; one place further there is another row, or was just now."""
         if self.among is None:
             return None
-        rows = self.among.order_by(*self.order.toward(backwards))
+        known = (self.order, self.among.model, str(self.among.query), place, backwards)
+        if known not in self.edges:
+            self.edges[known] = self._found_edge(self.among, place, backwards)
+        return self.edges[known]
+
+    def _found_edge(
+        self, among: QuerySet[Any], place: Place | None, backwards: bool
+    ) -> Place | None:
+        rows = among.order_by(*self.order.toward(backwards))
         if place is not None:
-            rows = rows.filter(self.order.beyond(place, backwards))
+            rows = self.order.beyond(rows, place, backwards)
         last = list(rows.values_list(*self.order.names)[LOOK - 1 : LOOK + 1])
         return last[0] if len(last) > 1 else None
 
@@ -130,14 +144,19 @@ def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
     return rows if is_partial or status != Status.BURIED else rows.filter(retry_at__isnull=True)
 
 
-def way_of(rows: QuerySet[Any], status: Status | None, has_states: bool = True) -> Way:
+def way_of(
+    rows: QuerySet[Any],
+    status: Status | None,
+    has_states: bool = True,
+    edges: Edges | None = None,
+) -> Way:
     """The list of a state (None = of all) among these rows, in the order of an index.
 
     ``has_states`` says whether there are indexes over the states, as an archive has none.
     """
     queryset = in_state(rows, status) if has_states else _plainly(rows, status)
     indexed = status if has_states and status != Status.DONE else None
-    return along(queryset, order_in(indexed), indexed)
+    return along(queryset, order_in(indexed), indexed, edges)
 
 
 def order_in(indexed: Status | None) -> Order:
@@ -145,12 +164,15 @@ def order_in(indexed: Status | None) -> Order:
     return BY_KEY if indexed is None else ORDERS.get(indexed, BY_KEY)
 
 
-def along(queryset: QuerySet[Any], order: Order, indexed: Status | None) -> Way:
+def along(
+    queryset: QuerySet[Any], order: Order, indexed: Status | None, edges: Edges | None = None
+) -> Way:
     """A list in an order in which the index of a state (None = the table's) holds it."""
     whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
     if order != order_in(indexed):
         return Way(queryset, order)
-    return Way(queryset, order, None if _is_answered(queryset, indexed) else whole)
+    among = None if _is_answered(queryset, indexed) else whole
+    return Way(queryset, order, among, {} if edges is None else edges)
 
 
 def _plainly(rows: QuerySet[Any], status: Status | None) -> QuerySet[Any]:

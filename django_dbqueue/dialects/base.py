@@ -60,6 +60,8 @@ class Dialect:
     passes_dead_rows: ClassVar[bool] = False
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
+    # Is an index searched with (a, b) > (x, y)?
+    compares_rows: ClassVar[bool] = True
     # Seconds between looks for news, where nobody tells of them.
     look_every: ClassVar[float | None] = None
     # Seconds after news in which there may be more that nobody tells of.
@@ -126,13 +128,6 @@ class Dialect:
     def place(self, value: Any) -> str:
         """How a statement takes a name that was read from a table."""
         return "%s"
-
-    def compare(
-        self, names: Sequence[str], sign: str, places: Sequence[str], values: Sequence[Any]
-    ) -> tuple[str, list[Any]]:
-        """SQL, with its parameters, that compares rows of columns with a row of values, so that an
-        index over the columns is searched with it."""
-        return f"({', '.join(names)}) {sign} ({', '.join(places)})", [*values]
 
     def lenient(self) -> AbstractContextManager[None]:
         """Meanwhile text that cannot be decoded can be read on this connection, as a ``str`` that

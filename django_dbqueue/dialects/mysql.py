@@ -48,6 +48,7 @@ CALM = 20  # claims without a conflict until the narrow window is tried again
 
 
 class MySQL(Dialect):
+    compares_rows = False
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"
     minute = "TIMESTAMPDIFF(MINUTE, '1970-01-01', UTC_TIMESTAMP())"
@@ -70,17 +71,6 @@ class MySQL(Dialect):
 
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join(map(str, keys))})", ()
-
-    def compare(
-        self, names: Sequence[str], sign: str, places: Sequence[str], values: Sequence[Any]
-    ) -> tuple[str, list[Any]]:
-        # It searches no index with (a, b) > (x, y), but with what that means.
-        *outer, last = zip(names, places, values, strict=True)
-        sql, params = f"{last[0]} {sign} {last[1]}", [last[2]]
-        for name, place, value in reversed(outer):
-            sql = f"({name} {sign[0]} {place} OR ({name} = {place} AND {sql}))"
-            params = [value, value, *params]
-        return sql, params
 
     def delete_by_key(self, table: str) -> str:
         return f"DELETE {table} FROM {table} FORCE INDEX (PRIMARY)"

@@ -1,0 +1,67 @@
+"""What the tests of the admin's lists share: rows in every state, and ways through a list."""
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import QuerySet
+
+from django_dbqueue.states import Status
+from tests.queueapp.models import Note
+
+NOTES = "/admin/queueapp/note/"
+START = datetime(2030, 1, 1, tzinfo=UTC)
+MOVES = {Status.CLAIMED, Status.DELAYED}
+
+
+def fill(number, states=tuple(Status), **columns):
+    """So many rows of each state, many of them with equal times and priorities."""
+    rows = [
+        Note(
+            status=status,
+            queue=f"q{n % 3}",
+            priority=n % 2,
+            owner="w.1" if status == Status.CLAIMED else None,
+            retry_at=START + timedelta(seconds=n % 4) if status in MOVES else None,
+            **columns,
+        )
+        for n in range(number)
+        for status in states
+    ]
+    QuerySet(Note).bulk_create(rows)
+    return rows
+
+
+def text_of(response):
+    assert response.status_code == 200, response.status_code
+    return response.content.decode()
+
+
+def keys_in(page):
+    return [int(key) for key in re.findall(r"/note/(\d+)/change/", page)]
+
+
+def step(page, name):
+    """Where a link of this name leads, or None."""
+    found = re.search(rf'<a href="([^"]*)"[^>]*>{name}[^<]*</a>', page)
+    return html.unescape(found[1]) if found else None
+
+
+def walk(browser, query, name, most=200):
+    """The keys on each page, by the link of this name, and the last page."""
+    pages = []
+    while query is not None:
+        page = text_of(browser.get(NOTES + query))
+        pages.append(keys_in(page))
+        query = step(page, name)
+        assert len(pages) < most
+    return pages, page
+
+
+def act(browser, action, *jobs, query="", **more):
+    data = {"action": action, "_selected_action": [job.pk for job in jobs], **more}
+    return text_of(browser.post(NOTES + query, data, follow=True))
+
+
+def act_on_all(browser, action, query="", **more):
+    return act(browser, action, query=query, everything="on", index="0", **more)

@@ -1,0 +1,172 @@
+"""Lists in the admin go from any row to the next ones, at a cost that does not grow."""
+
+import random
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
+
+from django_dbqueue.admin import JobAdmin, ways
+from django_dbqueue.states import Status
+from tests.job_lists import NOTES, fill, keys_in, step, text_of, walk
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+# By tab: the words of its links, and its order.
+TABS = {
+    "?": ("Older", "Newer", ["-id"]),
+    "?state=0": ("Next", "Previous", ["queue", "priority", "id"]),
+    "?state=1": ("Next", "Previous", ["retry_at", "id"]),
+    "?state=2": ("Older", "Newer", ["-id"]),
+    "?state=3": ("Next", "Previous", ["retry_at", "id"]),
+    "?state=4": ("Older", "Newer", ["-id"]),
+}
+
+
+@pytest.fixture
+def short_pages(monkeypatch):
+    monkeypatch.setattr(JobAdmin, "list_per_page", 7)
+
+
+def rows_of(query):
+    rows = QuerySet(Note).order_by(*TABS[query][2])
+    state = query.partition("=")[2]
+    rows = rows.filter(status=int(state)) if state else rows
+    return list(rows.values_list("pk", flat=True))
+
+
+@pytest.mark.parametrize("query", TABS)
+def test_a_walk_there_and_back_shows_each_row_once(browser, short_pages, query):
+    fill(12)
+    expected = rows_of(query)
+    on, back, _ = TABS[query]
+    pages, last = walk(browser, query, on)
+    assert [key for page in pages for key in page] == expected
+    assert step(last, on) is None
+    # From the end, page by page, as from the link to it.
+    end = step(text_of(browser.get(NOTES + query)), "Oldest" if on == "Older" else "Last")
+    pages, first = walk(browser, end, back)
+    assert [key for page in reversed(pages) for key in page] == expected
+    assert {len(page) for page in pages[:-1]} == {7}
+    assert step(first, back) is None
+
+
+@pytest.mark.parametrize("query", TABS)
+def test_rows_that_come_and_go_meanwhile_hide_no_other(browser, short_pages, query):
+    fill(10)
+    stay = set(rows_of(query)[::2])
+    go = [key for key in rows_of(query) if key not in stay]
+    random.seed(4)
+    random.shuffle(go)
+    there, shown = query, []
+    while there is not None:
+        page = text_of(browser.get(NOTES + there))
+        shown += keys_in(page)
+        there = step(page, TABS[query][0])
+        # Also the one that the link names.
+        gone = {*shown[-1:], *go[:3]} - stay
+        QuerySet(Note).filter(pk__in=gone)._raw_delete("default")
+        go = [key for key in go[3:] if key not in gone]
+        fill(1)
+    assert len(shown) == len(set(shown))
+    assert stay <= set(shown)
+
+
+def test_where_all_has_gone_the_way_leads_back(browser, short_pages):
+    fill(10, [Status.READY])
+    older = step(text_of(browser.get(NOTES)), "Older")
+    QuerySet(Note).filter(pk__lte=rows_of("?")[6])._raw_delete("default")
+    page = text_of(browser.get(NOTES + older))
+    assert keys_in(page) == []
+    assert "Nothing here" in page
+    assert len(keys_in(text_of(browser.get(NOTES + step(page, "Newest"))))) == 6
+
+
+@pytest.mark.parametrize(
+    "place", ["", "x", "[", "[1, 2]", '["x"]', "{}", "[null]", "[1e9]", "[[1]]", f"[{10**30}]",
+              "5", '["\\u0000"]', "[true]", "[" * 5000, '["\\ud800"]']
+)  # fmt: skip
+@pytest.mark.parametrize("state", ["", "0", "3"])
+def test_a_place_that_is_none_is_answered_with_the_beginning(browser, place, state):
+    jobs = fill(1)
+    page = text_of(browser.get(NOTES, {"after": place, **({"state": state} if state else {})}))
+    if place == "[true]" and not state:
+        return  # which is the number one
+    assert "names no place in this list" in page
+    assert set(keys_in(page)) <= {job.pk for job in jobs}
+    assert keys_in(page)
+
+
+def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
+    monkeypatch.setattr(ways, "LOOK", 20)
+    fill(1, [Status.BURIED], text="rare")
+    fill(15, [Status.DONE, Status.BURIED], text="common")
+    [rare] = QuerySet(Note).filter(text="rare")
+    for query, looks in (("?text=rare", 2), ("?text=rare&state=4", 1), ("?text=rare&state=0", 1)):
+        page = text_of(browser.get(NOTES + query))
+        for _ in range(looks - 1):
+            assert keys_in(page) == []
+            assert "Nothing among the jobs that were looked at" in page
+            assert 'class="dbqueue-count">0+<' in page
+            page = text_of(browser.get(NOTES + step(page, "Look further, from job")))
+        assert keys_in(page) == ([] if "state=0" in query else [rare.pk])
+        assert step(page, "Look further") is None
+    # The states that have an index of their own are not looked for.
+    assert rare.pk in keys_in(text_of(browser.get(f"{NOTES}?state=4")))
+
+
+def test_a_look_is_taken_back_as_well(browser, monkeypatch):
+    monkeypatch.setattr(ways, "LOOK", 5)
+    fill(1, [Status.DONE], text="rare")
+    fill(11, [Status.DONE], text="common")
+    fill(1, [Status.DONE], text="rare")
+    pages, last = walk(browser, "?text=rare", "(?:Older|Look further)")
+    new, old = [job.pk for job in QuerySet(Note).filter(text="rare").order_by("-pk")]
+    assert [key for page in pages for key in page] == [new, old]
+    pages, _ = walk(browser, step(last, "Newer"), "(?:Newer|Look further)")
+    assert [key for page in pages for key in page] == [new]
+
+
+@pytest.mark.parametrize("query", [*TABS, "?queue=q1", "?state=3&queue=q1", "?q=5", "?o=2"])
+def test_the_number_of_queries_does_not_grow(browser, query):
+    def cost():
+        with CaptureQueriesContext(connection) as queries:
+            text_of(browser.get(NOTES + query))
+        sorts = [q["sql"] for q in queries if "OFFSET" in q["sql"] and "ORDER BY" not in q["sql"]]
+        assert sorts == []
+        return len(queries)
+
+    fill(20)
+    few = cost()
+    fill(400)
+    assert cost() == few <= 38
+
+
+def test_a_column_without_an_index_orders_no_list(browser):
+    fill(2)
+    page = text_of(browser.get(f"{NOTES}?o=-3.2"))
+    assert keys_in(page) == rows_of("?")
+    assert 'class="sortable' not in page
+
+
+def test_who_wants_other_orders_gets_djangos_pages(browser, short_pages, monkeypatch):
+    monkeypatch.setattr(JobAdmin, "sortable_by", ("attempts", "dequeued_time"))
+    fill(3)
+    page = text_of(browser.get(f"{NOTES}?o=6"))
+    assert "p=2" in page
+    assert len(keys_in(text_of(browser.get(f"{NOTES}?o=6&p=3")))) == 1
+
+
+def test_a_whole_number_or_key_is_found(browser, monkeypatch):
+    monkeypatch.setattr(ways, "LOOK", 5)
+    old = Note.objects.create(dedup_key="photo:7")
+    fill(20, [Status.DONE])
+    for query in ({"q": old.pk}, {"q": "photo:7"}, {"q": "photo:7", "queue": "default"}):
+        assert keys_in(text_of(browser.get(NOTES, query))) == [old.pk], query
+        assert keys_in(text_of(browser.get(NOTES, query | {"state": "0"}))) == [old.pk]
+    for query in ("photo", "photo:", "9" * 40, "-1", "1.5", "%", "x' OR 1=1"):
+        assert keys_in(text_of(browser.get(NOTES, {"q": query}))) == []
+    assert keys_in(text_of(browser.get(NOTES, {"q": "photo:7", "queue": "q1"}))) == []
+    assert "a whole dedup key" in text_of(browser.get(NOTES))
