@@ -12,7 +12,6 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin, helpers
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -21,6 +20,7 @@ from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
 from .places import BY_KEY
+from .search import as_key
 from .ways import Way, way_of
 
 # So many rows have an entry of their own, and are named to whoever has to confirm.
@@ -62,7 +62,9 @@ def heed_everything(request: HttpRequest, model: type[Model]) -> None:
     """Let Django understand the box for all that match, and no keys that are none."""
     data = request.POST.copy()
     across = bool(data.get(EVERYTHING)) or data.get("select_across", "0") not in {"", "0"}
-    keys = [key for key in data.getlist(helpers.ACTION_CHECKBOX_NAME) if _is_key(model, key)]
+    keys = [
+        key for key in data.getlist(helpers.ACTION_CHECKBOX_NAME) if as_key(model._meta.pk, key)
+    ]
     data["select_across"] = str(int(across))
     # Without a chosen row it would do nothing.
     data.setlist(helpers.ACTION_CHECKBOX_NAME, keys or ["0"] if across else keys)
@@ -210,11 +212,3 @@ def _in_words(changelist: Any) -> list[tuple[str, str]]:
     asked.pop("q", None)
     found += [(name, ", ".join(map(str, values))) for name, values in asked.items()]
     return found + ([("search", changelist.query)] if changelist.query else [])
-
-
-def _is_key(model: type[Model], text: str) -> bool:
-    try:
-        model._meta.pk.to_python(text)
-    except (ValidationError, ValueError):
-        return False
-    return True

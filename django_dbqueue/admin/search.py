@@ -37,7 +37,7 @@ def _keys(
 ) -> Iterator[Any] | list[Any]:
     key = whole.model._meta.pk
     if name in {"pk", key.name}:
-        return _as_key(key, term)
+        return as_key(key, term)
     lookups = {name: term}
     if name == "dedup_key":
         # The index begins with the queue.
@@ -45,7 +45,8 @@ def _keys(
     return list(whole.filter(**lookups).values_list("pk", flat=True)[:MOST_FOUND])
 
 
-def _as_key(key: Any, term: str) -> list[Any]:
+def as_key(key: Any, term: str) -> list[Any]:
+    """The one value of a key that the text stands for, if it does."""
     try:
         value = key.to_python(term)
     except (ValidationError, ValueError):
