@@ -80,13 +80,14 @@ def old(text, queue):
 
 def build_workers(text, error):
     fields = {"host": text[:255], "memory": 64 << 20, "serves": [TABLE, "dbqueue_mail.email"]}
-    lately, long_ago = DbNow(plus=-2), DbNow(plus=-300)
+    # Those who live go on living while the pages are looked at.
+    beating, lately, long_ago = DbNow(plus=3600), DbNow(plus=-2), DbNow(plus=-300)
     return {
         "worker": Worker.objects.create(
-            uuid="a" * 32, pid=11, beat_at=lately, jobs_per_minute=90, running=running(), **fields
+            uuid="a" * 32, pid=11, beat_at=beating, jobs_per_minute=90, running=running(), **fields
         ),
         "troubled": Worker.objects.create(
-            uuid="b" * 32, pid=12, beat_at=lately, trouble=error[:200], **fields
+            uuid="b" * 32, pid=12, beat_at=beating, trouble=error[:200], **fields
         ),
         "silent": Worker.objects.create(uuid="c" * 32, pid=13, beat_at=long_ago, **fields),
         "stopped": Worker.objects.create(
