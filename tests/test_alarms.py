@@ -1,16 +1,13 @@
 """Banners: each appears when it is true, and goes when it is not."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin.banners import banners_for
 from django_dbqueue.alarms import alarms
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
 from tests.helpers import overwrite
 from tests.overviews import NOTE, OVERVIEW, a_worker, look, minute, text_of
-from tests.queueapp.models import Big, Note
+from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -82,22 +79,6 @@ def test_a_pause_is_told_with_its_reason_and_hides_what_it_explains():
 def test_failures_are_told_from_more_than_half_of_twenty_attempts_on(completed, failed, wrong):
     minute(3, completed=completed, failed=failed)
     assert ("of the attempts of the last hour failed" in said()) == bool(wrong)
-
-
-def test_a_list_of_jobs_has_the_banners_of_its_own_table_alone():
-    Note.objects.enqueue()
-    a_worker(host="other", serves=["queueapp.big"], beat_at=DbNow(plus=-60))
-    a_worker(host="mine", serves=[f"{NOTE}:default"], beat_at=DbNow(plus=-60))
-    texts = [banner.text for banner in banners_for(None, Note)]
-    assert len(texts) == 2
-    assert texts[0].startswith("Worker mine")
-    assert "no living worker" in texts[1]
-    [other] = banners_for(None, Big)
-    assert other.text.startswith("Worker other")
-    assert banners_for(None, Queue) == []
-    with CaptureQueriesContext(connection) as captured:
-        banners_for(None, Note)
-    assert len(captured) < 25
 
 
 def test_the_page_has_them_with_roles(browser):
