@@ -11,12 +11,11 @@ from django.db.models import F, Sum
 
 from .minutes import this_minute
 from .models import Minute
-from .models.minute import RAN, SPANS, WAITED
+from .models.minute import RAN, SPANS, SUMS, WAITED
 
 # By name: how many points, and the minutes of each.
 CHARTED = {"hour": (60, 1), "day": (96, 15), "week": (84, 120)}
 LATELY = 5  # minutes by which a rate is told
-SUMS = ("completed", "failed", "buried")
 SHORTEST = 0.001  # seconds; where the first span begins on a logarithmic scale
 
 

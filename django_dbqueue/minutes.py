@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from django.db import connections
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.utils import Error
 
 from .dialects import dialect_of
 from .lifecycle.execute import again
 from .lifecycle.table import Table
 from .models import Minute
-from .models.minute import KEPT, RAN, SPANS, WAITED
+from .models.minute import KEPT, RAN, SPANS, SUMS, WAITED
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -147,9 +147,12 @@ def write_backlog(alias: str, job_table: str, backlogs: dict[str, int | None]) -
 
 
 def busy_lately(alias: str, job_table: str) -> set[str]:
-    """The queues of a table in which something happened, or waited, in the last hour."""
-    lately = Minute.objects.using(alias).filter(minute__gt=this_minute(alias) - 60)
-    return set(lately.filter(job_table=job_table).values_list("queue", flat=True).distinct())
+    """The queues of a table in which something happened, or waited, in the last hour; that somebody
+    looked and found nothing is neither."""
+    rows = Minute.objects.using(alias).filter(job_table=job_table)
+    busy = Q(*((f"{name}__gt", 0) for name in (*SUMS, "backlog")), _connector=Q.OR)
+    lately = rows.filter(busy, minute__gt=this_minute(alias) - 60)
+    return set(lately.values_list("queue", flat=True).distinct())
 
 
 def prune(alias: str) -> int:

@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from django_dbqueue import minutes
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.minutes import Tally, add, prune, this_minute, write_backlog
+from django_dbqueue.minutes import Tally, add, busy_lately, prune, this_minute, write_backlog
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import KEPT, RAN, WAITED
 from django_dbqueue.roster import request_drain, request_resume, roster
@@ -108,9 +108,27 @@ def test_the_backlog_is_sampled_once_a_minute_for_idle_queues_too():
         assert found == {"default": 2, "other": 1, "idle": 0}
 
 
-def test_a_backlog_that_is_too_large_to_count_is_unknown():
+def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only():
+    table, minute = table_of(Note, "default"), this_minute("default")
+    rows = {"done": {"completed": 1}, "failed": {"failed": 1}, "waits": {"backlog": 1}}
+    for queue, columns in {**rows, "was": {"backlog": 0}}.items():
+        Minute.objects.create(job_table=table.label, queue=queue, minute=minute - 5, **columns)
+    for ago in (61, 5):
+        old = {"completed": int(ago > 60), "backlog": 0}
+        Minute.objects.create(job_table=table.label, queue="old", minute=minute - ago, **old)
+    assert busy_lately("default", table.label) == {*rows}
+
+
+def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):
     write_backlog("default", "queueapp.note", {"default": None, "other": 3})
     assert set(Minute.objects.values_list("queue", "backlog")) == {("default", None), ("other", 3)}
+    Minute.objects.all().delete()
+    table, minute = table_of(Note, "default"), this_minute("default")
+    Minute.objects.create(job_table=table.label, queue="other", minute=minute - 5, completed=1)
+    Note.objects.bulk_create([Note() for _ in range(3)])
+    monkeypatch.setattr("django_dbqueue.lifecycle.census.MOST_COUNTED", 2)
+    _sample(table)
+    assert not Minute.objects.filter(backlog__isnull=False).exists()
 
 
 def test_old_minutes_are_pruned():

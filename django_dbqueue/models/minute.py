@@ -7,6 +7,7 @@ from ..fields import NameField
 KEPT = 8 * 24 * 60  # minutes
 # The ends of the spans by which times are counted, in seconds; the last span has none.
 SPANS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
+SUMS = ("completed", "failed", "buried")
 WAITED = tuple(f"waited_{n}" for n in range(len(SPANS) + 1))
 RAN = tuple(f"ran_{n}" for n in range(len(SPANS) + 1))
 

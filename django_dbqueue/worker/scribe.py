@@ -55,6 +55,9 @@ def _sample(table: Table) -> None:
     if minutes.is_sampled(alias, table.label):
         return
     idle = dict.fromkeys(minutes.busy_lately(alias, table.label), 0)
-    found: dict[str, int | None] = {**idle, **backlogs(table)}
+    counted = backlogs(table)
+    found: dict[str, int | None] = {**idle, **counted}
+    if None in counted.values():  # else all queues together seemed to be what the idle ones are
+        found = dict.fromkeys(found)
     if found:
         minutes.write_backlog(alias, table.label, found)
