@@ -21,8 +21,9 @@ SHORTEST = 0.001  # seconds; where the first span begins on a logarithmic scale
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Seconds that half, and 95 of 100, did not exceed; found within spans, so about a third off at
-    worst. The last span has no end: of what lies there its beginning is told."""
+    """Seconds that half, and 95 of 100, did not exceed; guessed within spans, so up to three times
+    too much or too little, and what is in the first one, up to 10 ms, by any factor. The last span
+    has no end: of what lies there its beginning is told."""
 
     p50: float
     p95: float
@@ -30,13 +31,15 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class Point:
-    """What happened from ``start`` on; the backlog is that of the last sample within."""
+    """What happened from ``start`` on; the backlog is that of the last sample within, and ``peak``
+    that of the largest."""
 
     start: datetime
     completed: int = 0
     failed: int = 0
     buried: int = 0
     backlog: int | None = None
+    peak: int | None = None
     waited: Quantiles | None = None
     ran: Quantiles | None = None
 
@@ -49,27 +52,34 @@ class Hour:
     failed: int = 0
     buried: int = 0
     per_minute: list[int] = field(default_factory=lambda: [0] * 60)
+    buried_per_minute: list[int] = field(default_factory=lambda: [0] * 60)
     backlogs: dict[int, int] = field(default_factory=dict)
 
     @property
     def rate_out(self) -> float:
         """Completed, of whole minutes."""
-        return sum(self.per_minute[-LATELY - 1 : -1]) / LATELY
+        return _lately(self.per_minute)
 
     @property
     def rate_in(self) -> float | None:
-        """What went out and what the backlog grew by; None while that is not known."""
+        """What was completed and buried, and what the backlog grew by; None while that is not
+        known. What a person cancelled or buried is as if it had not come in."""
         lately = sorted(minute for minute in self.backlogs if minute >= 60 - LATELY - 2)
         if len(lately) < 2:
             return None
         first, last = lately[0], lately[-1]
         growth = (self.backlogs[last] - self.backlogs[first]) / (last - first)
-        return max(0.0, self.rate_out + growth)
+        return max(0.0, self.rate_out + _lately(self.buried_per_minute) + growth)
 
     @property
     def failure_share(self) -> float | None:
         attempts = self.completed + self.failed
         return self.failed / attempts if attempts else None
+
+
+def _lately(per_minute: Sequence[int]) -> float:
+    """By minute; the present one is not over."""
+    return sum(per_minute[-LATELY - 1 : -1]) / LATELY
 
 
 def last_hour(alias: str) -> dict[tuple[str, str], Hour]:
@@ -83,6 +93,7 @@ def last_hour(alias: str) -> dict[tuple[str, str], Hour]:
         hour.failed += row["failed"]
         hour.buried += row["buried"]
         hour.per_minute[position] = row["completed"]
+        hour.buried_per_minute[position] = row["buried"]
         if row["backlog"] is not None:
             hour.backlogs[position] = row["backlog"]
     return dict(hours)
@@ -101,31 +112,32 @@ def history(alias: str, job_table: str, queue: str | None, span: str) -> list[Po
     by_start = rows.annotate(start=F("minute") - F("minute") % step).values("start")
     summed: Any = by_start.annotate(**sums).order_by("start")
     found = {row["start"]: row for row in summed}
-    backlogs = _backlogs(rows, step)
+    samples = _samples(rows, step)
     starts = range(first, last + step, step)
-    return [_point(start, found.get(start), backlogs.get(start)) for start in starts]
+    return [_point(start, found.get(start), samples.get(start)) for start in starts]
 
 
-def _backlogs(rows: Any, step: int) -> dict[int, int]:
-    """The last sample of each point, over all queues."""
+def _samples(rows: Any, step: int) -> dict[int, list[int]]:
+    """The backlogs over all queues that were counted within each point, the oldest first."""
     sampled = rows.filter(backlog__isnull=False).order_by("minute")
-    by_minute: dict[int, int] = defaultdict(int)
+    found: dict[int, list[int]] = defaultdict(list)
     for minute, backlog in sampled.values_list("minute").annotate(all=Sum("backlog")):
-        by_minute[minute] += backlog
-    return {minute - minute % step: backlog for minute, backlog in by_minute.items()}
+        found[minute - minute % step].append(int(backlog))
+    return found
 
 
-def _point(start: int, row: dict[str, Any] | None, backlog: int | None) -> Point:
+def _point(start: int, row: dict[str, Any] | None, samples: list[int] | None) -> Point:
     at = datetime.fromtimestamp(start * 60, UTC)
     if row is None:
-        return Point(at, backlog=backlog)
+        return Point(at)
     completed, failed, buried = (int(row[f"sum_{name}"]) for name in SUMS)
     return Point(
         at,
         completed,
         failed,
         buried,
-        backlog=backlog,
+        backlog=samples[-1] if samples else None,
+        peak=max(samples) if samples else None,
         waited=quantiles([int(row[f"sum_{name}"]) for name in WAITED]),
         ran=quantiles([int(row[f"sum_{name}"]) for name in RAN]),
     )

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT = 400, 170
-LEFT, RIGHT, TOP, BOTTOM = 46, 6, 10, 24
+LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 24
 INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 SPARK_WIDTH, SPARK_HEIGHT = 120, 24
-MOST_LABELS = 5
+THIN = 1.5  # what is not nothing is seen
+LABEL_HALF = 18  # of the width of a time's label
 
 Scale = Callable[[float], float]
 
@@ -90,27 +92,30 @@ def nice(step: float) -> float:
 
 
 def bars(series: Sequence[Series], axis: Axis) -> SafeString:
-    """Stacked, the first one at the bottom."""
-    count = len(series[0].values)
-    width = INNER_WIDTH / count
-    marks = []
-    for n in range(count):
-        base = 0.0
-        for one in series:
-            value = one.values[n] or 0
-            if value:
-                top, bottom = axis.position(base + value), axis.position(base)
-                place = (one.kind, round(LEFT + n * width, 1), top)
-                marks.append((*place, round(max(width - 0.6, 0.8), 1), round(bottom - top, 1)))
-            base += value
+    """Stacked, the first one at the bottom; those of the last point, which goes on, are paler."""
+    marks = [mark for n in range(len(series[0].values)) for mark in _stack(series, axis, n)]
     pattern = '<rect class="dbqueue-{}" x="{}" y="{}" width="{}" height="{}"></rect>'
     return format_html_join("", pattern, marks)
+
+
+def _stack(series: Sequence[Series], axis: Axis, n: int) -> Iterator[tuple[Any, ...]]:
+    count, base = len(series[0].values), 0.0
+    width = INNER_WIDTH / count
+    x, fill = round(LEFT + n * width + 0.3, 1), round(max(width - 0.6, 0.8), 1)
+    paler = " dbqueue-unfinished" if n == count - 1 else ""
+    for one in series:
+        value = one.values[n] or 0
+        if value:
+            bottom = axis.position(base)
+            height = round(max(THIN, bottom - axis.position(base + value)), 1)
+            yield f"{one.kind}{paler}", x, round(bottom - height, 1), fill, height
+        base += value
 
 
 def lines(series: Sequence[Series], axis: Axis) -> SafeString:
     """One line each, with gaps; a value between two gaps is a dot."""
     pattern = '<polyline class="dbqueue-{}" fill="none" points="{}"></polyline>'
-    dot = '<circle class="dbqueue-{0}-dot" cx="{1}" cy="{2}" r="1.6"></circle>'
+    dot = '<circle class="dbqueue-{0}-dot" cx="{1}" cy="{2}" r="2.2"></circle>'
     runs = [(one.kind, run) for one in series for run in _runs(one.values, axis)]
     long = [(kind, " ".join(f"{x},{y}" for x, y in run)) for kind, run in runs if len(run) > 1]
     short = [(kind, *run[0]) for kind, run in runs if len(run) == 1]
@@ -143,13 +148,13 @@ class Plot:
 def chart(
     title: str, text: str, plot: Plot, labels: Sequence[str], hints: Sequence[str]
 ) -> SafeString:
-    """A whole chart. ``labels`` name the points, a few of which are written under the axis;
+    """A whole chart. ``labels`` are written under the points at which they begin, most are empty;
     ``hints`` are shown when the mouse is over a point; ``text`` says the essential in words."""
     return format_html(
         '<svg class="dbqueue-chart" viewBox="0 0 {} {}" role="img" focusable="false">'
         "<title>{}</title><desc>{}</desc>{}{}{}{}</svg>",
         *(WIDTH, HEIGHT, title, text),
-        *(_grid(plot.axis), plot.marks, _times(labels), _hints(hints)),
+        *(_grid(plot.axis), _times(labels), plot.marks, _hints(hints)),
     )
 
 
@@ -166,14 +171,20 @@ def _grid(axis: Axis) -> SafeString:
 
 
 def _times(labels: Sequence[str]) -> SafeString:
-    step = math.ceil(len(labels) / MOST_LABELS)
+    """Where there is a label, it begins a new stretch of time."""
     width = INNER_WIDTH / len(labels)
-    shown = range(step // 2, len(labels), step)
-    return format_html_join(
+    places = [(round(LEFT + n * width, 1), label) for n, label in enumerate(labels) if label]
+    lines = format_html_join(
+        "",
+        '<line class="dbqueue-grid" x1="{0}" x2="{0}" y1="{1}" y2="{2}"></line>',
+        ((x, TOP, HEIGHT - BOTTOM + 4) for x, _ in places),
+    )
+    texts = format_html_join(
         "",
         '<text class="dbqueue-tick" x="{}" y="{}" text-anchor="middle">{}</text>',
-        ((round(LEFT + (n + 0.5) * width, 1), HEIGHT - 7, labels[n]) for n in shown),
+        ((min(x, WIDTH - LABEL_HALF), HEIGHT - 6, label) for x, label in places),
     )
+    return lines + texts
 
 
 def _hints(hints: Sequence[str]) -> SafeString:

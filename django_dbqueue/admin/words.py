@@ -12,11 +12,18 @@ from ..lifecycle.verdict import duration
 
 
 def short_time(seconds: float) -> str:
-    """In one unit, for an axis: ``10 ms``, ``3 s``, ``90 s``, ``5 min``, ``1 h``."""
-    for size, unit in ((3600, "h"), (60, "min"), (1, "s")):
-        if seconds == size or seconds >= 2 * size or size == 1 <= seconds:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1000:.3g} ms"
+    """In one unit, as exact as one can hear: ``10 ms``, ``1.5 s``, ``90 s``, ``5 min``, ``1 h``."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds == size or seconds >= 2 * size:
+            return f"{rounded(seconds / size)} {unit}"
+    if seconds >= 0.9995:
+        return f"{rounded(seconds)} s"
+    return f"{rounded(seconds * 1000)} ms"
+
+
+def rounded(value: float) -> str:
+    """Two digits, or all of a whole number."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
 def ago(seconds: float | None) -> str:
@@ -26,6 +33,14 @@ def ago(seconds: float | None) -> str:
 def number(value: float) -> str:
     """With thousands set apart; small fractions with two digits."""
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def short_number(value: float) -> str:
+    """For an axis, whose steps are round: ``500``, ``2 k``, ``1.5 M``."""
+    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (1000, "k")):
+        if value >= size:
+            return f"{value / size:,.10g} {unit}"
+    return f"{value:g}"
 
 
 def percent(share: float) -> str:
