@@ -1,6 +1,7 @@
 """Charts: what the table of minutes says, drawn on the server."""
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 
@@ -32,9 +33,9 @@ PAGE = "/admin/dbqueue/queue/charts/"
 CANARY = '"><script>alert(1)</script>'
 
 
-def minute(ago, queue="default", **columns):
+def minute(ago, queue="default", job_table="queueapp.note", **columns):
     at = this_minute("default") - ago
-    return Minute.objects.create(job_table="queueapp.note", queue=queue, minute=at, **columns)
+    return Minute.objects.create(job_table=job_table, queue=queue, minute=at, **columns)
 
 
 def test_an_hour_has_sixty_points_with_zeros_where_nothing_happened():
@@ -42,6 +43,7 @@ def test_an_hour_has_sixty_points_with_zeros_where_nothing_happened():
     minute(3, completed=4, failed=2, buried=1, backlog=7, waited_2=3, ran_0=6)
     minute(3, queue="other", completed=10, backlog=5)
     minute(60, completed=1000)
+    minute(3, job_table="x.y", completed=100)
     points = history("default", "queueapp.note", "default", "hour")
     assert len(points) == 60
     it = next(point for point in points if point.failed)
@@ -196,6 +198,8 @@ def test_times_are_those_of_the_project_even_in_the_night_that_has_an_hour_twice
     spring = points_from(datetime(2026, 3, 29, 0, 31, tzinfo=UTC), "hour")
     assert marks(spring, "hour") == ["01:45", "03:00", "03:15", "03:30"]
     assert names(spring, "hour")[28:30] == ["01:59 CET", "03:00 CEST"]
+    midnight = points_from(datetime(2026, 6, 1, 21, 50, tzinfo=UTC), "hour")
+    assert marks(midnight, "hour") == ["00:00", "00:15", "00:30", "00:45"]
     quiet = points_from(datetime(2026, 6, 1, 22, 0, tzinfo=UTC), "week")
     assert names(quiet, "week")[:2] == ["Tue 00:00", "Tue 02:00"]
     assert marks(quiet, "week") == ["Wed", "Thu", "Fri", "Sat", "Sun", "Mon"]
@@ -239,6 +243,17 @@ def test_the_number_of_queries_does_not_grow_with_the_minutes(browser):
     assert queries() == few
     points = history("default", "queueapp.note", None, "week")
     assert {(point.completed, point.peak) for point in points[1:-1]} == {(120, 5)}
+
+
+def test_the_newest_figures_come_first_and_may_grow(browser):
+    minute(0, completed=77)
+    page = browser.get(PAGE, {"table": "queueapp.note", "span": "week"}).content.decode()
+    first, second = re.findall(r'<tr><th scope="row">(.*?)</tr>', page)[:2]
+    assert ", so far" in first
+    assert "<td>77</td>" in first
+    assert ", so far" not in second
+    start = datetime.fromisoformat(re.search('datetime="(.*?)"', first)[1])
+    assert f">{start:%a %H:%M}</time>" in first
 
 
 def test_a_queue_of_which_nothing_is_known_says_so(browser):
