@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
+from django.core.exceptions import ValidationError
 from django.db import connections
 from django.db.models import F, Q
 from django.db.utils import Error
 
 from .dialects import dialect_of
+from .fields import check_name
 from .lifecycle.execute import again
 from .lifecycle.table import Table
 from .models import Minute
@@ -92,6 +94,8 @@ class Tally:
                 counts = self._lanes.pop(lane)
             try:
                 add(lane, counts.columns())
+            except ValidationError:
+                logger.debug("nothing is counted of %s: its name was written by hand", lane)
             except Error as error:
                 logger.debug("the minutes of %s cannot be written for now: %s", lane, error)
                 self._put_back(lane, counts)
@@ -140,10 +144,20 @@ def is_sampled(alias: str, job_table: str) -> bool:
 def write_backlog(alias: str, job_table: str, backlogs: dict[str, int | None]) -> None:
     """Note how many jobs of each queue are neither done nor buried; None = too many to count."""
     minute, rows = this_minute(alias), Minute.objects.using(alias)
-    fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in backlogs]
+    named = {queue: backlog for queue, backlog in backlogs.items() if _is_name(queue)}
+    fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in named]
     rows.bulk_create(fresh, ignore_conflicts=True)
-    for queue, backlog in backlogs.items():
+    for queue, backlog in named.items():
         rows.filter(job_table=job_table, queue=queue, minute=minute).update(backlog=backlog)
+
+
+def _is_name(queue: str) -> bool:
+    """A hand may have written anything into the table."""
+    try:
+        check_name(queue, "queue")
+    except ValidationError:
+        return False
+    return True
 
 
 def busy_lately(alias: str, job_table: str) -> set[str]:

@@ -41,7 +41,9 @@ def test_a_mailer_is_paused_and_resumed_and_never_edited(people: Any) -> None:
     act(browser, "resume_selected", row, url=MAILERS)
     assert Mailer.objects.named("smtp").rest == 0
     changes = [entry.change_message for entry in LogEntry.objects.order_by("pk")]
-    assert changes == ["Paused for 5 minutes", "Resumed"]
+    assert changes == [
+        f"{verb}; rows: 1; filters: none" for verb in ("Paused for 5 minutes", "Resumed")
+    ]
     assert browser.post(f"{MAILERS}{row.pk}/change/", {"name": "other"}).status_code == 403
     assert browser.get(f"{MAILERS}add/").status_code == 403
     assert browser.post(f"{MAILERS}{row.pk}/delete/", {"post": "yes"}).status_code == 403

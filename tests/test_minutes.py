@@ -26,6 +26,12 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 LANE = "default", "queueapp.note", "default"
 
 
+@pytest.fixture(autouse=True)
+def nothing_from_before():
+    """Other tests run jobs in this process, too."""
+    minutes._forget()
+
+
 def sums(model, *names):
     rows = Minute.objects.filter(job_table=model._meta.label_lower)
     found = rows.aggregate(**{name: Sum(name) for name in names})
@@ -117,6 +123,17 @@ def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only()
         old = {"completed": int(ago > 60), "backlog": 0}
         Minute.objects.create(job_table=table.label, queue="old", minute=minute - ago, **old)
     assert busy_lately("default", table.label) == {*rows}
+
+
+def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
+    table, tally = table_of(Note, "default"), Tally()
+    for queue in ("default ", "", "\x1b[2J", "x" * 300, "default"):
+        tally.completed(table, queue, 1)
+    tally.write()
+    assert tally.wait() == 60
+    assert sums(Note, "completed") == [1]
+    write_backlog("default", "queueapp.note", {" x": 3, "other": 4})
+    assert Minute.objects.get(queue="other").backlog == 4
 
 
 def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):

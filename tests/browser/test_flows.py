@@ -76,7 +76,7 @@ def test_who_thinks_better_of_it_changes_nothing(browse, scripts):
     email = finished(failed=True)
     page = browse(EMAIL, scripts=scripts)
     choose(page, "forget_selected", email)
-    page.click("text=Cancel")
+    page.click("text=Go back")
     assert page.url.rstrip("?").endswith(EMAIL)
     assert not fresh(email).is_erased
 
