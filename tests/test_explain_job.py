@@ -171,7 +171,8 @@ def test_a_done_job_says_when_and_what_comes_next():
 def test_an_archived_job_is_found_and_an_unknown_one_is_an_error():
     job = Kept.objects.create()
     Kept.objects.cancel()
-    assert said(job) == "cancelled: It is in the archive, queueapp.ArchivedKept: it has ended."
+    archive = "It is kept in the archive, queueapp.ArchivedKept."
+    assert said(job) == f"cancelled: It was cancelled while it was ready. {archive}"
     table = table_of(Note, "default")
     for key in (10**9, "nonsense", 10**40):
         with pytest.raises(UnknownJob, match=r"queueapp\.note"):

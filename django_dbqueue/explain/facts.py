@@ -6,10 +6,11 @@ from typing import Any
 from ..lifecycle.errors import entries
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
+from ..models import ArchivedJob
 from ..roster import Member, roster
 
 AGES = ("retry_at", "expires_at", "created_at", "dequeued_time", "finished_at")
-COLUMNS = ("status", "queue", "priority", "owner", "attempts", "crashes", "errors")
+COLUMNS = ("status", "queue", "priority", "owner", "attempts", "crashes", "errors", "dedup_key")
 MOST_BEFORE = 1000
 
 
@@ -26,6 +27,7 @@ class Facts:
     attempts: int
     crashes: int
     errors: list[dict[str, Any]]
+    has_dedup_key: bool
     until: dict[str, float | None]
 
     def ago(self, column: str) -> float | None:
@@ -38,18 +40,22 @@ class Facts:
         return str(self.errors[-1].get("exception") or "") if self.errors else ""
 
 
-def read(table: Table, key: Any) -> Facts | None:
-    """The facts of a row, whatever a hand wrote into it; None where there is none."""
-    dialect = table.dialect
-    ages = [dialect.seconds_until(name) for name in AGES]
-    found = rows(
-        table.connection,
-        f"SELECT {', '.join((*COLUMNS, *ages))} FROM {table.by_key} WHERE {table.pk} = %s",
-        [key],
-    )
-    if not found:
-        return None
-    [row] = found
+def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Facts | None:
+    """The facts of a row of the table, or of its archive, whatever a hand wrote into it; None where
+    there is none."""
+    quote = table.connection.ops.quote_name
+    name = table.by_key if archive is None else quote(archive._meta.db_table)
+    ages = [table.dialect.seconds_until(column) for column in AGES]
+    with table.dialect.lenient():
+        found = rows(
+            table.connection,
+            f"SELECT {', '.join((*COLUMNS, *ages))} FROM {name} WHERE {table.pk} = %s",
+            [key],
+        )
+    return _facts(table, key, found[0]) if found else None
+
+
+def _facts(table: Table, key: Any, row: tuple[Any, ...]) -> Facts:
     it, seconds = dict(zip(COLUMNS, row, strict=False)), row[len(COLUMNS) :]
     return Facts(
         table=table,
@@ -61,6 +67,7 @@ def read(table: Table, key: Any) -> Facts | None:
         attempts=_count(it["attempts"]),
         crashes=_count(it["crashes"]),
         errors=entries(_loaded(table, it["errors"])),
+        has_dedup_key=it["dedup_key"] is not None,
         until=dict(zip(AGES, map(_seconds, seconds), strict=True)),
     )
 

@@ -8,7 +8,6 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 
-from ..conf import conf
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.table import Table
 from ..lifecycle.verdict import duration
@@ -16,7 +15,7 @@ from ..models import Worker
 from ..roster import running_jobs, state_of, with_ages
 from ..states import Status
 from .facts import Facts, read
-from .reasons import of_pause, of_waiting, of_workers
+from .reasons import of_app, of_pause, of_reapers, of_silence, of_waiting, of_workers
 
 OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
 SOON = 2.0  # seconds that a promotion may take
@@ -28,10 +27,14 @@ class UnknownJob(ValueError):
 
 @dataclass
 class Explanation:
-    """The state in one word, and sentences: why it is so, and what comes next."""
+    """The state in one word, and sentences: why it is so, and what comes next.
+
+    ``until``: by column, the seconds from now, by the database's clock; negative where it is past.
+    """
 
     state: str
     sentences: list[str] = field(default_factory=list)
+    until: dict[str, float | None] = field(default_factory=dict)
 
 
 def explain(table: Table, key: Any) -> Explanation:
@@ -41,12 +44,42 @@ def explain(table: Table, key: Any) -> Explanation:
     """
     facts = read(table, _db_key(table, key))
     if facts is None:
-        return _archived(table, key)
+        return explain_archived(table, key)
     say = SENTENCES.get(facts.status)
     if say is None:
         words = f"Its status, {facts.status!r}, means nothing: somebody wrote it by hand."
         return Explanation("unknown", [words, "No worker will ever take it: cancel it."])
-    return Explanation(Status(facts.status).label, list(say(facts)))
+    return Explanation(_state(facts), list(say(facts)), facts.until)
+
+
+def explain_archived(table: Table, key: Any) -> Explanation:
+    """How a job ended that is in the archive; ``UnknownJob`` where there is none."""
+    label = table.policy.archive
+    archive: Any = apps.get_model(label) if label else None
+    facts = read(table, _db_key(table, key), archive) if archive else None
+    if facts is None:
+        raise UnknownJob(f"{table.label} {key}: there is no such job, and none in the archive")
+    state, ended = _ended(facts)
+    return Explanation(state, [*ended, f"It is kept in the archive, {label}."], facts.until)
+
+
+def _ended(facts: Facts) -> tuple[str, list[str]]:
+    if facts.status == Status.DONE:
+        return _state(facts), list(_completed(facts))
+    if facts.status == Status.BURIED:
+        return _state(facts), [*_parked(facts), "It was cancelled after that."]
+    was = dict(Status.choices).get(facts.status)
+    return "cancelled", [f"It was cancelled while it was {was}." if was else "It was cancelled."]
+
+
+def _state(facts: Facts) -> str:
+    return "expired" if _has_expired(facts) else str(Status(facts.status).label)
+
+
+def _has_expired(facts: Facts) -> bool:
+    until = facts.until
+    is_done = facts.status == Status.DONE
+    return is_done and until["dequeued_time"] is None and until["expires_at"] is not None
 
 
 def _db_key(table: Table, key: Any) -> Any:
@@ -58,15 +91,6 @@ def _db_key(table: Table, key: Any) -> Any:
         raise UnknownJob(f"{table.label}: {key!r:.80} is no key of a job") from error
 
 
-def _archived(table: Table, key: Any) -> Explanation:
-    label = table.policy.archive
-    rows = apps.get_model(label)._base_manager.using(table.connection.alias) if label else None
-    job: Any = rows.filter(pk=key).first() if rows is not None else None
-    if job is None:
-        raise UnknownJob(f"{table.label} {key}: there is no such job, and none in the archive")
-    return Explanation(job.state, [f"It is in the archive, {label}: it has ended."])
-
-
 def _ready(facts: Facts) -> Iterator[str]:
     expires = facts.until["expires_at"]
     if expires is not None and expires <= 0:
@@ -76,6 +100,14 @@ def _ready(facts: Facts) -> Iterator[str]:
     yield from of_waiting(facts)
     if facts.attempts:
         yield f"{_attempt(facts, facts.attempts + 1).capitalize()} comes next."
+    yield from _of_twins(facts, "claimed")
+    yield from of_app(facts)
+
+
+def _of_twins(facts: Facts, end: str) -> Iterator[str]:
+    if facts.has_dedup_key:
+        until = "done" if facts.table.policy.dedup_until == "done" else end
+        yield f"Until it is {until}, enqueuing another with its dedup key yields this one."
 
 
 def _delayed(facts: Facts) -> Iterator[str]:
@@ -83,18 +115,26 @@ def _delayed(facts: Facts) -> Iterator[str]:
     if wait is None:
         yield "It is delayed for ever: its retry_at was cleared by hand. Kick it."
         return
-    why = f"since {_attempt(facts, facts.attempts)} failed" if facts.attempts else "as was asked"
-    if facts.last_exception and facts.attempts:
-        why += f" ({facts.last_exception})"
     if wait > 0:
         verb = "It is retried" if facts.attempts else "It becomes ready"
-        yield f"{verb} in {duration(wait)}, {why}."
+        yield f"{verb} in {duration(wait)}, {_since(facts)}."
     else:
         yield f"It is due since {duration(-wait)}: a worker or a reaper makes it ready soon."
         if -wait > SOON:
             yield "That it is not yet says that none lives, or that its row is locked."
     yield from of_pause(facts)
     yield from of_workers(facts)
+    yield from _of_twins(facts, "claimed")
+    yield from of_app(facts)
+
+
+def _since(facts: Facts) -> str:
+    if not facts.attempts:
+        return "as was asked"
+    if facts.last_exception == "Retry":
+        return f"as it asked for in {_attempt(facts, facts.attempts)}"
+    by = f" ({facts.last_exception})" if facts.last_exception else ""
+    return f"since {_attempt(facts, facts.attempts)} failed{by}"
 
 
 def _claimed(facts: Facts) -> Iterator[str]:
@@ -112,6 +152,8 @@ def _claimed(facts: Facts) -> Iterator[str]:
         yield f"Its claim ends in {duration(left)}, unless it is touched."
     else:
         yield f"Its claim is over since {duration(-left)}: a reaper takes it back."
+        yield from of_reapers(facts)
+    yield from of_app(facts)
 
 
 def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
@@ -119,13 +161,12 @@ def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
     worker = rows.first()
     if worker is None or state_of(worker) == "stopped":
         yield f"It is claimed{held} by a worker that is gone: a reaper takes it back."
+        yield from of_reapers(facts)
         return
     yield f"Worker {worker} has it{held}."
+    yield from of_silence(float(worker.beat_age or 0))
     if state_of(worker) == "silent":
-        yield (
-            f"That worker has not beaten for {duration(worker.beat_age)}: after "
-            f"{conf['WORKER_TIMEOUT']:g} s others take over."
-        )
+        yield from of_reapers(facts)
     runs = dict(running_jobs(worker))
     name = f"{facts.table.label} {facts.key}"
     if name in runs:
@@ -135,31 +176,41 @@ def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
 
 
 def _buried(facts: Facts) -> Iterator[str]:
+    yield from _parked(facts)
+    yield from of_app(facts)
+    yield "It stays until somebody puts it back to work (kick), with all its attempts."
+
+
+def _parked(facts: Facts) -> Iterator[str]:
     when = facts.ago("finished_at")
     held = "" if when is None else f" {_ago(when)}"
     if facts.crashes >= MAX_CRASHES:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
-    elif facts.last_exception == "Bury":
+    elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
     elif facts.attempts >= facts.table.policy.max_attempts:
         yield f"It was buried{held}: {_used(facts)}, the last one by {facts.last_exception or '?'}."
     else:
-        yield f"It was buried{held} by hand, after {facts.attempts} attempts."
-    yield "It stays until somebody puts it back to work (kick), with all its attempts."
+        attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
+        yield f"It was buried{held} by hand, after {attempts}."
 
 
 def _done(facts: Facts) -> Iterator[str]:
+    yield from _completed(facts)
+    left = facts.until["retry_at"]
+    if left is not None:
+        where = "moves into the archive" if facts.table.policy.archive else "is deleted"
+        yield f"It {where} {f'in {duration(left)}' if left > 0 else 'any moment'}."
+
+
+def _completed(facts: Facts) -> Iterator[str]:
     finished, created = facts.ago("finished_at"), facts.ago("created_at")
-    if facts.until["dequeued_time"] is None and facts.until["expires_at"] is not None:
+    if _has_expired(facts):
         yield "It had expired when it was claimed: it was finished without a run."
     elif finished is None:
         yield "It is done; nobody wrote down since when."
     else:
         yield f"It was completed {_ago(finished)}{_took(created, finished)}."
-    left = facts.until["retry_at"]
-    if left is not None:
-        where = "moves into the archive" if facts.table.policy.archive else "is deleted"
-        yield f"It {where} {f'in {duration(left)}' if left > 0 else 'any moment'}."
 
 
 def _ago(seconds: float) -> str:

@@ -6,7 +6,7 @@ from django.apps import apps
 from django.db import connections, router
 
 from ..backoff import Backoff
-from ..conf import conf
+from ..conf import conf, nearest
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Job
@@ -165,7 +165,16 @@ def _parse(name: str, using: str | None) -> Served:
         if wanted in {model._meta.label_lower, model._meta.model_name}
     ]
     if len(found) != 1:
-        known = ", ".join(sorted(model._meta.label for model in queue_tables())) or "none"
-        problem = "names several queue tables" if found else "is no queue table"
-        raise UnknownTable(f"{label!r} {problem}; installed are: {known}")
+        known = {model._meta.label for model in queue_tables()}
+        problem = "names several queue tables" if found else f"is no queue table{_meant(label)}"
+        raise UnknownTable(
+            f"{label!r} {problem}; installed are: {', '.join(sorted(known)) or 'none'}"
+        )
     return Served(found[0], using or router.db_for_write(found[0]), queue or None)
+
+
+def _meant(label: str) -> str:
+    names = {one._meta.label_lower: one._meta.label for one in queue_tables()}
+    names |= {one._meta.model_name or "": one._meta.label for one in queue_tables()}
+    found = nearest(label.lower(), set(names))
+    return f"; did you mean {names[found]}?" if found else ""
