@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.template.defaultfilters import filesizeformat
 
+from ..guard import clean
 from ..models.job import JobColumns
 from .masking import MASK, is_sensitive, masked
 
@@ -36,14 +36,19 @@ def own_fields(model: type[models.Model]) -> list[Any]:
     ]
 
 
-def arguments(job: Any, more: Collection[str] = ()) -> Iterator[Argument]:
-    """``more`` adds names of what is sensitive."""
-    for field in own_fields(type(job)):
+def arguments(
+    job: Any, more: Collection[str] = (), shown: Collection[str] | None = None
+) -> Iterator[Argument]:
+    """``more`` adds names of what is sensitive; ``shown`` are the columns, None = all."""
+    dedup_key = job._meta.get_field("dedup_key")
+    for field in [*own_fields(type(job)), *([dedup_key] if job.dedup_key else [])]:
+        if shown is not None and field.name not in shown:
+            continue
         name = str(field.verbose_name)
         if is_sensitive(field.name, more):
             yield Argument(name, MASK)
         else:
-            yield shown(name, _value(job, field), more)
+            yield argument(name, _value(job, field), more)
 
 
 def _value(job: Any, field: Any) -> Any:
@@ -58,16 +63,19 @@ def _value(job: Any, field: Any) -> Any:
     return f"{other} ({field.related_model._meta.verbose_name} {key})"
 
 
-def shown(name: str, value: Any, more: Collection[str]) -> Argument:
+def argument(name: str, value: Any, more: Collection[str]) -> Argument:
     if value is None:
         return Argument(name, "", "none")
+    if value == "":
+        return Argument(name, "", "empty")
     if isinstance(value, bytes | bytearray | memoryview):
         return Argument(name, "", f"{filesizeformat(len(value))} of binary data")
     if isinstance(value, dict | list):
         # Numbers stay exact: no browser reads them.
-        text = json.dumps(masked(value, more), indent=2, ensure_ascii=False, cls=DjangoJSONEncoder)
+        text = json.dumps(masked(value, more), indent=2, ensure_ascii=False, default=str)
     else:
-        text = str(value)
+        text = str(masked(str(value), more))
+    text = clean(text)
     if len(text) <= LONGEST:
         return Argument(name, text)
     return Argument(name, text[:LONGEST], f"the first {LONGEST:,} of {len(text):,} characters")

@@ -27,6 +27,8 @@ from .ways import Way, way_of
 MOST = 500
 SAMPLE = 10
 EVERYTHING = "everything"
+# The key of the job whose page had the button.
+PAGE = "dbqueue_page"
 
 
 class JobActionForm(helpers.ActionForm):
@@ -195,6 +197,7 @@ def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateRespon
         "filters": _in_words(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,
+        "page": request.POST.get(PAGE),
     }
     request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, "dbqueue/confirm.html", context)

@@ -29,13 +29,20 @@ def list_of(site: AdminSite, request: HttpRequest, model: type[Model], **query: 
     return page(site, f"{meta.app_label}_{meta.model_name}_changelist", **query)
 
 
+def of_row(site: AdminSite, request: HttpRequest, model: type[Model], key: Any) -> str:
+    """The page of one row; '' where it cannot be seen."""
+    meta = model._meta
+    if not _may_see(site, request, model):
+        return ""
+    return page(site, f"{meta.app_label}_{meta.model_name}_change", quote(key))
+
+
 def job_page(site: AdminSite, request: HttpRequest, job: str) -> str:
     """The page of a job that a worker names as ``table key``."""
     label, _, key = job.partition(" ")
     for model in queue_tables():
-        if model._meta.label_lower == label and key and _may_see(site, request, model):
-            name = f"{model._meta.app_label}_{model._meta.model_name}_change"
-            return page(site, name, quote(key))
+        if model._meta.label_lower == label and key:
+            return of_row(site, request, model, key)
     return ""
 
 

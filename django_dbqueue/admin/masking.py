@@ -1,22 +1,31 @@
 """Keeps secrets out of what the admin shows and exports."""
 
+import json
+import re
 from collections.abc import Collection
 from typing import Any
 
 MASK = "********"
 # Parts of names, without their separators.
 SENSITIVE = (
-    *("password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey"),
-    *("privatekey", "authorization", "cookie", "session", "credential", "signature"),
-    *("creditcard", "cardnumber", "cvv", "cvc", "iban", "pincode", "otp"),
+    *("password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey"),
+    *("private", "authorization", "cookie", "session", "credential", "signature", "bearer"),
+    *("creditcard", "cardnumber", "pincode"),
 )
+# Whole words of names: as parts they stand in others, as "pin" does in "shipping".
+WORDS = frozenset({"auth", "pwd", "pass", "pin", "otp", "jwt", "ssn", "cvv", "cvc", "iban", "card"})
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Beside such a key another one names what this one holds.
+NAMING, HOLDING = ("name", "key", "header", "field"), ("value", "values")
 DEEPEST = 50
 
 
 def is_sensitive(name: object, more: Collection[str] = ()) -> bool:
     """Whether a name looks like that of a secret; ``more`` adds names."""
     bare = _bare(str(name))
-    return any(part in bare for part in (*SENSITIVE, *map(_bare, more)))
+    if any(part in bare for part in (*SENSITIVE, *map(_bare, more))):
+        return True
+    return any(word.lower() in WORDS for word in WORD.findall(str(name)))
 
 
 def _bare(name: str) -> str:
@@ -24,19 +33,56 @@ def _bare(name: str) -> str:
 
 
 def masked(value: Any, more: Collection[str] = ()) -> Any:
-    """The value with what stands under sensitive keys replaced, however deep; what lies deeper
-    than 50 levels is left out."""
+    """The value with what stands under sensitive keys replaced, however deep, in JSON as text too,
+    and beside sensitive names in pairs; what lies deeper than 50 levels is left out."""
     return _masked(value, more, DEEPEST)
 
 
 def _masked(value: Any, more: Collection[str], depth: int) -> Any:
     if isinstance(value, dict | list | tuple) and not depth:
         return "..."
+    if isinstance(value, str):
+        return _masked_text(value, more, depth)
     if isinstance(value, dict):
-        return {
-            key: MASK if is_sensitive(key, more) else _masked(one, more, depth - 1)
-            for key, one in value.items()
-        }
+        return _masked_dict(value, more, depth)
     if isinstance(value, list | tuple):
+        if _is_secret_pair(value, more):
+            return [value[0], MASK]
         return [_masked(one, more, depth - 1) for one in value]
     return value
+
+
+def _masked_dict(value: dict[Any, Any], more: Collection[str], depth: int) -> dict[Any, Any]:
+    hidden = HOLDING if _names_a_secret(value, more) else ()
+    return {
+        key: MASK
+        if str(key).lower() in hidden or is_sensitive(key, more)
+        else _masked(one, more, depth - 1)
+        for key, one in value.items()
+    }
+
+
+def _masked_text(text: str, more: Collection[str], depth: int) -> str:
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        held = json.loads(text)
+        shown = _masked(held, more, max(0, depth - 1))
+        return text if shown == held else json.dumps(shown, ensure_ascii=False)
+    except json.JSONDecodeError:
+        return text
+    except (ValueError, RecursionError):
+        return MASK  # too deep, or with numbers too long, to be looked through
+
+
+def _names_a_secret(value: dict[Any, Any], more: Collection[str]) -> bool:
+    """As ``{"name": "Cookie", "value": ..}``."""
+    names = [
+        one for key, one in value.items() if str(key).lower() in NAMING and isinstance(one, str)
+    ]
+    return any(isinstance(name, str) and is_sensitive(name, more) for name in names)
+
+
+def _is_secret_pair(value: Any, more: Collection[str]) -> bool:
+    """As ``["Authorization", ..]``."""
+    return len(value) == 2 and isinstance(value[0], str) and is_sensitive(value[0], more)

@@ -1,26 +1,35 @@
 """The page of one job: why it waits, what may be done, what has happened, what it holds."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.apps import apps
-from django.contrib.admin import ModelAdmin
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.db import router
-from django.db.models import Model
-from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.db.models import DateTimeField, Model
+from django.http import HttpRequest, HttpResponseRedirect
+from django.utils import timezone
 
-from ..explain import Explanation, UnknownJob, explain
+from ..explain import Explanation, UnknownJob, explain, explain_archived
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
+from . import links
 from .arguments import Argument, arguments, own_fields
+from .base import INSIDE, ReadOnlyAdmin
+from .by_hand import PAGE
+from .live import live
+from .search import as_key
 from .timeline import Event, timeline
+from .words import time_tag
 
-if TYPE_CHECKING:  # at run time it takes no parameters
-    Base = ModelAdmin[Any]
+if TYPE_CHECKING:  # at run time it is mixed into it
+    Base = ReadOnlyAdmin
 else:
     Base = object
 
@@ -33,16 +42,19 @@ Buttons = dict[str, tuple[str, Collection[Status]]]
 class Page:
     """What the template shows beside the columns."""
 
-    pk: Any
+    job: Any
     explanation: Explanation
     events: list[Event]
     buttons: list[tuple[str, str]]
     list_url: str
     may_inspect: bool
     permission: str
-    arguments: list[Argument] = field(default_factory=list)
-    key: str = ""
-    elsewhere: list[tuple[str, str]] = field(default_factory=list)
+    arguments: list[Argument]
+    elsewhere: list[tuple[str, str]]
+
+    @property
+    def key(self) -> str:
+        return str(getattr(self.job, "idempotency_key", ""))
 
 
 class JobPage(Base):
@@ -65,37 +77,44 @@ class JobPage(Base):
         if job is not None:
             context["dbqueue_job"] = self.page_of(request, job)
             context |= self.more_context(request, job)
+            if isinstance(job, Job) and job.status in UNFINISHED:
+                context |= live(request)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def page_of(self, request: HttpRequest, job: Any) -> Page:
-        may_inspect = self.may(request, "inspect")
+        may_inspect = self.has_inspect_permission(request)
+        explanation = self.explanation(job)
         return Page(
-            pk=job.pk,
-            explanation=self.explanation(job),
-            events=timeline(job, may_inspect),
+            job=job,
+            explanation=explanation,
+            events=timeline(job, may_inspect, _now(job, explanation)),
             buttons=self.buttons_for(request, job),
-            list_url=self._url(self.model, "changelist"),
+            list_url=links.list_of(self.admin_site, request, self.model),
             may_inspect=may_inspect,
             permission=f"{self.opts.app_label}.inspect_{self.opts.model_name}",
-            arguments=self.arguments(job) if may_inspect else [],
-            key=getattr(job, "idempotency_key", ""),
-            elsewhere=list(self._elsewhere(job)),
+            arguments=self.arguments(job, may_inspect),
+            elsewhere=list(self._elsewhere(request, job.pk)),
         )
 
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
         """What a subclass's own template shows besides."""
         return {}
 
-    def arguments(self, job: Any) -> list[Argument]:
-        return list(arguments(job, self.masked))
+    def arguments(self, job: Any, may_inspect: bool) -> list[Argument]:
+        """Its own columns and its dedup key; without the permission, those that are open to all."""
+        shown = None if may_inspect else self.open_columns
+        return list(arguments(job, self.masked, shown))
 
     def explanation(self, job: Any) -> Explanation:
-        if not isinstance(job, Job):
-            return Explanation(job.state, ["It has ended, and is kept in the archive."])
+        alias = job._state.db or "default"
         try:
-            return explain(table_of(type(job), job._state.db or "default"), job.pk)
+            if isinstance(job, Job):
+                return explain(table_of(type(job), alias), job.pk)
+            for model in _others(type(job)):
+                return explain_archived(table_of(model, alias), job.pk)
         except UnknownJob as error:  # it was archived or deleted a moment ago
             return Explanation("gone", [str(error)])
+        return Explanation(job.state, ["It has ended, and is kept in the archive."])
 
     def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, str]]:
         allowed = self.get_actions(request)
@@ -105,38 +124,48 @@ class JobPage(Base):
             if action in allowed and job.status in states
         ]
 
-    def may(self, request: HttpRequest, verb: str) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.{verb}_{self.opts.model_name}")
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        times = {one.name: one for one in self.opts.fields if isinstance(one, DateTimeField)}
+        names = super().get_readonly_fields(request, obj)
+        return [_as_time(times[name]) if name in times else name for name in names]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without the job's own columns, which have a part of the page to themselves."""
-        own = {one.name for one in own_fields(self.model)} if self.fields is None else set()
-        names = [
-            name
-            for name in self.get_fields(request, obj)
-            if getattr(name, "__name__", name) not in own | {"errors"}
-        ]
-        pairs = [tuple(names[n : n + 2]) for n in range(0, len(names), 2)]
-        return [(None, {"fields": pairs})]
+        """Without what tells what the job holds, which has parts of the page to itself: in
+        ``fields`` stand at most columns that are open to all."""
+        own = {one.name for one in own_fields(self.model)}
+        inside = INSIDE | (own - self.open_columns if self.fields else own)
+        names = self.get_fields(request, obj)
+        seen = [name for name in names if getattr(name, "__name__", name) not in inside]
+        return [(None, {"fields": seen})]
 
-    def _elsewhere(self, job: Any) -> Any:
+    def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Back to the page whose button it was, as long as that is there."""
+        response = super().response_action(request, *args, **kwargs)
+        key = request.POST.get(PAGE, "")
+        is_done = isinstance(response, HttpResponseRedirect)
+        if not (key and is_done) or self.get_object(request, key) is None:
+            return response
+        return HttpResponseRedirect(links.of_row(self.admin_site, request, self.model, key))
+
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> Any:
+        """To the archive's page, where the job is there by now."""
+        for _, url in self._elsewhere(request, unquote(object_id)):
+            return HttpResponseRedirect(url)
+        return super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
+
+    def _elsewhere(self, request: HttpRequest, key: Any) -> Iterator[tuple[str, str]]:
         """The same job in the archive, or in its table."""
         for model in _others(self.model):
+            url = links.of_row(self.admin_site, request, model, key)
             rows = model._base_manager.using(router.db_for_write(model))
-            if self.admin_site.is_registered(model) and rows.filter(pk=job.pk).exists():
-                name = f"{model._meta.verbose_name} {job.pk}"
-                yield name, self._url(model, "change", job.pk)
-
-    def _url(self, model: type[Model], page: str, *args: Any) -> str:
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
-        try:
-            return reverse(name, args=args, current_app=self.admin_site.name)
-        except NoReverseMatch:
-            return ""
+            if url and as_key(model._meta.pk, str(key)) and rows.filter(pk=key).exists():
+                yield f"{model._meta.verbose_name} {key}", url
 
 
-def _others(model: type[Model]) -> list[type[Model]]:
-    """The archive of a queue table, or the queue table of an archive."""
+def _others(model: type[Model]) -> list[type[Any]]:
+    """The archive of a queue table, or the queue tables of an archive."""
     if issubclass(model, Job):
         archive = policy_of(model).archive
         return [apps.get_model(archive)] if archive else []
@@ -146,3 +175,26 @@ def _others(model: type[Model]) -> list[type[Model]]:
         for one in apps.get_models()
         if issubclass(one, Job) and (policy_of(one).archive or "").lower() == label
     ]
+
+
+def _now(job: Any, explanation: Explanation) -> datetime:
+    """The database's clock, as far as the job tells it; else this host's."""
+    since = explanation.until.get("created_at")
+    if since is None or not isinstance(job.created_at, datetime):
+        return timezone.now()
+    try:
+        return job.created_at - timedelta(seconds=since)
+    except OverflowError:  # a date that a hand wrote
+        return timezone.now()
+
+
+@cache
+def _as_time(field: "DateTimeField[Any, Any]") -> Callable[[Model], object]:
+    """Shows an instant as people and programs read it."""
+
+    @admin.display(description=field.verbose_name, ordering=field.name, empty_value="-")
+    def value(row: Model) -> object:
+        return time_tag(getattr(row, field.attname)) or None
+
+    value.__name__ = field.name
+    return value

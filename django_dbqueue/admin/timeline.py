@@ -1,7 +1,7 @@
 """What has happened to a job, and what comes next, in the order of time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,16 +9,30 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
-from ..lifecycle.errors import VERBS, entries
+from ..guard import clean
+from ..lifecycle.errors import MAX_ERRORS, VERBS, entries
+from ..lifecycle.policy import MAX_CRASHES
+from ..lifecycle.reap import WorkerLost
 from ..lifecycle.verdict import duration
+from ..models import Job
+from ..models.job import UNENDED
 from ..states import Status
 from .words import time_tag
+
+WAITING = {Status.READY, Status.DELAYED}
+MOST_LOOKED_AT = 1000  # attempts
+# What became of an attempt that was ended by one of these.
+OUTCOMES = {
+    "Retry": "asked for another one",
+    "Bury": "asked to be buried",
+    "TimeToRunExceeded": "took too long",
+}
 
 
 @dataclass(frozen=True)
 class Event:
     """``kind``: the class of its mark. ``text`` and ``traceback`` are of the job's own making: for
-    those who may inspect it."""
+    those who may inspect it. ``age``: how long ago, or in how long."""
 
     kind: str
     title: str
@@ -26,36 +40,84 @@ class Event:
     facts: str = ""
     text: str = ""
     traceback: str = ""
+    age: str = ""
 
     @property
     def when(self) -> SafeString | str:
         return time_tag(self.at)
 
 
-def timeline(job: Any, may_inspect: bool) -> list[Event]:
+KICKED = Event("kicked", "Put back to work", facts="its attempts begin anew")
+
+
+def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:
     """Who may not inspect it sees that and when attempts failed, but not what they said."""
-    events = [Event("enqueued", "Enqueued", job.created_at)]
-    ended: Any = job.created_at
-    for one in entries(job.errors):
-        event = _attempt(one, ended, may_inspect)
+    events = [Event("enqueued", "Enqueued", job.created_at), *_attempts(job, may_inspect)]
+    return [replace(one, age=_age(one.at, now)) for one in [*events, *_now(job)]]
+
+
+def _attempts(job: Any, may_inspect: bool) -> Iterator[Event]:
+    found, ended, least = entries(job.errors), job.created_at, 0
+    if len(found) >= MAX_ERRORS:
+        yield Event("gap", f"Of its failures the last {MAX_ERRORS} are kept")
+    for one in found:
+        number = _whole(one.get("attempt"))
+        if number < least:
+            yield KICKED
+        yield _attempt(one, ended, may_inspect)
         ended = _end(one) or ended
-        events.append(event)
-    return [*events, *_now(job)]
+        # Where its worker died, the attempt was taken back.
+        least = number if _is_crash(one) else number + 1
+    ended_ones = _whole(job.attempts) - _has_one_more(job)
+    if found and ended_ones < least - 1:
+        yield KICKED
+    elif (missing := _unheard(ended_ones, found)) and len(found) < MAX_ERRORS:
+        yield Event("gap", f"Attempts that left no word: {missing}")
+
+
+def _has_one_more(job: Any) -> bool:
+    """Whether an attempt is charged that has not failed: it runs, or did well."""
+    return bool(job.status == Status.CLAIMED or job.state == Status.DONE.label)
+
+
+def _unheard(ended: int, found: list[dict[str, Any]]) -> int:
+    """How many failed attempts were charged of which no entry tells."""
+    told = {_whole(one.get("attempt")) for one in found if not _is_crash(one)}
+    return len(set(range(1, ended + 1)) - told) if ended < MOST_LOOKED_AT else 0
 
 
 def _attempt(one: dict[str, Any], ready_since: Any, may_inspect: bool) -> Event:
-    number, started = one.get("attempt"), moment(one.get("started"))
-    exception = str(one.get("exception") or "")
-    said = str(one.get("message") or "") if may_inspect else ""
+    started, exception = moment(one.get("started")), _text(one.get("exception"))
+    said = _text(one.get("message")) if may_inspect else ""
     shown = exception if exception not in VERBS else ""
     return Event(
         "failed",
-        f"Attempt {number} failed" if number is not None else "Failed",
+        _title(one, exception),
         started or None,
         ", ".join(_facts(one, started, ready_since)),
         ": ".join(filter(None, [shown, said])),
-        str(one.get("traceback") or "") if may_inspect else "",
+        _text(one.get("traceback")) if may_inspect else "",
     )
+
+
+def _title(one: dict[str, Any], exception: str) -> str:
+    number = one.get("attempt")
+    name = f"Attempt {number}" if isinstance(number, int) else "An attempt"
+    if _is_crash(one):
+        return f"{name}: its worker died with it; not charged"
+    return f"{name} {OUTCOMES.get(exception, 'failed')}"
+
+
+def _is_crash(one: dict[str, Any]) -> bool:
+    return one.get("exception") == WorkerLost.__name__
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else clean(str(value))
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _facts(one: dict[str, Any], started: Any, ready_since: Any) -> Iterator[str]:
@@ -65,27 +127,51 @@ def _facts(one: dict[str, Any], started: Any, ready_since: Any) -> Iterator[str]
     if isinstance(seconds := one.get("seconds"), int | float):
         yield f"ran {duration(seconds)}"
     if host := one.get("host"):
-        yield f"on {host}"
+        yield f"on {_text(host)}"
     if owner := one.get("owner"):
-        yield f"owner {owner}"
+        yield f"owner {_text(owner)}"
 
 
 def _now(job: Any) -> Iterator[Event]:
     if job.crashes:
-        yield Event("failed", f"Its worker died with it: {job.crashes} of 3 times")
-    if job.status == Status.CLAIMED:
+        yield Event("failed", f"Its worker died with it: {job.crashes} of {MAX_CRASHES} times")
+    is_archived = not isinstance(job, Job)
+    if is_archived and job.status in UNENDED:
+        yield Event("done", "Cancelled", None, f"while it was {Status(job.status).label}")
+    elif job.status == Status.CLAIMED:
         yield Event("claimed", "Claimed", job.dequeued_time, f"owner {job.owner}")
         yield Event("next", "The claim ends", job.retry_at, "unless it is completed or touched")
     elif job.status == Status.DELAYED:
-        yield Event("next", "Retry at" if job.attempts else "Becomes ready", job.retry_at)
+        yield Event("next", "Retried" if job.attempts else "Becomes ready", job.retry_at)
     elif job.status == Status.DONE:
-        waited = _between(job.created_at, job.dequeued_time)
-        facts = "" if waited is None else f"claimed {duration(waited)} after it came"
-        yield Event("done", job.state.capitalize(), job.finished_at, facts)
+        yield Event("done", job.state.capitalize(), job.finished_at, ", ".join(_of_the_run(job)))
+        if job.retry_at is not None and not is_archived:
+            yield Event("next", "Leaves the table", job.retry_at)
     elif job.status == Status.BURIED:
-        yield Event("failed", "Buried", job.finished_at, "until somebody puts it back to work")
-    if job.expires_at is not None and job.status in {Status.READY, Status.DELAYED}:
+        facts = "" if is_archived else "until somebody puts it back to work"
+        yield Event("failed", "Buried", job.finished_at, facts)
+    if job.expires_at is not None and job.status in WAITING and not is_archived:
         yield Event("next", "Expires", job.expires_at)
+
+
+def _of_the_run(job: Any) -> Iterator[str]:
+    waited = _between(job.created_at, job.dequeued_time)
+    ran = _between(job.dequeued_time, job.finished_at)
+    if waited is not None:
+        yield f"claimed {duration(waited)} after it came"
+    if ran is not None:
+        yield f"done {duration(ran)} after that"
+    if job.owner:
+        yield f"owner {job.owner}"
+
+
+def _age(at: Any, now: datetime) -> str:
+    if not isinstance(at, datetime):
+        return ""
+    seconds = (_aware(now) - _aware(at)).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
 
 
 def moment(text: Any) -> datetime | None:

@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.base import ReadOnlyAdmin
 from ...admin.by_hand import MOST, Question, confirmed, is_across, log, some
-from ...admin.lists import columns
 from ...states import Status
 from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
@@ -24,11 +23,10 @@ from .contents import ContentViews
 from .preview import shortened
 
 LIST = ("mail_state", "subject_line", "to", "error", "attempts", "created_at")
-# Line by line.
 PAGE = (
-    *(("mail_state",), ("subject_line",), ("from_email",), ("message_id",)),
-    *(("mailer", "provider_id"), ("queue", "priority"), ("attempts", "crashes")),
-    *(("created_at", "finished_at"), ("due", "expires_at"), ("owner", "dequeued_time")),
+    *("mail_state", "subject_line", "from_email", "message_id", "mailer", "provider_id"),
+    *("queue", "priority", "attempts", "crashes", "created_at", "finished_at", "due"),
+    *("expires_at", "owner", "dequeued_time"),
 )
 
 
@@ -95,7 +93,7 @@ class MailPages(ContentViews):
     }
     error_columns = ReadOnlyAdmin.error_columns | {"error"}
     not_exported = frozenset({"message"})
-    fields: ClassVar[Any] = [name for line in PAGE for name in line]
+    fields: ClassVar[Any] = PAGE
 
     class Media:
         css = {"all": ["dbqueue_mail/admin.css"]}
@@ -113,20 +111,18 @@ class MailPages(ContentViews):
         is_hidden = lookup.partition("__")[0] == "message"
         return not is_hidden and super().lookup_allowed(lookup, value, request)
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [(None, {"fields": [tuple(columns(self.model, line)) for line in PAGE]})]
-
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
+        may_inspect = self.has_inspect_permission(request)
         found = {
-            "recipients": page.recipients(job),
+            "recipients": page.recipients(job, may_inspect),
             "links": page.links(job, self.admin_site),
-            "may_preview": self.has_inspect_permission(request),
+            "may_inspect": may_inspect,
         }
-        if found["may_preview"]:
+        if may_inspect:
             found |= page.message_of(job, self.admin_site)
         return {"mail": found}
 
-    def arguments(self, job: Any) -> list[Any]:
+    def arguments(self, job: Any, may_inspect: bool) -> list[Any]:
         # They are the message, which has a part of the page to itself.
         return []
 

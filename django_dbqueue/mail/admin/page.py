@@ -1,7 +1,7 @@
 """What the page of one mail shows beside its columns."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import getaddresses
 from typing import Any
 
@@ -36,11 +36,13 @@ class Link:
     url: str | None
 
 
-def recipients(email: Any) -> list[Recipient]:
-    """Everybody it is for, with what is known of each; the names beside addresses are left out."""
+def recipients(email: Any, may_inspect: bool) -> list[Recipient]:
+    """Everybody it is for, with what is known of each; the names beside addresses are left out, and
+    so is what a server said for who may not inspect mail."""
     known = Deliveries(email.deliveries).by_address
     named = [address_of(bare) for _, bare in getaddresses([email.recipients]) if bare]
-    return [_recipient(one, known.get(one)) for one in dict.fromkeys([*named, *known])]
+    found = [_recipient(one, known.get(one)) for one in dict.fromkeys([*named, *known])]
+    return found if may_inspect else [replace(one, text="") for one in found]
 
 
 def links(email: Any, site: AdminSite) -> list[Link]:
