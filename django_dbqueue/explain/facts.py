@@ -46,12 +46,11 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
     quote = table.connection.ops.quote_name
     name = table.by_key if archive is None else quote(archive._meta.db_table)
     ages = [table.dialect.seconds_until(column) for column in AGES]
-    with table.dialect.lenient():
-        found = rows(
-            table.connection,
-            f"SELECT {', '.join((*COLUMNS, *ages))} FROM {name} WHERE {table.pk} = %s",
-            [key],
-        )
+    found = rows(
+        table.connection,
+        f"SELECT {', '.join((*COLUMNS, *ages))} FROM {name} WHERE {table.pk} = %s",
+        [key],
+    )
     return _facts(table, key, found[0]) if found else None
 
 

@@ -42,9 +42,12 @@ def explain(table: Table, key: Any) -> Explanation:
 
     A few queries, whatever the table holds; no message of an error is told, but its name.
     """
-    facts = read(table, _db_key(table, key))
-    if facts is None:
-        return explain_archived(table, key)
+    with table.dialect.lenient():
+        facts = read(table, _db_key(table, key))
+        return explain_archived(table, key) if facts is None else _explained(facts)
+
+
+def _explained(facts: Facts) -> Explanation:
     say = SENTENCES.get(facts.status)
     if say is None:
         words = f"Its status, {facts.status!r}, means nothing: somebody wrote it by hand."

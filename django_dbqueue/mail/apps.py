@@ -12,8 +12,8 @@ class MailConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from .. import reaper, signals  # noqa: PLC0415
-        from . import checks, checks_settings, latecomers, new_lines  # noqa: PLC0415
+        from .. import explain, reaper, signals  # noqa: PLC0415
+        from . import checks, checks_settings, latecomers, new_lines, reasons  # noqa: PLC0415
         from .privacy.erase import Eraser  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
@@ -26,6 +26,7 @@ class MailConfig(AppConfig):
         if apps.is_installed("anymail"):
             _listen_to_providers()
             chores.append(latecomers.Latecomers())
+        explain.REASONS["dbqueue_mail.email"] = reasons.reasons
         reaper.CHORES["dbqueue_mail.email"] = lambda table: sum(one(table) for one in chores)
 
 

@@ -1,6 +1,7 @@
 """Mail in the queue and in the archive: nothing is edited; what a person may do is an action."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -125,6 +126,9 @@ class MailPages(ContentViews):
     def arguments(self, job: Any, may_inspect: bool) -> list[Any]:
         # They are the message, which has a part of the page to itself.
         return []
+
+    def explanation(self, job: Any) -> Any:
+        return replace(super().explanation(job), state=job.mail_state)  # type: ignore[misc]
 
     def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = super().buttons_for(request, job)  # type: ignore[misc]

@@ -1,0 +1,93 @@
+"""Why a mail waits, as only mail knows."""
+
+from collections.abc import Iterator
+from email.utils import getaddresses
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import router
+
+from ..lifecycle.table import Table
+from ..lifecycle.verdict import duration
+from ..states import Status
+from .conf import mailer_of, rates_for
+from .deliveries import SENT, Deliveries, Outcome, address_of
+from .models import Email, Mailer, Suppression
+from .models.mailer import NOW
+
+COLUMNS = ("status", "queue", "priority", "using", "recipients", "deliveries", "turn_at")
+BY_OUTCOME = {
+    Outcome.REFUSED: "refused by the server",
+    Outcome.SUPPRESSED: "suppressed",
+    Outcome.NOT_ALLOWED: "not allowed here (MAIL_ALLOWED_DOMAINS)",
+    Outcome.DEFERRED: "put off by the server",
+}
+
+
+def reasons(table: Table, key: Any) -> list[str]:
+    """For ``explain.REASONS``; names nobody whom the mail is for, nor says what a server said."""
+    rows = Email._base_manager.using(table.connection.alias).only(*COLUMNS)
+    email = rows.filter(pk=key).first()
+    if email is None:
+        return []
+    known = Deliveries(email.deliveries)
+    if email.status == Status.BURIED:
+        return [*_of_doubt(known), *_of_outcomes(known)]
+    return [*_of_mailer(email), *_of_the_suppressed(email, known), *_of_outcomes(known)]
+
+
+def _of_mailer(email: Email) -> Iterator[str]:
+    name = mailer_of(email.using)
+    rows: Any = Mailer.objects.using(router.db_for_write(Mailer)).annotate(**NOW)
+    mailer: Mailer | None = rows.filter(name=name).first()
+    if mailer is None:  # it has sent nothing yet
+        return
+    if mailer.rest:
+        yield f"Its mailer, {name}, rests for {duration(mailer.rest)}: the mailer's page says why."
+    try:
+        yield from _of_limits(email, mailer)
+    except ImproperlyConfigured as error:
+        yield str(error)
+
+
+def _of_limits(email: Email, mailer: Mailer) -> Iterator[str]:
+    rates = rates_for(mailer.name)
+    if not rates:
+        return
+    limit = ", ".join(f"{rate.limit:,} a {rate.period}" for rate in rates)
+    wait = (email.turn_at - mailer.now).total_seconds() if email.turn_at else 0.0
+    if wait > 0 and not email.is_urgent:
+        yield (
+            f"By the limit of its mailer, {mailer.name} ({limit}), it has its turn in "
+            f"{duration(wait)}."
+        )
+    elif not mailer.has_tokens(1):
+        yield f"The limit of its mailer, {mailer.name} ({limit}), is used up for now."
+
+
+def _of_the_suppressed(email: Email, known: Deliveries) -> Iterator[str]:
+    addresses = [address_of(one) for _, one in getaddresses([email.recipients]) if one]
+    waiting = dict.fromkeys(one for one in addresses if one not in known.having(SENT))
+    if found := len(Suppression.objects.among(waiting)):
+        yield f"Recipients that are suppressed, and get nothing: {found} of {len(waiting)}."
+
+
+def _of_doubt(known: Deliveries) -> Iterator[str]:
+    if found := len(known.having({Outcome.IN_DOUBT})):
+        yield (
+            f"It is in doubt whether {_recipients(found)} got it: nobody answered when it was sent "
+            f"as a whole, or its worker died. Mark it as sent, or retry it."
+        )
+
+
+def _of_outcomes(known: Deliveries) -> Iterator[str]:
+    total = len(known.by_address)
+    if sent := len(known.having(SENT)):
+        yield f"Recipients who have got it, and do not get it again: {sent} of {total}."
+    for outcome, words in BY_OUTCOME.items():
+        if found := len(known.having({outcome})):
+            yield f"Recipients {words}: {found} of {total}."
+
+
+def _recipients(count: int) -> str:
+    return "a recipient" if count == 1 else f"{count} recipients"
