@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from django_dbqueue.admin.arguments import LONGEST, argument
 from django_dbqueue.admin.masking import MASK, is_sensitive, masked
 from django_dbqueue.admin.timeline import timeline
+from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.fields import DbNow
+from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
 from tests.conftest import fresh
-from tests.queueapp.models import Note
+from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 CANARY = "<script>alert(1)</script>"
@@ -50,7 +53,7 @@ def test_the_page_of_a_failed_job_tells_its_story(browser):
         "ran 1.5 s",
         "RuntimeError: note the text does not work",
         "in do_fail",
-        "Retried",
+        "Retry due",
         "queueapp.note:",
         'value="kick_selected"',
     ):
@@ -162,3 +165,62 @@ def test_the_timeline_is_that_of_its_state():
         "kicked",
         "done",
     ]
+
+
+def story(job):
+    return [event.title for event in timeline(fresh(job), True, timezone.now())]
+
+
+def test_attempts_say_how_they_ended_and_what_left_no_word():
+    job = Note.objects.create()
+    Note.objects.claim()[0].fail(Retry(300, "later"))
+    Note.objects.kick()
+    Note.objects.claim(owner=f"{'ab' * 16}.1-1")
+    reap.reap_owner(table_of(Note, "default"), "ab")
+    Note.objects.claim()[0].fail(Bury("no"))
+    assert story(job) == [
+        "Enqueued",
+        "Attempt 1 asked for another one",
+        "Put back to work",
+        "Attempt 1: its worker died with it; not charged",
+        "Attempt 1 asked to be buried",
+        "Its worker died with it: 1 of 3 times",
+        "Buried",
+    ]
+    Note.objects.kick()
+    assert story(job)[-1] == "Put back to work"
+    QuerySet(Note).filter(pk=job.pk).update(attempts=3, errors=[], status=3)
+    assert story(job) == ["Enqueued", "Attempts that left no word: 3", "Retry due"]
+    QuerySet(Note).filter(pk=job.pk).update(errors=[{"attempt": n} for n in range(1, 11)])
+    assert "Of its failures the last 10 are kept" in story(job)
+
+
+def test_a_claim_an_end_and_what_comes_next_are_on_the_timeline():
+    job = Kept.objects.create(expires_at=DbNow(plus=600))
+    assert story(job) == ["Enqueued", "Expires"]
+    [held] = Kept.objects.claim()
+    assert story(job) == ["Enqueued", "Claimed", "The claim ends"]
+    held.complete()
+    assert story(job) == ["Enqueued", "Done", "Leaves the table"]
+
+
+def test_times_are_for_programs_and_their_ages_for_people():
+    job = Note.objects.enqueue(delay=90)[0]
+    QuerySet(Note).filter(pk=job.pk).update(created_at=DbNow(plus=-7200))
+    now = timezone.now()
+    enqueued, due = timeline(fresh(job), False, now)
+    assert enqueued.age == "2 h ago"
+    assert due.age in {"in 1 min", "in 2 min"}
+    assert str(due.when).startswith('<time datetime="20')
+
+
+def test_the_page_of_a_claimed_job_has_its_buttons_by_permission(people):
+    job = Note.objects.create()
+    Note.objects.claim()
+    buttons = {"retry": [], "bury": ["bury"], "release": ["release"], "delete": ["cancel"]}
+    for permission, names in buttons.items():
+        page = page_of(people("view_note", f"{permission}_note"), job)
+        shown = [
+            one for one in ("kick", "bury", "release", "cancel") if f'"{one}_selected"' in page
+        ]
+        assert shown == names

@@ -10,7 +10,7 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.db import router
-from django.db.models import DateTimeField, Model
+from django.db.models import DateTimeField, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # at run time it is mixed into it
 else:
     Base = object
 
+SHOWN = (DateTimeField, IntegerField)
 UNFINISHED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 # By action, what its button says, and the states in which it makes sense.
 Buttons = dict[str, tuple[str, Collection[Status]]]
@@ -125,9 +126,10 @@ class JobPage(Base):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        times = {one.name: one for one in self.opts.fields if isinstance(one, DateTimeField)}
+        fields: dict[Any, Any] = {one.name: one for one in self.opts.concrete_fields}
         names = super().get_readonly_fields(request, obj)
-        return [_as_time(times[name]) if name in times else name for name in names]
+        found = [(name, fields.get(getattr(name, "__name__", name))) for name in names]
+        return [_shown(one) if isinstance(one, SHOWN) else name for name, one in found]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without what tells what the job holds, which has parts of the page to itself: in
@@ -189,12 +191,15 @@ def _now(job: Any, explanation: Explanation) -> datetime:
 
 
 @cache
-def _as_time(field: "DateTimeField[Any, Any]") -> Callable[[Model], object]:
-    """Shows an instant as people and programs read it."""
+def _shown(field: "DateTimeField[Any, Any] | IntegerField[Any, Any]") -> Callable[[Model], object]:
+    """Shows an instant as people and programs read it, and a number as whatever is there."""
 
-    @admin.display(description=field.verbose_name, ordering=field.name, empty_value="-")
+    @admin.display(description=field.verbose_name, ordering=field.name)
     def value(row: Model) -> object:
-        return time_tag(getattr(row, field.attname)) or None
+        found = getattr(row, field.attname)
+        if field.choices:
+            found = getattr(row, f"get_{field.name}_display")()
+        return "-" if found is None else time_tag(found)
 
     value.__name__ = field.name
     return value

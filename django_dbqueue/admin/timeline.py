@@ -142,7 +142,7 @@ def _now(job: Any) -> Iterator[Event]:
         yield Event("claimed", "Claimed", job.dequeued_time, f"owner {job.owner}")
         yield Event("next", "The claim ends", job.retry_at, "unless it is completed or touched")
     elif job.status == Status.DELAYED:
-        yield Event("next", "Retried" if job.attempts else "Becomes ready", job.retry_at)
+        yield Event("next", "Retry due" if job.attempts else "Due", job.retry_at)
     elif job.status == Status.DONE:
         yield Event("done", job.state.capitalize(), job.finished_at, ", ".join(_of_the_run(job)))
         if job.retry_at is not None and not is_archived:
