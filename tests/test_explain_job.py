@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.exceptions import Bury
+from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.explain import REASONS, UnknownJob, explain
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
@@ -220,3 +220,80 @@ def test_the_command_prints_it_for_people_and_programs():
         call_command("dbqueue", "explain", "note", str(job.pk + 1))
     with pytest.raises(CommandError, match="is no queue table; installed are"):
         call_command("dbqueue", "explain", "nonsense", "1")
+    with pytest.raises(CommandError, match="did you mean queueapp"):
+        call_command("dbqueue", "explain", "nots", "1")
+
+
+def test_a_pause_tells_how_long_it_lasts_by_the_database():
+    job = Note.objects.create()
+    Note.objects.pause(seconds=3600)
+    assert ", for 1 h more." in said(job)
+
+
+def test_workers_in_trouble_say_so_and_many_silent_ones_are_counted():
+    job = Note.objects.create()
+    a_worker(trouble="the disk is full")
+    assert "Worker web1 7 (abababab) is in trouble: the disk is full." in said(job)
+    Worker.objects.all().delete()
+    silent = {"host": "web1", "serves": ["queueapp.note"], "beat_at": DbNow(plus=-60)}
+    for n in range(5):
+        Worker.objects.create(uuid=f"{n}" * 32, pid=n, **silent)
+    assert said(job).count("counts as dead") == 3
+    assert "Nor does any of 2 more claim from it." in said(job)
+
+
+def test_a_late_beat_says_when_its_worker_counts_as_dead():
+    job = Note.objects.create()
+    Note.objects.claim(owner=f"{UUID}.1-1")
+    worker = a_worker()
+    assert "counts as dead" not in said(job)
+    Worker.objects.filter(pk=worker.pk).update(beat_at=DbNow(plus=-6))
+    assert "it counts as dead." in said(job)
+
+
+def test_a_claim_that_nobody_takes_back_says_so():
+    job = Note.objects.create()
+    Note.objects.claim(owner=f"{UUID}.1-1")
+    nobody = "Nobody lives to do it"
+    assert nobody in said(job)
+    Worker.objects.create(uuid="cd" * 16, host="web2", pid=8, serves=["queueapp.kept"])
+    assert nobody in said(job)
+    # A reaper of its own serves nothing.
+    Worker.objects.update(serves=[])
+    text = said(job)
+    assert "a reaper takes it back" in text
+    assert nobody not in text
+
+
+def test_a_dedup_key_says_until_when_it_keeps_others_out_but_not_what_it_is():
+    words = "enqueuing another with its dedup key yields this one."
+    assert f"Until it is claimed, {words}" in said(Note.objects.create(dedup_key="s3cret"))
+    assert f"Until it is done, {words}" in said(Kept.objects.create(dedup_key="s3cret"))
+    late = Note.objects.enqueue(delay=60, dedup_key="other s3cret").job
+    assert words in said(late)
+    assert "s3cret" not in said(late)
+    assert "dedup" not in said(Note.objects.create())
+
+
+def test_a_job_that_asked_for_another_time_or_was_buried_by_hand_later_says_so():
+    job = Note.objects.create()
+    Note.objects.claim()[0].fail(Retry(300, "s3cret"))
+    assert "in 5 min, as it asked for in attempt 1 of 3." in said(job)
+    Note.objects.kick()
+    Note.objects.claim()[0].fail(Bury("no"))
+    Note.objects.kick()
+    Note.objects.bury()
+    assert "by hand, after 0 attempts" in said(job)
+
+
+def test_an_archived_job_says_how_it_ended():
+    done, buried, expired = (Kept.objects.create() for _ in range(3))
+    for job in Kept.objects.claim(limit=3):
+        job.complete() if job.pk == done.pk else job.fail(Bury("no"))
+    by_hand(expired, status=2, expires_at=DbNow(), finished_at=DbNow(), retry_at=None)
+    Kept.objects.cancel()
+    assert "done: It was completed a moment ago, " in said(done)
+    assert "as it asked for itself. It was cancelled after that." in said(buried)
+    assert said(expired).startswith("expired: It had expired when it was claimed")
+    for job in (done, buried, expired):
+        assert said(job).endswith("It is kept in the archive, queueapp.ArchivedKept.")
