@@ -177,6 +177,7 @@ TEXTS = [
     "true",
     " ",
 ]
+READ_BY_OTHERS = {"NOTIFY", "REAP_INTERVAL", "LATE_AFTER"}
 NAMES = [(section, name) for section in Section.all for name in section]
 
 
@@ -190,11 +191,7 @@ def settings_judged(tally, name, value):
         assert ("dbqueue.E015" in found) == bool(wrong)
         if wrong:
             tally.refused += 1
-        if (
-            wrong
-            and name in conf.defaults
-            and name not in {"NOTIFY", "REAP_INTERVAL", "LATE_AFTER"}
-        ):
+        if wrong and name in conf.defaults and name not in READ_BY_OTHERS:
             assert code == 1, said
             assert name in said
     except Exception as error:
