@@ -44,8 +44,10 @@ def backlogs(table: Table) -> dict[str, int | None]:
 def count_by_queue(table: Table, status: Status, most: int = CAP) -> dict[str, int]:
     """The jobs in a state by queue; where the sum is over ``most``, there are more, and the count
     of each is that of some of them."""
-    # The index over them may hold only rows that move by themselves, as all of these do.
-    moves = " AND retry_at IS NOT NULL" if status in MOVING else ""
+    # A partial index holds only rows that move by themselves, as all of these do. Elsewhere the
+    # index that begins with the status and the queue knows all that is asked.
+    is_partial = table.connection.features.supports_partial_indexes
+    moves = " AND retry_at IS NOT NULL" if is_partial and status in MOVING else ""
     sql = (
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} "
         f"WHERE status = {status:d}{moves} LIMIT {most + 1}) AS capped GROUP BY queue"
