@@ -10,7 +10,7 @@ from .history import Hour, last_hour
 from .lifecycle.census import CAP, MOST_QUEUES, count_ready, due_by_queue, oldest_ready
 from .lifecycle.table import Table, table_of
 from .models import Queue
-from .report import count_kept, known_queues
+from .report import MOST_TOGETHER, count_together, known_queues
 from .roster import Member, roster
 from .states import Status
 from .worker.options import Served, all_served
@@ -84,24 +84,23 @@ def _look(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -
 
 def _lanes(table: Table, named: set[str]) -> list[Lane]:
     """One more than 100, where there are more."""
-    counts, due = count_kept(table), due_by_queue(table)
-    more = {status for status, counted in counts.items() if sum(counted.values()) > CAP}
+    counts, due = count_together(table), due_by_queue(table)
+    more = {s for s, counted in counts.items() if sum(counted.values()) > MOST_TOGETHER}
     names = sorted({*known_queues(table, counts), *named})
     lanes = [Lane(table.label, queue) for queue in names[: MOST_QUEUES + 1]]
     for lane in lanes:
         lane.counts = {status: counted.get(lane.queue, 0) for status, counted in counts.items()}
         lane.at_least, lane.due = set(more), due.get(lane.queue, 0)
-        _count_ready(table, lane)
+        _add_ready(table, lane)
     return lanes
 
 
-def _count_ready(table: Table, lane: Lane) -> None:
-    """Of this queue alone, where the table has too many: the index begins with the queue."""
-    if Status.READY in lane.at_least:
-        counted = count_ready(table, lane.queue)
-        lane.counts[Status.READY] = min(counted, CAP)
-        lane.at_least -= set() if counted > CAP else {Status.READY}
-    if lane.counts[Status.READY]:
+def _add_ready(table: Table, lane: Lane) -> None:
+    """Of this queue alone: the index for claims begins with the queue."""
+    counted = count_ready(table, lane.queue)
+    lane.counts[Status.READY] = min(counted, CAP)
+    lane.at_least |= {Status.READY} if counted > CAP else set()
+    if counted:
         lane.oldest_seconds = oldest_ready(table, lane.queue)
 
 

@@ -20,7 +20,10 @@ from .models import Minute, Queue, Worker
 from .states import Status
 from .worker.options import all_served
 
-KEPT = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
+# Of ready jobs the queues are found, and counted, one by one.
+TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
+MOST_TOGETHER = 5_000  # of each state: PostgreSQL reads each of these rows
+FEW = 1_000
 
 
 @dataclass
@@ -33,17 +36,21 @@ class Report:
     counted_up_to: int = CAP
 
 
-def count_kept(table: Table) -> dict[Status, dict[str, int]]:
-    """The jobs that wait, run or are buried, by state and queue, as ``count_by_queue`` does."""
-    return {status: count_by_queue(table, status) for status in KEPT}
+def count_together(table: Table, most: int = MOST_TOGETHER) -> dict[Status, dict[str, int]]:
+    """The claimed, delayed and buried jobs by state and queue, as ``count_by_queue`` does."""
+    return {status: count_by_queue(table, status, most) for status in TOGETHER}
 
 
-def known_queues(table: Table, counts: Mapping[Status, dict[str, int]]) -> list[str]:
+def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = None) -> list[str]:
     """The queues of a table that are in use, as far as is known without reading all of it: with a
     job that is not done, paused, or busy within the last week, and the one that jobs come into by
-    default; where there are more than 100, some of them."""
+    default; where there are more than 100, some of them.
+
+    ``counts`` are those of ``count_together``, where they are known; else of 1,000 jobs each.
+    """
     alias = table.connection.alias
-    names = {name for counted in counts.values() for name in counted}
+    counted = count_together(table, FEW) if counts is None else counts
+    names = {name for by_queue in counted.values() for name in by_queue}
     default = table.model._meta.get_field("queue").get_default()
     names |= {default} if default else set()
     names |= set(islice(ready_queues(table), MOST_QUEUES + 1))

@@ -1,12 +1,15 @@
 """Reading query plans: what each database says about how it reaches the rows of a statement."""
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
+
+TENS = 10
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,39 @@ def _sqlite(statement: Statement, table: str) -> Iterator[str]:
             yield f"sorts ({detail})"
         if detail.startswith(f"SCAN {table}"):
             yield f"reads all ({detail})"
+
+
+def steps(action: Callable[[], object], table: str) -> int:
+    """What it takes to read a table: rows on MariaDB, buffers on PostgreSQL, and on SQLite tens
+    of its machine's instructions."""
+    measure = {"mysql": _rows_read, "postgresql": _buffers_read, "sqlite": _instructions}
+    return measure[connection.vendor](action, table)
+
+
+def _rows_read(action: Callable[[], object], table: str) -> int:
+    before = _handler_reads()
+    action()
+    return _handler_reads() - before
+
+
+def _handler_reads() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+        return sum(int(value) for _, value in cursor.fetchall())
+
+
+def _buffers_read(action: Callable[[], object], table: str) -> int:
+    with captured(table) as statements:
+        action()
+    return sum(map(read_by, statements))
+
+
+def _instructions(action: Callable[[], object], table: str) -> int:
+    calls = itertools.count()
+    connection.ensure_connection()
+    connection.connection.set_progress_handler(lambda: next(calls) and None, TENS)
+    try:
+        action()
+    finally:
+        connection.connection.set_progress_handler(None, TENS)
+    return next(calls)

@@ -14,11 +14,12 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from django_dbqueue.admin.ways import LOOK, way_of
 from django_dbqueue.lifecycle import finish, hand, keep, lanes, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from tests.helpers import overwrite, reap_overdue, reap_owner, start, table
-from tests.plans import captured, complaints
+from tests.plans import captured, complaints, steps
 from tests.queueapp.models import ArchivedBig, Big, Small
 
 ROWS = int(os.environ.get("DBQUEUE_TEST_ROWS", "1000000"))
@@ -224,3 +225,11 @@ def test_a_turn_of_the_reaper_costs_next_to_nothing():
         cost = statistics.median(costs) * 1000
         print(f"\n{step.__name__}: {cost:.2f} ms", end="")
         assert cost < 10, step.__name__
+
+
+@pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"queue": "rare"}, {"attempts": 9}])
+@pytest.mark.parametrize("status", [None, *Status])
+def test_a_list_of_the_admin_reads_a_bounded_part_of_the_table(status, asked):
+    way = way_of(QuerySet(Big).filter(**asked), status)
+    looks = [lambda: way.look(50), lambda: way.look(50, backwards=True), way.count]
+    assert [took for look in looks if (took := steps(look, BIG)) > 5 * LOOK] == []

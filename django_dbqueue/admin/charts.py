@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from ..history import CHARTED, Point, history
 from ..lifecycle.census import MOST_COUNTED, MOST_QUEUES
 from ..lifecycle.table import table_of
-from ..report import count_kept, known_queues
+from ..report import known_queues
 from ..worker.options import Served, UnknownTable, parse_served, queue_tables
 from . import plots
 from .links import list_of, page
@@ -92,8 +92,7 @@ def _shown(served: Served, queue: str | None, span: str) -> dict[str, Any]:
 
 
 def _known_queues(served: Served) -> list[str]:
-    table = table_of(served.model, served.using)
-    return known_queues(table, count_kept(table))[:MOST_QUEUES]
+    return known_queues(table_of(served.model, served.using))[:MOST_QUEUES]
 
 
 def _has_something(point: Point) -> bool:

@@ -69,7 +69,7 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
     ) -> dict[str, Any]:
         context = super().above_list(changelist, selected, rows)
         if selected == Status.DELAYED:
-            context["dbqueue_schedule"] = schedule(rows)
+            context["dbqueue_schedule"] = schedule(rows, changelist.edges)
         return context
 
 

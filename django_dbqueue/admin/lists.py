@@ -11,7 +11,6 @@ from django.db.models import IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from ..lifecycle.census import count_by_queue
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..report import known_queues
@@ -20,7 +19,6 @@ from .ways import MOST_ROWS, in_state
 
 MOST_QUEUES = 100
 NEWEST = 1000  # rows
-UNDER_WAY = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -84,10 +82,7 @@ def _queues(model: type[Model]) -> set[str]:
     alias = router.db_for_write(model)
     newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST]
     names = set(newest.values_list("queue", flat=True))
-    if not issubclass(model, Job):
-        return names
-    table = table_of(model, alias)
-    return names | {*known_queues(table, {s: count_by_queue(table, s) for s in UNDER_WAY})}
+    return names | {*known_queues(table_of(model, alias))} if issubclass(model, Job) else names
 
 
 def without_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:

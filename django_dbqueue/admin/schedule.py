@@ -11,7 +11,7 @@ from django.utils import timezone
 from ..fields import DbNow
 from ..states import Status
 from .places import Place
-from .ways import BY_TIME, MOST_ROWS, capped, way_of
+from .ways import BY_TIME, MOST_ROWS, Edges, capped, way_of
 
 # Their ends, in seconds from now.
 GROUPS = {
@@ -31,10 +31,10 @@ class Group:
     count: str
 
 
-def schedule(rows: QuerySet[Any]) -> list[Group]:
+def schedule(rows: QuerySet[Any], edges: Edges) -> list[Group]:
     """Delayed jobs by the time at which they are due; at most 10,000 of each group are counted,
-    and with a filter only those among the next 20,000 of all."""
-    delayed, edge = way_of(rows, Status.DELAYED).within(None, False)
+    and with a filter only those among the next 5,000 of all."""
+    delayed, edge = way_of(rows, Status.DELAYED, edges=edges).within(None, False)
     # The clock as a value: with the expression, PostgreSQL would search no index.
     first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow())[:1]
     return [one for row in first for one in _groups(delayed, row.dbqueue_now, edge)]

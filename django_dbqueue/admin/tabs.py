@@ -69,7 +69,7 @@ def count_each(rows: QuerySet[Any], known: Counts, edges: ways.Edges) -> Counts:
 
 
 def count_newest(rows: QuerySet[Any]) -> Counts:
-    """For a table that knows no index on the state: of its newest 20,000 rows, so "at least"."""
+    """For a table that knows no index on the state: of its newest 5,000 rows, so "at least"."""
     newest, edge = ways.newest(rows)
     each = {f"n{s.value}": Count("pk", filter=Q(status=s.value)) for s in Status}
     found = newest.aggregate(everything=Count("pk"), **each)
