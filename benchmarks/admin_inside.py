@@ -26,7 +26,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 
 from benchmarks.django_project import ANALYZE  # noqa: E402
-from django_dbqueue.demo_data.history import write_history  # noqa: E402
+from django_dbqueue.demo_data.history import COARSE, DAY, write_history  # noqa: E402
 from django_dbqueue.fields import DbNow  # noqa: E402
 from django_dbqueue.lifecycle.errors import appended, entry  # noqa: E402
 from django_dbqueue.mail.dbqueue_demo import example  # noqa: E402
@@ -54,6 +54,7 @@ def fill(rows: int) -> Iterator[None]:
         Queue.objects.pause(Email._meta.label_lower, queue, None, "benchmark")
         Queue.objects.resume(Email._meta.label_lower, queue)
         write_history("default", Email._meta.label_lower, queue)
+    fill_gaps()
     for number in range(4):
         Worker.objects.create(
             uuid=f"{number:032}", host="host", pid=number + 1, serves=["dbqueue_mail.email"]
@@ -63,6 +64,23 @@ def fill(rows: int) -> Iterator[None]:
     copy(rows)
     analyze()
     yield
+
+
+def fill_gaps() -> None:
+    """Workers write every minute, the made-up history before the last day only some."""
+    meta = Minute._meta
+    names = [
+        str(f.column) for f in meta.concrete_fields if not f.primary_key and f.name != "minute"
+    ]
+    own = ", ".join(map(connection.ops.quote_name, names))
+    newest = Minute.objects.order_by("-minute").values_list("minute", flat=True)[0]
+    with connection.cursor() as cursor:
+        for later in range(1, COARSE):
+            cursor.execute(
+                f"INSERT INTO {meta.db_table} (minute, {own}) SELECT minute + {later}, {own} "
+                f"FROM {meta.db_table} WHERE minute <= {newest - DAY - COARSE} "
+                f"AND MOD({newest - DAY} - minute, {COARSE}) = 0"
+            )
 
 
 def plain(model: Any) -> Any:
@@ -120,13 +138,14 @@ def pages() -> dict[str, str]:
     middle = Email.objects.order_by("pk").values_list("pk", flat=True)[SEED // 2]
     last = Email.objects.order_by("-pk").values_list("pk", flat=True)[0]
     deep = (middle + last) // 2
-    queue = "table=dbqueue_mail.email&queue=default"
+    charts = "/admin/dbqueue/queue/charts/?table=dbqueue_mail.email"
     tabs = {f"mail, {s.label}": f"{LIST}?state={s.value}" for s in Status}
     both = {f"mail, {s.label}, one queue": f"{LIST}?state={s.value}&queue=urgent" for s in Status}
-    spans = {f"charts, {s}": f"/admin/dbqueue/queue/charts/?{queue}&span={s}" for s in SPANS}
+    spans = {f"charts, {s}": f"{charts}&queue=default&span={s}" for s in SPANS}
     return {
         "overview": "/admin/dbqueue/queue/",
         **spans,
+        "charts, week, all queues": f"{charts}&span=week",
         "mail": LIST,
         **tabs,
         "mail, one queue": f"{LIST}?queue=urgent",
