@@ -26,7 +26,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 
 from benchmarks.django_project import ANALYZE  # noqa: E402
-from django_dbqueue.demo_data.history import COARSE, DAY, write_history  # noqa: E402
+from django_dbqueue.demo_data.history import write_history  # noqa: E402
 from django_dbqueue.fields import DbNow  # noqa: E402
 from django_dbqueue.lifecycle.errors import appended, entry  # noqa: E402
 from django_dbqueue.mail.dbqueue_demo import example  # noqa: E402
@@ -54,7 +54,6 @@ def fill(rows: int) -> Iterator[None]:
         Queue.objects.pause(Email._meta.label_lower, queue, None, "benchmark")
         Queue.objects.resume(Email._meta.label_lower, queue)
         write_history("default", Email._meta.label_lower, queue)
-    fill_gaps()
     for number in range(4):
         Worker.objects.create(
             uuid=f"{number:032}", host="host", pid=number + 1, serves=["dbqueue_mail.email"]
@@ -64,23 +63,6 @@ def fill(rows: int) -> Iterator[None]:
     copy(rows)
     analyze()
     yield
-
-
-def fill_gaps() -> None:
-    """Workers write every minute, the made-up history before the last day only some."""
-    meta = Minute._meta
-    names = [
-        str(f.column) for f in meta.concrete_fields if not f.primary_key and f.name != "minute"
-    ]
-    own = ", ".join(map(connection.ops.quote_name, names))
-    newest = Minute.objects.order_by("-minute").values_list("minute", flat=True)[0]
-    with connection.cursor() as cursor:
-        for later in range(1, COARSE):
-            cursor.execute(
-                f"INSERT INTO {meta.db_table} (minute, {own}) SELECT minute + {later}, {own} "
-                f"FROM {meta.db_table} WHERE minute <= {newest - DAY - COARSE} "
-                f"AND MOD({newest - DAY} - minute, {COARSE}) = 0"
-            )
 
 
 def plain(model: Any) -> Any:

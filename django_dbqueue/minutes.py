@@ -19,12 +19,11 @@ from .fields import check_name
 from .lifecycle.execute import again
 from .lifecycle.table import Table
 from .models import Minute
-from .models.minute import KEPT, RAN, SPANS, SUMS, WAITED
+from .models.minute import RAN, SPANS, SUMS, WAITED
 
 logger = logging.getLogger("django_dbqueue")
 
 EVERY = 10.0  # seconds between two writes
-PRUNED = 1000  # rows at once
 Lane = tuple[str, str, str]  # database alias, queue table, queue
 
 
@@ -167,14 +166,6 @@ def busy_lately(alias: str, job_table: str) -> set[str]:
     busy = Q(*((f"{name}__gt", 0) for name in (*SUMS, "backlog")), _connector=Q.OR)
     lately = rows.filter(busy, minute__gt=this_minute(alias) - 60)
     return set(lately.values_list("queue", flat=True).distinct())
-
-
-def prune(alias: str) -> int:
-    """Delete up to 1,000 minutes that are older than is shown; how many."""
-    rows = Minute.objects.using(alias)
-    old = rows.filter(minute__lt=this_minute(alias) - KEPT).order_by("minute")
-    keys = list(old.values_list("pk", flat=True)[:PRUNED])
-    return rows.filter(pk__in=keys).delete()[0] if keys else 0
 
 
 TALLY = Tally()

@@ -36,6 +36,7 @@ FLOORS = [
         "adoptable",
         "demo_data",
         "minutes",
+        "ageing",
         "history",
         "explain",
         "overview",

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
@@ -10,14 +11,17 @@ from django.db import connection, connections
 from django.db.models import Sum
 
 from django_dbqueue import minutes
+from django_dbqueue.ageing import LOOKED_BACK, _fold, fold, prune
+from django_dbqueue.history import history
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.minutes import Tally, add, busy_lately, prune, this_minute, write_backlog
+from django_dbqueue.minutes import Tally, add, busy_lately, this_minute, write_backlog
 from django_dbqueue.models import Minute, Worker
-from django_dbqueue.models.minute import KEPT, RAN, WAITED
+from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.roster import request_drain, request_resume, roster
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.pace import Pace
-from django_dbqueue.worker.scribe import _sample
+from django_dbqueue.worker.scribe import Scribe, _sample
+from django_dbqueue.worker.session import Session
 from tests.conftest import wait_until
 from tests.processes import worker
 from tests.queueapp.models import Batch, Mailed, Note
@@ -155,6 +159,69 @@ def test_old_minutes_are_pruned():
     assert prune("default") == 2
     assert prune("default") == 0
     assert Minute.objects.count() == 2
+
+
+def fine_minutes(first, count):
+    """Of two queues: every minute, and only one within each quarter of an hour."""
+    rows = [
+        Minute(job_table="x.y", queue=queue, minute=first + n, completed=n, ran_3=2, backlog=90 - n)
+        for queue, step in (("often", 1), ("seldom", QUARTER))
+        for n in range(0, count, step)
+    ]
+    Minute.objects.bulk_create(rows)
+
+
+def test_after_a_day_minutes_are_folded_and_the_charts_of_the_week_stay_as_they_were():
+    end = (this_minute("default") - FINE) // QUARTER * QUARTER
+    fine_minutes(end - 2 * QUARTER, 2 * QUARTER + 3)
+    Minute.objects.filter(minute=end - 2, queue="often").update(backlog=None)
+    before = [history("default", "x.y", queue, "week") for queue in ("often", "seldom")]
+    assert fold("default") == 2
+    assert fold("default") == 0
+    found = Minute.objects.filter(minute__lt=end).order_by("queue", "minute")
+    assert [(row.queue, end - row.minute, row.completed, row.backlog) for row in found] == [
+        ("often", 30, sum(range(15)), 90),
+        ("often", 15, sum(range(15, 30)), 75),
+        ("seldom", 30, 0, 90),
+        ("seldom", 15, 15, 75),
+    ]
+    assert Minute.objects.filter(minute__gte=end, queue="often").count() == 3
+    after = [history("default", "x.y", queue, "week") for queue in ("often", "seldom")]
+    for one, other in zip(before, after, strict=True):
+        assert [replace(p, backlog=0) for p in one] == [replace(p, backlog=0) for p in other]
+
+
+def test_minutes_are_folded_a_few_at_a_time_and_not_when_their_end_is_near():
+    end = (this_minute("default") - FINE) // QUARTER * QUARTER
+    fine_minutes(end - 5 * QUARTER, 5 * QUARTER)
+    fine_minutes(end - LOOKED_BACK - QUARTER, QUARTER)
+    assert [fold("default") for _ in range(3)] == [4, 1, 0]
+    assert Minute.objects.filter(queue="often").count() == 5 + QUARTER
+
+
+def test_who_folds_minutes_that_another_has_just_folded_changes_nothing():
+    end = (this_minute("default") - FINE) // QUARTER * QUARTER
+    fine_minutes(end - QUARTER, QUARTER)
+    _fold("default", end - QUARTER)
+    before = list(Minute.objects.order_by("queue").values("queue", "minute", "completed", "ran_3"))
+    _fold("default", end - QUARTER)
+    again = list(Minute.objects.order_by("queue").values("queue", "minute", "completed", "ran_3"))
+    assert before == again
+
+
+def test_whoever_counts_the_backlogs_folds_and_prunes():
+    end = (this_minute("default") - FINE) // QUARTER * QUARTER
+    fine_minutes(end - QUARTER, QUARTER)
+    Minute.objects.create(job_table="x.y", queue="old", minute=end - KEPT)
+    scribe = Scribe([table_of(Note, "default")], Session(set()))
+    scribe.turn()
+    assert Minute.objects.count() == QUARTER + 2
+    scribe._sample_at = 0.0
+    scribe.turn()
+    assert set(Minute.objects.values_list("queue", "minute")) == {
+        ("often", end - QUARTER),
+        ("seldom", end - QUARTER),
+    }
 
 
 def test_a_reaper_by_itself_writes_what_it_found(settings):

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from ..fields import DbNow
 from ..models import Minute, Queue
-from ..models.minute import KEPT, RAN, SPANS, WAITED
+from ..models.minute import FINE, KEPT, QUARTER, RAN, SPANS, WAITED
 
 DAY = 24 * 60
-COARSE = 10  # before the last day only every tenth minute is filled
 OUTAGE = range(185, 200)  # minutes ago
 MOST_DRAWS = 10  # for the times of one minute
 CHUNK = 500
@@ -32,7 +31,8 @@ def write_history(alias: str, job_table: str, queue: str) -> None:
 def _minutes(chance: random.Random, newest: int) -> Iterator[tuple[int, dict[str, int]]]:
     """Busy by day, quiet by night, with an outage after which the work is made up for."""
     backlog = 0
-    for ago in sorted({*range(DAY), *range(DAY, KEPT - DAY, COARSE)}, reverse=True):
+    old = (ago for ago in range(FINE, KEPT - DAY) if (newest - ago) % QUARTER == 0)
+    for ago in sorted({*range(FINE), *old}, reverse=True):
         hour = (newest - ago) % DAY / 60
         busy = 30 - 22 * math.cos(hour / 24 * 2 * math.pi)
         backlog += max(0, round(chance.gauss(busy, busy / 5)))
@@ -40,7 +40,7 @@ def _minutes(chance: random.Random, newest: int) -> Iterator[tuple[int, dict[str
         is_out = ago in OUTAGE
         done = 0 if is_out else min(backlog, round(busy * 1.6))
         backlog -= done
-        done *= 1 if ago < DAY else COARSE
+        done *= 1 if ago < FINE else QUARTER
         slow = 30.0 if is_out or backlog > busy else 0.15
         yield (
             ago,

@@ -5,6 +5,9 @@ from django.db import models
 from ..fields import NameField
 
 KEPT = 8 * 24 * 60  # minutes
+# Of what is older, a row is a quarter of an hour: charts have no finer points there.
+FINE = 25 * 60
+QUARTER = 15
 # The ends of the spans by which times are counted, in seconds; the last span has none.
 SPANS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
 SUMS = ("completed", "failed", "buried")
@@ -19,7 +22,8 @@ class Minute(models.Model):
     ``minute``: minutes since 1970 UTC by the database's clock. ``waited_n`` and ``ran_n``: how
     many jobs waited for their first claim, and attempts ran, for up to ``SPANS[n]`` seconds.
     ``backlog``: the jobs that were neither done nor buried, counted once in that minute; null
-    where nobody counted, or they were too many to count.
+    where nobody counted, or they were too many to count. After a day the first minute of each
+    quarter of an hour stands for all of it, with the largest of its backlogs.
     """
 
     job_table = models.CharField(max_length=200)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.db.utils import Error
 
-from .. import minutes
+from .. import ageing, minutes
 from ..lifecycle.census import backlogs
 from ..lifecycle.table import Table
 from .session import Session
@@ -35,7 +35,8 @@ class Scribe:
             for table in self.tables:
                 self._try(lambda table=table: _sample(table))  # type: ignore[misc]
             for alias in {table.connection.alias for table in self.tables}:
-                self._try(lambda alias=alias: minutes.prune(alias))  # type: ignore[misc]
+                self._try(lambda alias=alias: ageing.prune(alias))  # type: ignore[misc]
+                self._try(lambda alias=alias: ageing.fold(alias))  # type: ignore[misc]
 
     def write(self) -> None:
         self._try(minutes.TALLY.write)
