@@ -7,10 +7,10 @@ from django.db.utils import Error
 
 from .fields import DbNow
 from .history import Hour, last_hour
-from .lifecycle.census import CAP, MOST_QUEUES, count_ready, due_by_queue, oldest_ready
+from .lifecycle.census import MOST_QUEUES, count_ready, due_by_queue, oldest_ready
 from .lifecycle.table import Table, table_of
 from .models import Queue
-from .report import MOST_TOGETHER, count_together, known_queues
+from .report import MOST_COUNTED, count_together, known_queues
 from .roster import Member, roster
 from .states import Status
 from .worker.options import Served, all_served
@@ -84,8 +84,8 @@ def _look(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -
 
 def _lanes(table: Table, named: set[str]) -> list[Lane]:
     """One more than 100, where there are more."""
-    counts, due = count_together(table), due_by_queue(table)
-    more = {s for s, counted in counts.items() if sum(counted.values()) > MOST_TOGETHER}
+    counts, due = count_together(table), due_by_queue(table, MOST_COUNTED)
+    more = {s for s, counted in counts.items() if sum(counted.values()) > MOST_COUNTED}
     names = sorted({*known_queues(table, counts), *named})
     lanes = [Lane(table.label, queue) for queue in names[: MOST_QUEUES + 1]]
     for lane in lanes:
@@ -97,9 +97,9 @@ def _lanes(table: Table, named: set[str]) -> list[Lane]:
 
 def _add_ready(table: Table, lane: Lane) -> None:
     """Of this queue alone: the index for claims begins with the queue."""
-    counted = count_ready(table, lane.queue)
-    lane.counts[Status.READY] = min(counted, CAP)
-    lane.at_least |= {Status.READY} if counted > CAP else set()
+    counted = count_ready(table, lane.queue, MOST_COUNTED)
+    lane.counts[Status.READY] = min(counted, MOST_COUNTED)
+    lane.at_least |= {Status.READY} if counted > MOST_COUNTED else set()
     if counted:
         lane.oldest_seconds = oldest_ready(table, lane.queue)
 

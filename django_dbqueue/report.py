@@ -22,7 +22,7 @@ from .worker.options import all_served
 
 # Of ready jobs the queues are found, and counted, one by one.
 TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
-MOST_TOGETHER = 5_000  # of each state: PostgreSQL reads each of these rows
+MOST_COUNTED = 5_000  # at once: PostgreSQL reads each of these rows
 FEW = 1_000
 
 
@@ -36,7 +36,7 @@ class Report:
     counted_up_to: int = CAP
 
 
-def count_together(table: Table, most: int = MOST_TOGETHER) -> dict[Status, dict[str, int]]:
+def count_together(table: Table, most: int = MOST_COUNTED) -> dict[Status, dict[str, int]]:
     """The claimed, delayed and buried jobs by state and queue, as ``count_by_queue`` does."""
     return {status: count_by_queue(table, status, most) for status in TOGETHER}
 

@@ -13,8 +13,8 @@ from ..states import Status
 from .places import BY_KEY, Order, Place
 
 # Where no index answers for a filter, so many rows are looked through at once.
-LOOK = 5_000
-MOST_ROWS = 10_000
+LOOK = 2_500
+MOST_ROWS = 5_000
 TIMED = (Status.CLAIMED, Status.DELAYED)
 BY_TIME = Order(("retry_at", "id"))
 # In which an index holds the rows of a state: that of the claims, that of what moves by itself.
@@ -81,7 +81,7 @@ class Way:
                 return
 
     def count(self) -> "Count":
-        """The rows, at most 10,000; where others are passed over, among the first 5,000."""
+        """The rows, at most 5,000; where others are passed over, among the first 2,500."""
         rows, edge = self.within(None, False)
         return capped(rows.order_by()[: MOST_ROWS + 1].count(), edge is not None)
 
@@ -127,7 +127,7 @@ def capped(number: int, is_at_least: bool) -> Count:
 
 
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
-    """Those among the newest 5,000 of the table, and whether it has more."""
+    """Those among the newest 2,500 of the table, and whether it has more."""
     whole = rows.model._base_manager.using(rows.db)
     found, edge = Way(rows.order_by(), BY_KEY, whole).within(None, False)
     return found, edge is not None

@@ -41,7 +41,7 @@ def backlogs(table: Table) -> dict[str, int | None]:
     return dict(found.most_common(MOST_QUEUES))
 
 
-def count_by_queue(table: Table, status: Status, most: int = CAP) -> dict[str, int]:
+def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:
     """The jobs in a state by queue; where the sum is over ``most``, there are more, and the count
     of each is that of some of them."""
     # A partial index holds only rows that move by themselves, as all of these do. Elsewhere the
@@ -55,12 +55,12 @@ def count_by_queue(table: Table, status: Status, most: int = CAP) -> dict[str, i
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
-def due_by_queue(table: Table) -> dict[str, int]:
-    """The delayed jobs whose time has come, by queue; of 10,001 at most."""
+def due_by_queue(table: Table, most: int) -> dict[str, int]:
+    """The delayed jobs whose time has come, by queue; of ``most`` at most."""
     is_due = table.dialect.is_past("retry_at")
     sql = (
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = 3 "
-        f"AND retry_at IS NOT NULL AND {is_due} LIMIT {CAP + 1}) AS capped GROUP BY queue"
+        f"AND retry_at IS NOT NULL AND {is_due} LIMIT {most}) AS capped GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
@@ -76,11 +76,11 @@ def ready_queues(table: Table) -> Iterator[str]:
         found = rows(table.connection, sql.format(">", table.dialect.place(name)), [name])
 
 
-def count_ready(table: Table, queue: str) -> int:
-    """The ready jobs of one queue, at most 10,001."""
+def count_ready(table: Table, queue: str, most: int) -> int:
+    """The ready jobs of one queue; one more than ``most`` where there are more."""
     sql = (
         f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE status = 0 "
-        f"AND queue = {table.dialect.place(queue)} LIMIT {CAP + 1}) AS capped"
+        f"AND queue = {table.dialect.place(queue)} LIMIT {most + 1}) AS capped"
     )
     [(count,)] = rows(table.connection, sql, [queue])
     return int(count)
