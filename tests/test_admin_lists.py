@@ -117,6 +117,21 @@ def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
     assert rare.pk in keys_in(text_of(browser.get(f"{NOTES}?state=4")))
 
 
+@pytest.mark.parametrize("status", Status)
+def test_the_jobs_of_a_queue_are_counted_by_an_index_that_knows_it(monkeypatch, status):
+    monkeypatch.setattr(ways, "LOOK", 5)
+    fill(12)
+    rows = QuerySet(Note).filter(queue="q1")
+    number = rows.filter(status=status).count()
+    counted = ways.way_of(rows, status).count()
+    knows = status == Status.READY or not connection.features.supports_partial_indexes
+    assert counted.is_at_least != knows
+    assert number >= counted.number
+    assert counted.number == number or not knows
+    # It does not know what else is asked.
+    assert ways.way_of(rows.filter(attempts=0), status).count().is_at_least
+
+
 def test_a_look_is_taken_back_as_well(browser, monkeypatch):
     monkeypatch.setattr(ways, "LOOK", 5)
     fill(1, [Status.DONE], text="rare")
