@@ -47,7 +47,10 @@ NEWEST_LEAVES_OUT = tuple(
     f"--ignore=tests/{name}"
     for name in (
         *("sweeps", "test_mutants.py", "test_explain.py", "machine", "test_torture.py"),
-        *(f"browser/test_{name}.py" for name in ("canary", "watch", "without_scripts")),
+        *(
+            f"browser/test_{name}.py"
+            for name in ("canary", "every_action", "watch", "without_scripts")
+        ),
     )
 )
 NEWER_PYTHONS = ((3, 14), (3, 13), (3, 12))

@@ -39,8 +39,12 @@ ROWS = {
     **dict.fromkeys(("sent", "refused", "fancy", "retrying", "unsent"), EMAIL),
     "archived": OLD_EMAIL,
     "worker": WORKER,
+    "mailer": MAILER,
+    "suppression": SUPPRESSION,
 }
-ALL = [*LISTS, *(f"page {name}" for name in ROWS)]
+PARTS = {"page": "change", "history": "history", "delete": "delete"}
+OTHERS = ["history failed", "history refused", "delete suppression"]
+ALL = [*LISTS, *(f"page {name}" for name in ROWS), *OTHERS]
 # The list of one state differs by its rows.
 OF_ONE_STATE = {f"{table} {state}" for table in ("jobs", "mail") for state in STATES}
 KINDS = [name for name in ALL if name not in OF_ONE_STATE - {"jobs delayed"}]
@@ -49,12 +53,12 @@ KINDS = [name for name in ALL if name not in OF_ONE_STATE - {"jobs delayed"}]
 def address(name, scene):
     if name in LISTS:
         return LISTS[name]
-    row = name.removeprefix("page ")
-    return page_of(ROWS[row], getattr(scene, row))
+    part, _, row = name.partition(" ")
+    return page_of(ROWS[row], getattr(scene, row), PARTS[part])
 
 
-def page_of(place, row):
-    return f"{place}{row.pk}/change/"
+def page_of(place, row, part="change"):
+    return f"{place}{row.pk}/{part}/"
 
 
 # A stranger's mail wants images from elsewhere: they are shut off.

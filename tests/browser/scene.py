@@ -126,7 +126,7 @@ def build_thumbnails(text):
 
 
 def build_mail(text, error):
-    Mailer.objects.named("smtp")
+    mailer = Mailer.objects.named("smtp")
     Mailer.objects.pause("smtp", 300, text)
     Suppression.objects.suppress("gone@x.example", Reason.BOUNCE, text)
     fields = {"subject": text, "body": text}
@@ -134,9 +134,12 @@ def build_mail(text, error):
         "sent": finished(letter("anna", "bert", **fields), anna=Outcome.DELIVERED),
         "refused": finished(letter("anna", **fields), failed=True, anna=Outcome.REFUSED),
         "fancy": finished(fancy_letter()),
+        "doubtful": finished(letter("anna", **fields), failed=True, anna=Outcome.IN_DOUBT),
         "archived": archived(finished(letter("anna", **fields))),
         "retrying": enqueue(letter("carl", **fields), queue="apart"),
         "held": enqueue(letter("emil", **fields), queue="held"),
+        "mailer": fresh(mailer),
+        "suppression": Suppression.objects.get(),
     }
     claim_one(Email, queue="apart").fail(raised(error), 600)
     claim_one(Email, queue="held")

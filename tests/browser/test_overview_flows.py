@@ -4,8 +4,9 @@ import pytest
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
-from tests.browser.pages import QUEUE, WORKER
+from tests.browser.pages import QUEUE, WORKER, page_of
 from tests.browser.people import READER
+from tests.browser.test_flows import choose, said
 from tests.conftest import fresh
 from tests.queueapp.models import Note
 
@@ -49,8 +50,17 @@ def test_who_may_only_look_is_offered_no_pause(browse):
 def test_a_worker_is_asked_to_stop(browse, scripts):
     worker = Worker.objects.create(uuid="a" * 32, host="one", pid=1, beat_at=DbNow())
     page = browse(WORKER, scripts=scripts)
-    page.check(f"input[name=_selected_action][value='{worker.pk}']")
-    page.locator("select[name=action]").first.select_option("stop_selected")
-    page.locator("button[name=index]").first.click()
-    page.locator(".messagelist").wait_for()
+    choose(page, "stop_selected", worker)
+    assert "asked to stop" in said(page)
     assert fresh(worker).stop_requested_at
+
+
+def test_a_worker_is_asked_to_drain_and_to_go_on_from_its_own_page(browse, scripts):
+    worker = Worker.objects.create(uuid="a" * 32, host="one", pid=1, beat_at=DbNow(plus=600))
+    page = browse(page_of(WORKER, worker), scripts=scripts)
+    page.get_by_role("button", name="Ask to drain").click()
+    page.locator(".messagelist", has_text="asked to drain").wait_for()
+    assert fresh(worker).drain_requested_at
+    page.get_by_role("button", name="Let go on").click()
+    page.locator(".messagelist", has_text="asked to go on").wait_for()
+    assert fresh(worker).drain_requested_at is None

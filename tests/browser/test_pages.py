@@ -1,6 +1,10 @@
 """Every page: light and dark, wide and narrow, for eyes and ears."""
 
+import re
+from pathlib import Path
+
 import pytest
+from django.urls import resolve
 
 from tests.browser import pages
 from tests.browser.chrome import DESKTOP, PHONE
@@ -12,6 +16,10 @@ LOOKS = {
     "light-390": ("light", PHONE, ["scrollable-region-focusable", "region"]),
     "dark-390": ("dark", PHONE, None),
 }
+# Whatever the admin offers, as tests/test_admin_roles.py writes it down.
+WRITTEN = Path(__file__).resolve().parents[2] / "docs" / "admin-roles.md"
+# A file; what is looked at in the frame of a mail's page; and Django's, the same for every model.
+LEFT_OUT = ("_eml", "_preview", "_history")
 
 
 @pytest.mark.parametrize("name", pages.ALL)
@@ -28,3 +36,20 @@ def test_a_page_is_good_in_every_light_and_width(browse, scene, name, full):
             found.append(f"{more} pixels wider than the window")
         wrong += [f"{look}: {text}" for text in found]
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_page_that_the_admin_offers_is_looked_at(scene):
+    """So that a new one is not forgotten."""
+    looked_at = {
+        resolve(pages.address(name, scene).partition("?")[0]).url_name for name in pages.ALL
+    }
+    assert [one for one in offered() if one not in looked_at and not one.endswith(LEFT_OUT)] == []
+
+
+def offered():
+    """Names of addresses where a superuser sees a page."""
+    for text in WRITTEN.read_text().split("\n## ")[1:]:
+        model, *lines = text.splitlines()
+        for line in lines:
+            if found := re.match(r"\| see `(\w+)` .*\| yes \|$", line):
+                yield f"{model.lower().replace('.', '_')}_{found[1]}"

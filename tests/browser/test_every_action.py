@@ -1,0 +1,52 @@
+"""Every action of every list is chosen, confirmed where it asks, and done, by clicks."""
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.urls import reverse
+
+from tests import roles
+from tests.browser.chrome import DESKTOP, PHONE
+from tests.browser.scene import build
+from tests.browser.test_flows import choose, confirm, go, said
+
+DONE = re.compile(r"[1-9]\d* (changed|marked|queued|erased)|deleted [1-9]|asked to|Paused|Resumed")
+
+pytestmark = pytest.mark.usefixtures("rows")
+
+ACTIONS = [
+    pytest.param(model, name, id=f"{model.__name__}-{name}")
+    for model in roles.MODELS
+    for name in roles.offered(admin.site.get_model_admin(model))
+]
+
+
+@pytest.mark.parametrize(("model", "name"), ACTIONS)
+def test_an_action_is_done_and_says_what_it_did(browse, model, name):
+    build()
+    page = browse(list_of(model))
+    page.check("#action-toggle")
+    if name == "export_selected":
+        page.locator("select[name=action]").first.select_option(name)
+        with page.expect_download() as download:
+            go(page)
+        assert download.value.path().read_text().count("\n") > 1
+        return
+    choose(page, name)
+    if not page.locator(".messagelist").count():
+        look_at_the_question(page, f"confirm-{model.__name__}-{name}")
+        confirm(page)
+    assert DONE.search(said(page))
+
+
+def list_of(model):
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
+def look_at_the_question(page, name):
+    page.keep_picture(name)
+    assert page.inaccessible() == []
+    page.look_like("light", PHONE)
+    assert page.overflow() <= 0
+    page.look_like("light", DESKTOP)
