@@ -43,6 +43,13 @@ def test_messages_are_failed_and_retried_by_hand(browser: Any) -> None:
     assert "bury: 1 changed" in history
 
 
+@pytest.mark.parametrize("across", ["0", "1"], ids=["chosen", "all that match"])
+def test_whoever_cancels_mail_reads_which_it_is(browser: Any, across: str) -> None:
+    waiting = queued("anna")
+    page = act(browser, "cancel_selected", waiting, select_across=across)
+    assert f"{waiting}: {waiting.subject}, to anna@x.example" in page
+
+
 def test_sending_again_is_asked_for_twice(browser: Any) -> None:
     sent, waiting = finished(), queued()
     page = act(browser, "resend_selected", sent, waiting)

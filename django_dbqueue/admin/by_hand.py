@@ -45,7 +45,6 @@ class Question:
     title: str
     text: str
     button: str
-    describe: Callable[[Any], str] = str
 
 
 @dataclass
@@ -170,7 +169,7 @@ def ask_of_rows(
     asked = Asked(
         question,
         [(name, f"{number:,}") for name, number in states.items()],
-        [question.describe(row) for row in rows[:SAMPLE]],
+        [model_admin.describe(row) for row in rows[:SAMPLE]],
         [row.pk for row in rows],
         len(rows[SAMPLE:]),
     )
@@ -182,7 +181,7 @@ def ask_of_all(
 ) -> TemplateResponse:
     counts = [(model_admin.state_words[s], str(way.count())) for s, way in ways.items()]
     rows: Iterator[Any] = chain.from_iterable(way.look(SAMPLE).rows for way in ways.values())
-    sample = [question.describe(row) for row in islice(rows, SAMPLE)]
+    sample = [model_admin.describe(row) for row in islice(rows, SAMPLE)]
     return _ask(model_admin, request, Asked(question, counts, sample))
 
 

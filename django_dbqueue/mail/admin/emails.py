@@ -31,10 +31,6 @@ PAGE = (
 )
 
 
-def described(email: Any) -> str:
-    return shortened(f"{email}: {shown_subject(email)}, to {email.recipients}", 160)
-
-
 def shown_subject(email: Any) -> str:
     return email.subject or ("(erased)" if email.is_erased else "(no subject)")
 
@@ -45,7 +41,6 @@ RESEND = Question(
     "Each of these is queued once more, as a new mail with a Message-ID of its own: to those "
     "recipients who have not got it, or, where all have, to all of them.",
     "Send again",
-    described,
 )
 FORGET = Question(
     "forget_selected",
@@ -53,14 +48,12 @@ FORGET = Question(
     "The subject, the text and the attachments of these are erased for good. That they were sent, "
     "when and to whom stays known. Mail that waits or is claimed is left as it is.",
     "Erase for good",
-    described,
 )
 SETTLE = Question(
     "settle_selected",
     "Mark as sent",
     "What is in doubt among these is marked as sent, and is not tried again.",
     "Mark as sent",
-    described,
 )
 # On the page of a mail: the states in which an action makes sense.
 BUTTONS = {
@@ -133,6 +126,9 @@ class MailPages(ContentViews):
     def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = super().buttons_for(request, job)  # type: ignore[misc]
         return [one for one in found if one[0] != "settle_selected" or job.is_in_doubt]
+
+    def describe(self, job: Any) -> str:
+        return shortened(f"{job}: {shown_subject(job)}, to {job.recipients}", 160)
 
     @admin.action(permissions=["resend"], description="Send again")
     def resend_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
