@@ -10,7 +10,10 @@ CANARY = "<script>pwned=1</script>\"'><img src=x onerror=pwned=2>"
 # A name of a queue holds no more than 200 bytes; nothing else is cut.
 SEEN = "<script>pwned=1</script>"
 # Where nothing of strangers stands.
-NOTHING = ("index", "app", "jobs none", "suppression form", "pause form", "page fancy", "charts")
+NOTHING = (
+    *("index", "app", "jobs none", "suppression form", "pause form", "page fancy", "charts"),
+    *("history", "delete"),
+)
 IS_TEXT = "() => typeof pwned === 'undefined' && !document.querySelector('img[src=x]')"
 
 
