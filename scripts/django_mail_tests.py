@@ -48,7 +48,14 @@ def unpack(path: Path, name: str) -> None:
 def main(arguments: list[str]) -> int:
     env = os.environ | {"DJANGO_TESTS": str(sources()), "DBQUEUE_TESTS": "1"}
     print(f"Django {django.get_version()}: its tests of mail backends, against ours", flush=True)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/django_mail.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "tests/kit/django_mail_tests.py",
+    ]
     return subprocess.run([*command, *arguments], cwd=ROOT, env=env, check=False).returncode
 
 

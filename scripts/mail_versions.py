@@ -44,7 +44,7 @@ def exchange(pythons: list[str]) -> int:
 
 
 def call(python: str, *arguments: str) -> int:
-    command = [python, "-m", "tests.mail_stored", *arguments]
+    command = [python, "-m", "tests.kit.mail_stored", *arguments]
     return int(subprocess.run(command, cwd=ROOT, check=False).returncode != 0)
 
 

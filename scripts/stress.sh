@@ -4,6 +4,6 @@ set -eu
 for url in "$DBQUEUE_MARIADB_URL" "$DBQUEUE_POSTGRESQL_URL"; do
     for batch in 1 10; do
         echo "${url%%:*}, batches of $batch"
-        DATABASE_URL=$url .venv/bin/python -m tests.stress --claimers 10 --jobs 10000 --batch "$batch"
+        DATABASE_URL=$url .venv/bin/python -m tests.kit.stress --claimers 10 --jobs 10000 --batch "$batch"
     done
 done

@@ -2,17 +2,15 @@
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
-from django_dbqueue.models import Job
+from tests.kit.connections import clean_database
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,25 +39,14 @@ def django_db_setup(
 @pytest.fixture
 def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """The test database in autocommit; our tables are emptied afterwards."""
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), clean_database():
         yield
-        empty_tables()
-
-
-def empty_tables() -> None:
-    if connection.connection is not None and connection.in_atomic_block:
-        connection.close()
-    for model in reversed(apps.get_models()):
-        if model._meta.app_label in {"queueapp", "shop"} or "dbqueue" in model._meta.app_label:
-            model._base_manager.all()._raw_delete("default")
-    # A session of ours gives up on locks soon; that is not for the next test.
-    connection.close()
 
 
 @pytest.fixture
 def queueing(settings: Any) -> None:
     """The project queues its mail and delivers it into memory."""
-    from tests.mailing import queue_into_memory
+    from tests.kit.mail import queue_into_memory
 
     queue_into_memory(settings)
 
@@ -77,8 +64,8 @@ def own_connections() -> Iterator[None]:
 @pytest.fixture
 def server(settings: Any, own_connections: None) -> Iterator[Any]:
     """A mail server to which this process delivers, and others do by its ``environment``."""
-    from tests.mailing import deliver_to
-    from tests.scripted_smtp import ScriptedServer
+    from tests.kit.mail import deliver_to
+    from tests.kit.smtp_server import ScriptedServer
 
     server = ScriptedServer()
     deliver_to(settings, server.port, MAIL_TIMEOUT=0.5, MAIL_RETRY_FIRST=0.01)
@@ -89,9 +76,9 @@ def server(settings: Any, own_connections: None) -> Iterator[Any]:
 @pytest.fixture
 def esp(settings: Any, mailoutbox: list[Any]) -> list[Any]:
     """anymail's provider for tests delivers; what it got."""
-    from tests.mailing import deliver_to
+    from tests.kit.mail import deliver_to
 
-    deliver_to(settings, 0, "tests.provider.Provider")
+    deliver_to(settings, 0, "tests.kit.mail_provider.Provider")
     return mailoutbox
 
 
@@ -159,24 +146,3 @@ def database_url() -> str:
     address, _, options = url.partition("?")
     base, _, _ = address.rpartition("/")
     return f"{base}/{settings['NAME']}" + (f"?{options}" if options else "")
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60, every: float = 0.02) -> Any:
-    """Poll a condition until it holds; fail loudly at the deadline."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {condition}")
-        time.sleep(every)
-    return result
-
-
-def fresh(job: Job) -> Any:
-    return type(job)._base_manager.get(pk=job.pk)
-
-
-def other_connection() -> Any:
-    """A second connection to the test database, as another process would have it."""
-    copy = connections["default"].copy()
-    copy.settings_dict = connections["default"].settings_dict
-    return copy

@@ -6,8 +6,9 @@ import time
 import pytest
 
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.processes import has_ended, lines, wait_for_lines, worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import has_ended, lines, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 from tests.test_worker import fill
 

@@ -10,9 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import by_hand, deeds
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import buried, claimed
-from tests.job_lists import NOTES, act, act_on_all, fill, keys_in, text_of
+from tests.kit.admin_lists import NOTES, act, act_on_all, fill, keys_in, text_of
+from tests.kit.jobs import buried, claimed, fresh
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

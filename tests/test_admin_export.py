@@ -9,9 +9,8 @@ from django.db.models import QuerySet
 
 from django_dbqueue.admin import JobAdmin, export
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import buried
-from tests.job_lists import NOTES, fill
+from tests.kit.admin_lists import NOTES, fill
+from tests.kit.jobs import buried, fresh
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -11,8 +11,8 @@ from django.urls import path
 from django_dbqueue.admin import ArchivedJobAdmin, JobAdmin
 from django_dbqueue.admin.masking import MASK, is_sensitive, masked
 from django_dbqueue.mail.models import ArchivedEmail
-from tests.conftest import fresh
-from tests.mailing import archived, finished, queue_into_memory
+from tests.kit.jobs import fresh
+from tests.kit.mail import archived, finished, queue_into_memory
 from tests.queueapp.models import ArchivedKept, Kept, Note, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")

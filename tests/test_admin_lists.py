@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import JobAdmin, ways
 from django_dbqueue.states import Status
-from tests.job_lists import NOTES, fill, keys_in, step, text_of, walk
+from tests.kit.admin_lists import NOTES, fill, keys_in, step, text_of, walk
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -10,11 +10,11 @@ from django.test import override_settings
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.models import Queue, Worker
-from tests import roles
 from tests.browser import scene
-from tests.conftest import empty_tables
-from tests.mail_admin import fancy_letter
-from tests.mailing import archived, finished, letter
+from tests.kit import admin_roles
+from tests.kit.connections import empty_tables
+from tests.kit.mail import archived, finished, letter
+from tests.kit.mail_admin import fancy_letter
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "admin-roles.md"
@@ -29,12 +29,12 @@ def found(django_db_setup, django_db_blocker):
         # Every refusal would be logged with its traceback, which takes most of the time.
         logging.disable()
         rows = build()
-        staff = roles.Staff()
+        staff = admin_roles.Staff()
         try:
             yield [
                 thing
-                for model in roles.MODELS
-                for thing in roles.ask_for_all(staff, model, rows[model])
+                for model in admin_roles.MODELS
+                for thing in admin_roles.ask_for_all(staff, model, rows[model])
             ]
         finally:
             logging.disable(logging.NOTSET)
@@ -48,7 +48,7 @@ def build():
     finished(letter("anna"), failed=True, anna=Outcome.IN_DOUBT)
     finished(fancy_letter())
     archived(finished(fancy_letter()))
-    rows = {model: list(model._base_manager.order_by("-pk")) for model in roles.MODELS}
+    rows = {model: list(model._base_manager.order_by("-pk")) for model in admin_roles.MODELS}
     assert all(rows.values())
     # One that goes on beating, for as long as all this takes.
     alive = Worker.objects.filter(pk="a" * 32)
@@ -58,7 +58,7 @@ def build():
 
 
 def test_the_table_is_as_it_is_written_down(found):
-    table = HEAD + roles.as_markdown(found)
+    table = HEAD + admin_roles.as_markdown(found)
     made = ROOT / "build" / TABLE.name
     made.parent.mkdir(exist_ok=True)
     made.write_text(table)
@@ -71,11 +71,11 @@ def test_every_admin_class_of_ours_is_in_the_table():
         for model, one in admin.site._registry.items()
         if any(cls.__module__.startswith("django_dbqueue.") for cls in type(one).__mro__)
     }
-    assert {one.__name__ for one in ours - set(roles.MODELS)} <= {"Thumbnail"}
+    assert {one.__name__ for one in ours - set(admin_roles.MODELS)} <= {"Thumbnail"}
 
 
 def test_who_is_not_logged_in_gets_nothing(found):
-    assert {thing.answers["anonymous"] for thing in found} == {roles.LOG_IN}
+    assert {thing.answers["anonymous"] for thing in found} == {admin_roles.LOG_IN}
 
 
 def test_who_has_no_permission_for_a_model_gets_nothing_of_it(found):
@@ -112,7 +112,7 @@ def test_who_may_not_look_gets_nothing_for_another_permission(found):
         if role.startswith("only ")
         and not role.startswith(("only view_", "only change_"))
         and answer == "yes"
-        and thing.name.partition(" ")[2] not in {*roles.OF_DJANGO, "pause", "resume", "ask"}
+        and thing.name.partition(" ")[2] not in {*admin_roles.OF_DJANGO, "pause", "resume", "ask"}
     ]
     assert wrong == []
 
@@ -126,9 +126,9 @@ def test_every_change_by_a_superuser_is_in_the_log(found):
     assert wrong == []
 
 
-@pytest.mark.parametrize("model", roles.MODELS, ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", admin_roles.MODELS, ids=lambda model: model.__name__)
 def test_every_action_names_its_permission(model):
-    actions = roles.offered(admin.site.get_model_admin(model))
+    actions = admin_roles.offered(admin.site.get_model_admin(model))
     assert [name for name, it in actions.items() if not getattr(it, "allowed_permissions", 0)] == []
 
 

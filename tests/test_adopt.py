@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from tests.projects import Project, own_database
+from tests.kit.user_project import Project, own_database
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

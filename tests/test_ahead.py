@@ -16,8 +16,8 @@ from django_dbqueue.worker.lanes import Lanes
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import Session
-from tests.conftest import fresh, wait_until
-from tests.helpers import claimed, in_thread, overwrite, table
+from tests.kit.jobs import claimed, fresh, in_thread, overwrite, table
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

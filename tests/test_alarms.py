@@ -5,8 +5,8 @@ import pytest
 from django_dbqueue.alarms import alarms
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
-from tests.helpers import overwrite
-from tests.overviews import NOTE, OVERVIEW, a_worker, look, minute, text_of
+from tests.kit.jobs import overwrite
+from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

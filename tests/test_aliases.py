@@ -8,9 +8,9 @@ import signal
 import django
 import pytest
 
-from tests.conftest import wait_until
-from tests.projects import own_database
-from tests.two_databases import Two
+from tests.kit.two_databases import Two
+from tests.kit.user_project import own_database
+from tests.kit.waiting import wait_until
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from django.db import OperationalError, connection, connections, transaction
 
 from django_dbqueue.lifecycle.execute import together
 from django_dbqueue.worker.session import Session
-from tests.helpers import in_thread
+from tests.kit.jobs import in_thread
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

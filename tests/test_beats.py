@@ -13,7 +13,7 @@ from django_dbqueue.worker.beats import Beats
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.supervisor import Supervisor
-from tests.conftest import other_connection
+from tests.kit.connections import other_connection
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -11,10 +11,10 @@ from django_dbqueue.lifecycle import claim as claiming
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.broken import edit
-from tests.conftest import fresh, wait_until
-from tests.helpers import overwrite, start, table
-from tests.processes import wait_for_lines, worker
+from tests.kit.broken_rows import edit
+from tests.kit.jobs import fresh, overwrite, start, table
+from tests.kit.processes import wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -5,8 +5,7 @@ from django.db import models
 from django.db.models.signals import post_init, pre_init
 
 from django_dbqueue.lifecycle.build import is_quiet
-from tests.conftest import fresh
-from tests.helpers import claim_one, forget_tables
+from tests.kit.jobs import claim_one, forget_tables, fresh
 from tests.queueapp.models import Everything, Filed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -5,8 +5,7 @@ import pytest
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle import hand
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import buried, claim_one, claimed, done, lifecycle_of, overwrite, table
+from tests.kit.jobs import buried, claim_one, claimed, done, fresh, lifecycle_of, overwrite, table
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

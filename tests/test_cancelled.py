@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from django_dbqueue.lifecycle import keep
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import buried, claimed, done, overwrite, table
+from tests.kit.jobs import buried, claimed, done, fresh, overwrite, table
 from tests.queueapp.models import ArchivedKept, Kept
 
 pytestmark = pytest.mark.usefixtures("db_rows")

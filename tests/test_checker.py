@@ -3,7 +3,7 @@
 import pytest
 
 from django_dbqueue.torture.verdicts import percentile
-from tests.tales import Tale
+from tests.kit.histories import Tale
 
 GOOD, BAD = {}, {}
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.simulated import FAULTS, Simulation
-from tests.tales import NS, row
+from tests.kit.histories import NS, row
+from tests.kit.simulated_histories import FAULTS, Simulation
 
 CHANGES = {}
 

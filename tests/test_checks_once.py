@@ -11,7 +11,7 @@ from django_dbqueue import checks
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.models import Job, Receipt
 from django_dbqueue.worker.options import Options, parse_served
-from tests.apart import empty_database
+from tests.kit.effects_elsewhere import empty_database
 from tests.queueapp.models import Fleeing, Recited, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")

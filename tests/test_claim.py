@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, claimed, in_thread, start_all, table
+from tests.kit.jobs import claim_one, claimed, fresh, in_thread, start_all, table
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note, Strict
 
 pytestmark = pytest.mark.usefixtures("db_rows")

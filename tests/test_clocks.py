@@ -16,15 +16,15 @@ from django.utils import timezone
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.conftest import wait_until
-from tests.history import runs
-from tests.processes import running, worker
+from tests.kit.processes import running, worker
+from tests.kit.run_log import runs
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 SEED = int(os.environ.get("CLOCKS_SEED", "3"))
-FOLDER = str(Path(__file__).resolve().parent / "wrong_clock")
+FOLDER = str(Path(__file__).resolve().parent / "kit" / "wrong_clock")
 # Seconds ahead, and how fast it goes.
 HOSTS = [(-600, 1), (600, 1), (0, 10), (0, 0.1), (0, 1)]
 ROOM = 0.05  # seconds in which the two clocks of this host are read one after the other

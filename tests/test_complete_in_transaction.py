@@ -6,8 +6,7 @@ from django.db import transaction
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle import finish
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, steal
+from tests.kit.jobs import claim_one, fresh, steal
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.history import runs, was_cut_off
-from tests.processes import lines, wait_for_lines, worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import lines, wait_for_lines, worker
+from tests.kit.run_log import runs, was_cut_off
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed, Once, Prompt
 
 pytestmark = pytest.mark.usefixtures("db_rows")

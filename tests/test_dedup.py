@@ -5,8 +5,7 @@ from django.db import IntegrityError, transaction
 
 from django_dbqueue.lifecycle import finish
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite, reap_overdue, start_all, table
+from tests.kit.jobs import claim_one, fresh, overwrite, reap_overdue, start_all, table
 from tests.queueapp.models import Fleeting, Kept, Note, Unique
 
 pytestmark = pytest.mark.usefixtures("db_rows")

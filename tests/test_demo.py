@@ -13,8 +13,8 @@ import pytest
 from django.db import connection
 
 from testproject.demo.account import Account
-from tests.conftest import wait_until
-from tests.processes import ROOT
+from tests.kit.processes import ROOT
+from tests.kit.waiting import wait_until
 
 MESSAGES = 120
 REFUSED, DEFERRED = 4, 12  # of 120, see testproject/demo/scenario.py

@@ -17,9 +17,9 @@ import pytest
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.ending import STOPPED
-from tests.conftest import fresh, wait_until
-from tests.helpers import table_locked
-from tests.processes import ROOT, Process, running, wait_for_lines, worker
+from tests.kit.jobs import fresh, table_locked
+from tests.kit.processes import ROOT, Process, running, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 COMPOSE = (ROOT / "docs/examples/compose.yaml").read_text()

@@ -12,7 +12,7 @@ from django.core.management import CommandError, load_command_class
 
 from django_dbqueue.management.commands.runworker import MIGRATIONS_MISSING
 from django_dbqueue.worker.ending import ENOUGH, STOPPED
-from tests.processes import ROOT
+from tests.kit.processes import ROOT
 
 DOCS = ROOT / "docs"
 UNIT = (DOCS / "examples/dbqueue-worker@.service").read_text()

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from django_dbqueue.lifecycle.reap import promote
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, done, in_thread, table
+from tests.kit.jobs import claim_one, done, fresh, in_thread, table
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")

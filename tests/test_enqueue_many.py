@@ -14,8 +14,8 @@ from django_dbqueue.lifecycle.bulk import is_simple
 from django_dbqueue.lifecycle.reap import promote
 from django_dbqueue.models import Job
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, table
+from tests.kit.jobs import claim_one, fresh, table
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Filed, Note, Person, Portrait, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from django_dbqueue.lifecycle.errors import MAX_TRACEBACK_BYTES, entry
-from tests.conftest import fresh
-from tests.helpers import claim_one, claimed, overwrite
+from tests.kit.jobs import claim_one, claimed, fresh, overwrite
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

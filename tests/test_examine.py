@@ -20,10 +20,10 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.keep import copy_to_archive
 from django_dbqueue.models import Worker
 from django_dbqueue.symptoms import ERRORS, ROW
-from tests.broken import edit
-from tests.conftest import wait_until
-from tests.helpers import buried, claimed, done, overwrite, start, table, table_locked
-from tests.processes import worker
+from tests.kit.broken_rows import edit
+from tests.kit.jobs import buried, claimed, done, overwrite, start, table, table_locked
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -18,8 +18,8 @@ from django_dbqueue.admin.ways import LOOK, way_of
 from django_dbqueue.lifecycle import finish, hand, keep, lanes, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from tests.helpers import overwrite, reap_overdue, reap_owner, start, table
-from tests.plans import captured, complaints, steps
+from tests.kit.jobs import overwrite, reap_overdue, reap_owner, start, table
+from tests.kit.query_plans import captured, complaints, steps
 from tests.queueapp.models import ArchivedBig, Big, Small
 
 ROWS = int(os.environ.get("DBQUEUE_TEST_ROWS", "1000000"))

@@ -9,7 +9,7 @@ from django.db import connection
 from django_dbqueue.backoff import Exponential
 from django_dbqueue.worker.lanes import Watch
 from django_dbqueue.worker.options import Options, parse_served
-from tests.helpers import claimed
+from tests.kit.jobs import claimed
 from tests.queueapp.models import Batch, Note
 
 TESTS = Path(__file__).resolve().parent

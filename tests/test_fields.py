@@ -19,8 +19,7 @@ from django.utils import timezone
 
 from django_dbqueue.fields import DbNow, InstantField, NameField
 from django_dbqueue.models import HotIndex
-from tests.conftest import fresh
-from tests.helpers import claim_one, start
+from tests.kit.jobs import claim_one, fresh, start
 from tests.queueapp.models import Everything, Note, Owner
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django_dbqueue.exceptions import Bury, ClaimLost, Retry
 from django_dbqueue.lifecycle import finish
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, claimed, lifecycle_of, overwrite, steal, table
+from tests.kit.jobs import claim_one, claimed, fresh, lifecycle_of, overwrite, steal, table
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.worker.children import Children
-from tests.conftest import wait_until
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -15,10 +15,10 @@ from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
-from tests.conftest import fresh, wait_until
-from tests.helpers import lifecycle_of
-from tests.history import count, runs
-from tests.processes import worker
+from tests.kit.jobs import fresh, lifecycle_of
+from tests.kit.processes import worker
+from tests.kit.run_log import count, runs
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed
 
 pytestmark = pytest.mark.usefixtures("db_rows")

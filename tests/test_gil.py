@@ -4,9 +4,10 @@ import pytest
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.outages import FAST
-from tests.processes import lines, running, worker
+from tests.kit.jobs import fresh
+from tests.kit.outage_scene import FAST
+from tests.kit.processes import lines, running, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

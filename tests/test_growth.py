@@ -25,9 +25,10 @@ from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
-from tests.conftest import other_connection, wait_until
-from tests.helpers import start, table
-from tests.plans import captured, read_by
+from tests.kit.connections import other_connection
+from tests.kit.jobs import start, table
+from tests.kit.query_plans import captured, read_by
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -19,7 +19,7 @@ from django_dbqueue.worker.consumer import Consumer, run_child
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.stacks import Stacks
-from tests.conftest import wait_until
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note, Unspeakable
 
 

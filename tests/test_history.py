@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from django_dbqueue.torture.history import BrokenHistory, History, read
-from tests.conftest import wait_until
+from tests.kit.waiting import wait_until
 
 
 def test_what_was_written_is_read(tmp_path):

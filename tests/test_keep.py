@@ -5,8 +5,7 @@ from django.utils import timezone
 
 from django_dbqueue.lifecycle import keep
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import buried, claimed, done, overwrite, start, start_all, table
+from tests.kit.jobs import buried, claimed, done, fresh, overwrite, start, start_all, table
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
 
 pytestmark = pytest.mark.usefixtures("db_rows")

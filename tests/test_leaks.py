@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from tests.conftest import wait_until
-from tests.processes import wait_for_lines, worker
+from tests.kit.processes import wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Awaited, Deed, Once
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -4,9 +4,9 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.models import Worker
-from tests.conftest import fresh, wait_until
-from tests.helpers import table_locked
-from tests.processes import lines, running, wait_for_lines, worker
+from tests.kit.jobs import fresh, table_locked
+from tests.kit.processes import lines, running, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Note
 
 pytestmark = [

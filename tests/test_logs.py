@@ -19,9 +19,9 @@ from django_dbqueue.worker import herald as herald_module
 from django_dbqueue.worker.finisher import Finisher, Outcome
 from django_dbqueue.worker.herald import Herald
 from django_dbqueue.worker.session import Session
-from tests.conftest import fresh, wait_until
-from tests.helpers import claimed, table
-from tests.processes import lines, worker
+from tests.kit.jobs import claimed, fresh, table
+from tests.kit.processes import lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Note, Unspeakable
 
 pytestmark = pytest.mark.usefixtures("db_rows")

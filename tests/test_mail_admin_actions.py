@@ -9,8 +9,9 @@ from django.db.models import QuerySet
 
 from django_dbqueue.admin import by_hand
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
-from tests.conftest import fresh
-from tests.mail_admin import (
+from tests.kit.jobs import fresh
+from tests.kit.mail import archived, finished, queued
+from tests.kit.mail_admin import (
     ACTIONS,
     ARCHIVE,
     LIST,
@@ -21,7 +22,6 @@ from tests.mail_admin import (
     states,
     text_of,
 )
-from tests.mailing import archived, finished, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

@@ -14,7 +14,8 @@ from django_dbqueue.admin import ways
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from tests.mail_admin import (
+from tests.kit.mail import archived, enqueue, finished, letter, queued
+from tests.kit.mail_admin import (
     ARCHIVE,
     LIST,
     MAILERS,
@@ -22,7 +23,6 @@ from tests.mail_admin import (
     in_every_state,
     text_of,
 )
-from tests.mailing import archived, enqueue, finished, letter, queued
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")

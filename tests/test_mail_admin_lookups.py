@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mailing import archived, enqueue, finished, letter
+from tests.kit.mail import archived, enqueue, finished, letter
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

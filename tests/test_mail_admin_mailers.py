@@ -8,13 +8,13 @@ from django.contrib.admin.models import LogEntry
 
 from django_dbqueue.mail.models import Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from tests.mail_admin import (
+from tests.kit.mail import setting
+from tests.kit.mail_admin import (
     MAILERS,
     SUPPRESSIONS,
     act,
     text_of,
 )
-from tests.mailing import setting
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

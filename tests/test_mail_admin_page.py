@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
-from tests.conftest import fresh
-from tests.mail_admin import (
+from tests.kit.jobs import fresh
+from tests.kit.mail import archived, enqueue, finished, letter, queued, setting
+from tests.kit.mail_admin import (
     ACTIONS,
     ARCHIVE,
     LIST,
@@ -26,7 +27,6 @@ from tests.mail_admin import (
     page_of,
     text_of,
 )
-from tests.mailing import archived, enqueue, finished, letter, queued, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

@@ -10,8 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
-from tests.conftest import fresh
-from tests.mail_admin import (
+from tests.kit.jobs import fresh
+from tests.kit.mail import finished, queued
+from tests.kit.mail_admin import (
     ACTIONS,
     ARCHIVE,
     LIST,
@@ -23,7 +24,6 @@ from tests.mail_admin import (
     states,
     text_of,
 )
-from tests.mailing import finished, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 ALL_PAGES = (LIST, ARCHIVE, MAILERS, SUPPRESSIONS, f"{SUPPRESSIONS}add/")

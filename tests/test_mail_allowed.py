@@ -7,26 +7,26 @@ import pytest
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.sending.envelope import is_allowed
-from tests import provider
-from tests.conftest import fresh
-from tests.mailing import HAS_MAILERS, queued, run_mail
+from tests.kit import mail_provider
+from tests.kit.jobs import fresh
+from tests.kit.mail import HAS_MAILERS, queued, run_mail
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
-PROVIDER = "tests.provider.Provider"
+PROVIDER = "tests.kit.mail_provider.Provider"
 
 
 @pytest.fixture
 def handed_over(settings, monkeypatch):
     """The addresses that anymail reads out of the recipients; it takes several in one text."""
     found = []
-    post = provider.Provider.post_to_esp
+    post = mail_provider.Provider.post_to_esp
 
     def note(self, payload, message):
         found.extend(payload.recipient_emails)
         return post(self, payload, message)
 
-    monkeypatch.setattr(provider.Provider, "post_to_esp", note)
+    monkeypatch.setattr(mail_provider.Provider, "post_to_esp", note)
     if HAS_MAILERS:
         settings.MAILERS = {"smtp": {"BACKEND": PROVIDER}}
     using = {"MAIL_USING": "smtp"} if HAS_MAILERS else {"MAIL_DELIVERY_BACKEND": PROVIDER}

@@ -6,9 +6,9 @@ from anymail.exceptions import AnymailAPIError
 from django_dbqueue.mail.models import Mailer
 from django_dbqueue.mail.outcomes import classify, explain
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import deliver_to, enqueue, letter, queued, run_mail
-from tests.provider import POSTMARK, TAKEN, provider
+from tests.kit.jobs import fresh
+from tests.kit.mail import deliver_to, enqueue, letter, queued, run_mail
+from tests.kit.mail_provider import POSTMARK, TAKEN, provider
 
 pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
 

@@ -15,9 +15,8 @@ from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.checks import check_delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import forget_tables
-from tests.mailing import HAS_MAILERS, MAILER, MEMORY, QUEUED, letter, setting
+from tests.kit.jobs import forget_tables, fresh
+from tests.kit.mail import HAS_MAILERS, MAILER, MEMORY, QUEUED, letter, setting
 
 pytestmark = pytest.mark.usefixtures("queueing")
 

@@ -10,9 +10,8 @@ from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy.erase import Eraser
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import overwrite, table
-from tests.mailing import queued
+from tests.kit.jobs import fresh, overwrite, table
+from tests.kit.mail import queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

@@ -21,8 +21,8 @@ from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy, override
 
 from django_dbqueue.mail.storing.codec import decode, encode
-from tests.mail_messages import DATE, PNG
-from tests.mailing import letter
+from tests.kit.mail import letter
+from tests.kit.message_strategies import DATE, PNG
 
 
 def round_trip(message: EmailMessage) -> Any:

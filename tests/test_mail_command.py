@@ -14,10 +14,10 @@ from django_dbqueue.mail.sending import dry_run
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, parse_served
-from tests.conftest import fresh, wait_until
-from tests.helpers import overwrite
-from tests.mailing import MAILER, all_rows, email_of, enqueue, letter, queue_all, queued, setting
-from tests.processes import running
+from tests.kit.jobs import fresh, overwrite
+from tests.kit.mail import MAILER, all_rows, email_of, enqueue, letter, queue_all, queued, setting
+from tests.kit.processes import running
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

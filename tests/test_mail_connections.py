@@ -11,8 +11,8 @@ import pytest
 from django_dbqueue.exceptions import Bury
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.sending.send import send
-from tests.mailing import email_of, letter, setting
-from tests.scripted_smtp import ScriptedServer
+from tests.kit.mail import email_of, letter, setting
+from tests.kit.smtp_server import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
 

@@ -14,8 +14,8 @@ from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.outcomes import NotTaken
 from django_dbqueue.mail.sending.send import send
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import (
+from tests.kit.jobs import fresh
+from tests.kit.mail import (
     MEMORY,
     QUEUED,
     deliver_to,
@@ -26,7 +26,7 @@ from tests.mailing import (
     run_mail,
     setting,
 )
-from tests.scripted_smtp import ScriptedServer
+from tests.kit.smtp_server import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
 

@@ -8,9 +8,8 @@ from django.utils import timezone
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import overwrite
-from tests.mailing import USING, deliver_to, queued, run_mail, setting
+from tests.kit.jobs import fresh, overwrite
+from tests.kit.mail import USING, deliver_to, queued, run_mail, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -13,10 +13,9 @@ from django_dbqueue.mail import latecomers
 from django_dbqueue.mail.models import ArchivedEmail, Email, ProviderNote, Suppression
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite, reaper, table
-from tests.mailing import deliver_to, outcomes, queued, run_claimed, run_mail, sent
-from tests.provider import Provider
+from tests.kit.jobs import claim_one, fresh, overwrite, reaper, table
+from tests.kit.mail import deliver_to, outcomes, queued, run_claimed, run_mail, sent
+from tests.kit.mail_provider import Provider
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -47,7 +46,7 @@ class Hasty(Provider):
 @pytest.fixture(autouse=True)
 def esp(settings):
     connections.close_connections()
-    deliver_to(settings, 0, "tests.provider.Provider")
+    deliver_to(settings, 0, "tests.kit.mail_provider.Provider")
     yield lambda kind: deliver_to(settings, 0, f"{__name__}.{kind.__name__}")
     connections.close_connections()
 

@@ -11,9 +11,8 @@ from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.resend import resend
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, start
-from tests.mailing import (
+from tests.kit.jobs import claim_one, fresh, start
+from tests.kit.mail import (
     USING,
     letter,
     outcomes,

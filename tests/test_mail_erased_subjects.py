@@ -6,9 +6,8 @@ from django.utils import timezone
 
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy.erase import Eraser, erase
-from tests.conftest import fresh
-from tests.helpers import overwrite, table
-from tests.mailing import archived, finished, letter
+from tests.kit.jobs import fresh, overwrite, table
+from tests.kit.mail import archived, finished, letter
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from django_dbqueue.mail.deliveries import address_of
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.storing.codec import decode, encode
-from tests.mail_messages import messages
-from tests.mailing import MAILER, deliver_to, free_port
+from tests.kit.mail import MAILER, deliver_to, free_port
+from tests.kit.message_strategies import messages
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.proof]
 

@@ -9,9 +9,8 @@ from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy.person import Person
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import overwrite
-from tests.mailing import all_rows, email_of, enqueue, exists, in_archive, in_state, queued
+from tests.kit.jobs import fresh, overwrite
+from tests.kit.mail import all_rows, email_of, enqueue, exists, in_archive, in_state, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

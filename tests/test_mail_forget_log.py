@@ -9,7 +9,7 @@ from django.core.management import call_command
 
 from django_dbqueue.admin import by_hand
 from django_dbqueue.mail.models import Email, Mailer, Suppression
-from tests.mailing import finished, letter
+from tests.kit.mail import finished, letter
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")

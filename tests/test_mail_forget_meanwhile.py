@@ -10,9 +10,8 @@ from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy import forget
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import overwrite, start, table
-from tests.mailing import all_rows, in_archive, in_state, letter, queue_all, queued
+from tests.kit.jobs import fresh, overwrite, start, table
+from tests.kit.mail import all_rows, in_archive, in_state, letter, queue_all, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -13,11 +13,11 @@ from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.sending.send import send
 from django_dbqueue.models import Worker
 from django_dbqueue.signals import worker_stopped
-from tests import scripted_smtp
-from tests.conftest import wait_until
-from tests.mailing import email_of, letter, queue_all
-from tests.processes import worker
-from tests.scripted_smtp import Dialogue
+from tests.kit import smtp_server
+from tests.kit.mail import email_of, letter, queue_all
+from tests.kit.processes import worker
+from tests.kit.smtp_server import Dialogue
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -73,7 +73,7 @@ def test_they_are_closed_when_another_thread_opens_one_as_well(server):
 
 
 def test_a_server_that_does_not_answer_holds_nobody_up(server, monkeypatch, settings):
-    monkeypatch.setattr(scripted_smtp, "Dialogue", Silent)
+    monkeypatch.setattr(smtp_server, "Dialogue", Silent)
     monkeypatch.setattr(connections, "GOODBYE_SECONDS", 0.3)
     settings.DBQUEUE["MAIL_TIMEOUT"] = 60
     send_in_threads(4)

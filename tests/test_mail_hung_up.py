@@ -7,10 +7,10 @@ import pytest
 
 from django_dbqueue.mail.models import Mailer
 from django_dbqueue.states import Status
-from tests import scripted_smtp
-from tests.conftest import fresh
-from tests.mailing import outcomes, queued, run_mail, sent, setting
-from tests.scripted_smtp import Dialogue
+from tests.kit import smtp_server
+from tests.kit.jobs import fresh
+from tests.kit.mail import outcomes, queued, run_mail, sent, setting
+from tests.kit.smtp_server import Dialogue
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -75,7 +75,7 @@ class AtRecipient(OneEach):
 @pytest.fixture
 def answering(server, monkeypatch):
     def answer(kind):
-        monkeypatch.setattr(scripted_smtp, "Dialogue", kind)
+        monkeypatch.setattr(smtp_server, "Dialogue", kind)
         return server
 
     return answer

@@ -9,9 +9,8 @@ from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, reap_owner, table
-from tests.mailing import outcomes, queued, retried, run_mail, sent, setting
+from tests.kit.jobs import claim_one, fresh, reap_owner, table
+from tests.kit.mail import outcomes, queued, retried, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -11,10 +11,11 @@ from django_dbqueue import reaper as core
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
-from tests.conftest import fresh, other_connection, wait_until
-from tests.helpers import overwrite, reaper, start_all, table
-from tests.mailing import archived_all, email_of, letter, queued, setting
-from tests.processes import worker
+from tests.kit.connections import other_connection
+from tests.kit.jobs import fresh, overwrite, reaper, start_all, table
+from tests.kit.mail import archived_all, email_of, letter, queued, setting
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import pytest
 
 from django_dbqueue.mail.models import Email
-from tests.conftest import wait_until
-from tests.mailing import letter, queue_all, queued
-from tests.processes import worker
+from tests.kit.mail import letter, queue_all, queued
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

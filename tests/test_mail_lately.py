@@ -11,8 +11,8 @@ from django_dbqueue.mail.models import Mailer, Suppression
 from django_dbqueue.mail.models import mailer as mailers
 from django_dbqueue.mail.models import suppression as suppressions
 from django_dbqueue.mail.models.suppression import Reason
-from tests.conftest import wait_until
-from tests.mailing import MAILER, queued, run_mail, sent
+from tests.kit.mail import MAILER, queued, run_mail, sent
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

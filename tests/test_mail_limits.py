@@ -15,10 +15,10 @@ from django_dbqueue.mail import limits
 from django_dbqueue.mail.conf import rates_for
 from django_dbqueue.mail.limits import PERIODS, Rate, rates_of, read_taken, take, wait_for
 from django_dbqueue.mail.models import Email, Mailer
-from tests.conftest import fresh, wait_until
-from tests.helpers import start_all
-from tests.mailing import MAILER, MEMORY, deliver_to, letter, queue_all, queued, run_mail, setting
-from tests.processes import worker
+from tests.kit.jobs import fresh, start_all
+from tests.kit.mail import MAILER, MEMORY, deliver_to, letter, queue_all, queued, run_mail, setting
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 
 RATES = st.lists(
     st.builds(Rate, st.integers(1, 100), st.sampled_from(["second", "minute"])),

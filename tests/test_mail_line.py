@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from django_dbqueue.mail import new_lines
 from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.mail.new_lines import NewLines
-from tests.conftest import fresh
-from tests.helpers import table
-from tests.mail_line import Line, Mail, figures
-from tests.mailing import HAS_MAILERS, queued, run_mail
+from tests.kit.jobs import fresh, table
+from tests.kit.limit_simulation import Line, Mail, figures
+from tests.kit.mail import HAS_MAILERS, queued, run_mail
 
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
 NAME = "smtp" if HAS_MAILERS else "default"

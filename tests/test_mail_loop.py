@@ -8,9 +8,9 @@ import pytest
 from django_dbqueue.current import current_job, running, workers_own
 from django_dbqueue.mail import reports
 from django_dbqueue.mail.models import Email
-from tests.conftest import wait_until
-from tests.mailing import address, letter, queue_all, queued
-from tests.processes import worker
+from tests.kit.mail import address, letter, queue_all, queued
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -61,7 +61,7 @@ def test_an_admin_whose_address_is_refused_gets_one_report_for_each_mail(databas
     server.to_recipients["refuse-admin"] = "550 no such admin"
     for _ in range(2):
         queued("refuse")
-    admins = {"DJANGO_SETTINGS_MODULE": "tests.reporting_settings", "DBQUEUE_TESTS": "1"}
+    admins = {"DJANGO_SETTINGS_MODULE": "tests.kit.settings_mail_reports", "DBQUEUE_TESTS": "1"}
     with worker(database_url, **admins, **server.environment) as process:
         wait_until(lambda: Email.objects.buried().count() == 4)
         process.send(signal.SIGTERM)
@@ -75,7 +75,7 @@ def test_what_a_worker_tells_of_itself_comes_to_an_end(database_url):
     """Each report kills the child that is to send it, which is reported."""
     queued("anna")
     environment = {
-        "DJANGO_SETTINGS_MODULE": "tests.deadly_settings",
+        "DJANGO_SETTINGS_MODULE": "tests.kit.settings_deadly_mailer",
         "DBQUEUE_TESTS": "1",
         "DBQUEUE_MAIL_ADMIN_REPORTS": "2",
     }

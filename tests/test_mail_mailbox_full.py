@@ -3,7 +3,7 @@
 import pytest
 
 from django_dbqueue.states import Status
-from tests.mailing import outcomes, retried, sent
+from tests.kit.mail import outcomes, retried, sent
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

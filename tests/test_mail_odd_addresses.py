@@ -10,8 +10,8 @@ from django_dbqueue.mail.deliveries import MOST_TEXT
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import USING, outcomes, queued, run_mail, sent, setting
+from tests.kit.jobs import fresh
+from tests.kit.mail import USING, outcomes, queued, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

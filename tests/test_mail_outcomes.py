@@ -5,8 +5,8 @@ import pytest
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import outcomes, queued, retried, run_mail, sent, setting
+from tests.kit.jobs import fresh
+from tests.kit.mail import outcomes, queued, retried, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

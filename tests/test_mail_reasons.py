@@ -10,9 +10,9 @@ from django_dbqueue.mail.conf import mailer_of
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from tests.helpers import overwrite
-from tests.mail_admin import page_of, text_of
-from tests.mailing import MAILER, enqueue, finished, letter, queued, setting
+from tests.kit.jobs import overwrite
+from tests.kit.mail import MAILER, enqueue, finished, letter, queued, setting
+from tests.kit.mail_admin import page_of, text_of
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

@@ -4,8 +4,8 @@ import pytest
 from django.core.mail.backends.smtp import EmailBackend
 
 from django_dbqueue.mail.sending import connections
-from tests.mailing import deliver_to, outcomes, sent
-from tests.scripted_smtp import ScriptedServer
+from tests.kit.mail import deliver_to, outcomes, sent
+from tests.kit.smtp_server import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

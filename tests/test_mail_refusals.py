@@ -8,7 +8,7 @@ from django.core.mail import EmailMessage
 
 from django_dbqueue.mail.deliveries import address_of
 from django_dbqueue.mail.storing.codec import decode, encode
-from tests.mailing import letter
+from tests.kit.mail import letter
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from django.core.mail import EmailMultiAlternatives
 
 from django_dbqueue.mail.models import Email
-from tests.mailing import USING, letter
+from tests.kit.mail import USING, letter
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -7,11 +7,11 @@ import pytest
 from django_dbqueue.current import running
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
-from tests.conftest import wait_until
-from tests.helpers import overwrite
-from tests.mailing import USING, address, letter, queued
-from tests.processes import worker
-from tests.scripted_smtp import ScriptedServer
+from tests.kit.jobs import overwrite
+from tests.kit.mail import USING, address, letter, queued
+from tests.kit.processes import worker
+from tests.kit.smtp_server import ScriptedServer
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -27,7 +27,7 @@ def attempts_until_the_end(database_url, answer, **more):
     server.to_recipients["later"] = answer
     email = queued("later")
     environment = {
-        "DJANGO_SETTINGS_MODULE": "tests.reporting_settings",
+        "DJANGO_SETTINGS_MODULE": "tests.kit.settings_mail_reports",
         "DBQUEUE_TESTS": "1",
         "DBQUEUE_MAIL_MAX_ATTEMPTS": "4",
         "DBQUEUE_MAIL_RETRY_FIRST": "0.05",

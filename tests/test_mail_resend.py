@@ -13,9 +13,8 @@ from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.mail.resend import resend
-from tests.conftest import fresh
-from tests.helpers import in_thread, start_all
-from tests.mailing import MAILER, archived, columns_of, enqueue, finished, letter, queued
+from tests.kit.jobs import fresh, in_thread, start_all
+from tests.kit.mail import MAILER, archived, columns_of, enqueue, finished, letter, queued
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

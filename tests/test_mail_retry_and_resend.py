@@ -7,9 +7,8 @@ from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import start
-from tests.mailing import finished, letter, run_mail
+from tests.kit.jobs import fresh, start
+from tests.kit.mail import finished, letter, run_mail
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

@@ -9,9 +9,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import overwrite, table
-from tests.mailing import outcomes, queued, run_mail, sent
+from tests.kit.jobs import fresh, overwrite, table
+from tests.kit.mail import outcomes, queued, run_mail, sent
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

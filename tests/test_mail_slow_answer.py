@@ -9,8 +9,8 @@ from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending.smtp import Conversation, Listening
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import (
+from tests.kit.jobs import fresh
+from tests.kit.mail import (
     MEMORY,
     deliver_to,
     email_of,

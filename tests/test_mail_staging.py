@@ -6,10 +6,10 @@ from django.core.mail import EmailMessage
 from django_dbqueue.mail.models import Email, Suppression
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
-from tests import provider
-from tests.conftest import fresh
-from tests.mailing import USING, deliver_to, run_mail
-from tests.scripted_smtp import ScriptedServer
+from tests.kit import mail_provider
+from tests.kit.jobs import fresh
+from tests.kit.mail import USING, deliver_to, run_mail
+from tests.kit.smtp_server import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -31,14 +31,14 @@ def own_connections():
 def handed_over(settings, monkeypatch):
     """Recipients as anymail reads them, and the message; it delivers."""
     found = []
-    post = provider.Provider.post_to_esp
+    post = mail_provider.Provider.post_to_esp
 
     def note(self, payload, message):
         found.append((list(payload.recipient_emails), message))
         return post(self, payload, message)
 
-    monkeypatch.setattr(provider.Provider, "post_to_esp", note)
-    deliver_to(settings, 0, "tests.provider.Provider")
+    monkeypatch.setattr(mail_provider.Provider, "post_to_esp", note)
+    deliver_to(settings, 0, "tests.kit.mail_provider.Provider")
     return found
 
 

@@ -5,8 +5,8 @@ import pytest
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from tests.conftest import fresh
-from tests.mailing import enqueue, letter, run_mail
+from tests.kit.jobs import fresh
+from tests.kit.mail import enqueue, letter, run_mail
 
 pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 

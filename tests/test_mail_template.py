@@ -4,7 +4,7 @@ import pytest
 from django.core.mail import EmailMessage
 
 from django_dbqueue.mail.models import Email
-from tests.mailing import HAS_MAILERS
+from tests.kit.mail import HAS_MAILERS
 
 USING = {"using": "out"} if HAS_MAILERS else {}
 

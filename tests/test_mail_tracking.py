@@ -11,10 +11,9 @@ from django.test import Client
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite
-from tests.mailing import deliver_to, queued, run_mail, sent
-from tests.provider import POSTMARK, TAKEN, provider
+from tests.kit.jobs import claim_one, fresh, overwrite
+from tests.kit.mail import deliver_to, queued, run_mail, sent
+from tests.kit.mail_provider import POSTMARK, TAKEN, provider
 
 pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
 
@@ -179,7 +178,7 @@ def post(event, secret="user:secret"):
 
 @pytest.fixture
 def webhooks(settings):
-    settings.ROOT_URLCONF = "tests.anymail_urls"
+    settings.ROOT_URLCONF = "tests.kit.anymail_urls"
     settings.ANYMAIL = {**getattr(settings, "ANYMAIL", {}), "WEBHOOK_SECRET": "user:secret"}
 
 

@@ -19,13 +19,13 @@ from anymail.exceptions import (
 from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.mail.outcomes import classify, code_and_text
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import deliver_to, outcomes, queued, retried, run_mail, sent
-from tests.odd import NetworkError, Odd
-from tests.provider import provider
+from tests.kit.jobs import fresh
+from tests.kit.mail import deliver_to, outcomes, queued, retried, run_mail, sent
+from tests.kit.mail_provider import provider
+from tests.kit.odd_mailer import NetworkError, Odd
 
 SES = "anymail.backends.amazon_ses.EmailBackend"
-ODD = "tests.odd.Odd"
+ODD = "tests.kit.odd_mailer.Odd"
 
 
 class StatusError(NetworkError):

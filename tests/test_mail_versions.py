@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mail_stored import VERSION, decode, encode, read, said_by, samples, stored
+from tests.kit.mail_stored import VERSION, decode, encode, read, said_by, samples, stored
 
 STORED = list(stored())
 

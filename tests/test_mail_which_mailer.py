@@ -7,8 +7,8 @@ from django.core.management import call_command
 from django_dbqueue.mail.checks_settings import check_settings
 from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.mailing import letter, queue_into_memory, run_mail
+from tests.kit.jobs import fresh
+from tests.kit.mail import letter, queue_into_memory, run_mail
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

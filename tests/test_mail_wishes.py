@@ -7,9 +7,10 @@ from django.core.exceptions import ValidationError
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.mailing import letter, queue_all, queued
-from tests.processes import worker
+from tests.kit.jobs import fresh
+from tests.kit.mail import letter, queue_all, queued
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -9,9 +9,10 @@ from django.db import transaction
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.mailing import letter, queue_all, queued
-from tests.processes import worker
+from tests.kit.jobs import fresh
+from tests.kit.mail import letter, queue_all, queued
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -76,7 +77,7 @@ def test_no_poisoned_message_stops_one_of_the_99_others(database_url, server):
     Email.objects.filter(pk=broken.pk).update(message=cut)
     Email.objects.filter(pk=poisoned["unreadable"].pk).update(message='{"version": 1}')
     queue_all([letter(f"customer{n}") for n in range(99)])
-    odd = {"DJANGO_SETTINGS_MODULE": "tests.odd_settings"}
+    odd = {"DJANGO_SETTINGS_MODULE": "tests.kit.settings_odd_mailer"}
     with worker(database_url, **odd, **server.environment):
         wait_until(lambda: Email.objects.done().count() == len(server.received) == 99)
         wait_until(lambda: not (Email.objects.ready() | Email.objects.claimed()).exists())

@@ -22,8 +22,8 @@ from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.pace import Pace
 from django_dbqueue.worker.scribe import Scribe, _sample
 from django_dbqueue.worker.session import Session
-from tests.conftest import wait_until
-from tests.processes import worker
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

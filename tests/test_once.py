@@ -9,9 +9,9 @@ from django.db import connection, transaction
 
 from django_dbqueue.exceptions import ClaimLost, Undone
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, claimed, overwrite, steal
-from tests.processes import wait_for_lines, worker
+from tests.kit.jobs import claim_one, claimed, fresh, overwrite, steal
+from tests.kit.processes import wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Effect, Fleeing, Recited, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -10,8 +10,8 @@ from django_dbqueue.exceptions import ClaimLost, Undone
 from django_dbqueue.models import Receipt
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
-from tests.apart import apart, claim, effects, jobs_aside, once, state
-from tests.helpers import in_thread
+from tests.kit.effects_elsewhere import apart, claim, effects, jobs_aside, once, state
+from tests.kit.jobs import in_thread
 from tests.queueapp.models import Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")

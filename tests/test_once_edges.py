@@ -16,9 +16,8 @@ from django_dbqueue.models.once import Once
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.once import Expired, OnceByWorker
-from tests.apart import apart, claim, effects, jobs_aside, once, state
-from tests.conftest import fresh
-from tests.helpers import claimed, table
+from tests.kit.effects_elsewhere import apart, claim, effects, jobs_aside, once, state
+from tests.kit.jobs import claimed, fresh, table
 from tests.queueapp.models import Effect, Recited, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")

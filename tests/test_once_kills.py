@@ -7,7 +7,7 @@ import sys
 import pytest
 from django.db import connection
 
-from tests.processes import ROOT
+from tests.kit.processes import ROOT
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

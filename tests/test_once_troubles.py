@@ -12,8 +12,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.worker.buffer import Item
 from django_dbqueue.worker.once import OnceByWorker
 from django_dbqueue.worker.runner import _prepare, _run
-from tests.conftest import fresh
-from tests.helpers import claimed, steal, table
+from tests.kit.jobs import claimed, fresh, steal, table
 from tests.queueapp.models import Batch, Effect, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -8,9 +8,8 @@ from django.db.utils import OperationalError
 from django_dbqueue.exceptions import Bury
 from django_dbqueue.states import Status
 from django_dbqueue.worker import orphans
-from tests.conftest import fresh
-from tests.helpers import claimed
-from tests.processes import worker
+from tests.kit.jobs import claimed, fresh
+from tests.kit.processes import worker
 from tests.queueapp.models import Friend, Gallery, Note, Person, Portrait
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -8,8 +8,7 @@ from django.db import connection
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.conftest import wait_until
-from tests.outages import (
+from tests.kit.outage_scene import (
     ALIAS,
     FAST,
     at_work,
@@ -19,10 +18,11 @@ from tests.outages import (
     scene,
     starts,
 )
-from tests.processes import lines, worker
+from tests.kit.processes import lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytest_plugins = "tests.private_server"
+pytest_plugins = "tests.kit.private_server"
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="SQLite has no server; see test_outages_sqlite.py"
 )

@@ -7,12 +7,12 @@ import pytest
 from django.db import DatabaseError, connection, connections
 
 from django_dbqueue.worker.session import reset_connections
-from tests.conftest import wait_until
-from tests.outages import ALIAS, at_work, check_each_ran_once, notes, resumed, scene
-from tests.processes import lines, worker
+from tests.kit.outage_scene import ALIAS, at_work, check_each_ran_once, notes, resumed, scene
+from tests.kit.processes import lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytest_plugins = "tests.private_server"
+pytest_plugins = "tests.kit.private_server"
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server")
 
 KILLS = {

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from tests.conftest import wait_until
-from tests.outages import at_work, check_each_ran_once, notes, settled, starts
-from tests.processes import lines, worker
+from tests.kit.outage_scene import at_work, check_each_ran_once, notes, settled, starts
+from tests.kit.processes import lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytest_plugins = "tests.private_server"
+pytest_plugins = "tests.kit.private_server"
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="see test_outages_sqlite.py: SQLite can be told a size"
 )

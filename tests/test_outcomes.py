@@ -7,10 +7,10 @@ import pytest
 
 from django_dbqueue.states import Status
 from django_dbqueue.worker.runner import _run
-from tests.conftest import fresh, wait_until
-from tests.helpers import table
-from tests.history import events, runs
-from tests.processes import wait_for_lines, worker
+from tests.kit.jobs import fresh, table
+from tests.kit.processes import wait_for_lines, worker
+from tests.kit.run_log import events, runs
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Awaited, Deed, Gathered, Marked, Yielding
 from tests.test_leaks import open_connections
 

@@ -11,8 +11,8 @@ from django_dbqueue.admin.live import HEADER
 from django_dbqueue.admin.overview import groups, summary
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
-from tests.helpers import buried, claimed, overwrite
-from tests.overviews import CANARY, NOTE, OVERVIEW, Away, a_worker, lanes, look, minute, text_of
+from tests.kit.jobs import buried, claimed, overwrite
+from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, lanes, look, minute, text_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from django_dbqueue.admin.pause import MINUTES, MOST_MINUTES, REASON, UNTIL
 from django_dbqueue.models import Queue
-from tests.overviews import CANARY, NOTE, OVERVIEW, text_of
+from tests.kit.overview import CANARY, NOTE, OVERVIEW, text_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

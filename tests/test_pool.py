@@ -6,15 +6,15 @@ import signal
 import pytest
 from django.db import connection
 
-from tests.conftest import wait_until
-from tests.processes import lines, running, wait_for_lines
+from tests.kit.processes import lines, running, wait_for_lines
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = [
     pytest.mark.usefixtures("db_rows"),
     pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has a pool"),
 ]
-POOLED = {"DJANGO_SETTINGS_MODULE": "tests.pooled_settings"}
+POOLED = {"DJANGO_SETTINGS_MODULE": "tests.kit.settings_pool"}
 
 
 def test_a_worker_whose_project_has_a_pool_shares_no_connection_between_processes(

@@ -8,10 +8,10 @@ from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.lanes import ready_queues
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import (
+from tests.kit.jobs import (
     claim_one,
     claimed,
+    fresh,
     lifecycle_of,
     overwrite,
     reap_overdue,

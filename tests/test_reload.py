@@ -10,8 +10,8 @@ import pytest
 from django_dbqueue.worker.ending import RELOADER, Ending, Limits
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.reload import Reloader
-from tests.conftest import wait_until
-from tests.processes import Process, has_ended
+from tests.kit.processes import Process, has_ended
+from tests.kit.waiting import wait_until
 
 SETTINGS = """
 SECRET_KEY = "for a test"

@@ -8,8 +8,8 @@ from django_dbqueue.checks import check_table
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.processes import worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import worker
 from tests.queueapp.models import Answering
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -20,8 +20,17 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.lanes import has_ready, ready_queues
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claimed, done, overwrite, reap_overdue, reap_owner, reaper, start, table
+from tests.kit.jobs import (
+    claimed,
+    done,
+    fresh,
+    overwrite,
+    reap_overdue,
+    reap_owner,
+    reaper,
+    start,
+    table,
+)
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -16,10 +16,10 @@ from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Worker
 from django_dbqueue.report import take_report
 from django_dbqueue.states import Status
-from tests.broken import CLAIMED, LEFT, edit, nonsense
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, reaper, table
-from tests.processes import worker
+from tests.kit.broken_rows import CLAIMED, LEFT, edit, nonsense
+from tests.kit.jobs import claim_one, fresh, reaper, table
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -12,8 +12,7 @@ from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, table_of
 from django_dbqueue.models import Job
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, claimed, done, lifecycle_of, overwrite, steal
+from tests.kit.jobs import claim_one, claimed, done, fresh, lifecycle_of, overwrite, steal
 from tests.queueapp.models import Kept, Note, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -13,8 +13,8 @@ from django_dbqueue.states import Status
 from testproject.settings import QUEUED_MAIL
 from testproject.shop.images import paint
 from testproject.shop.models import Customer, Order, Photo, Thumbnail
-from tests.conftest import fresh
-from tests.processes import worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import worker
 
 MAILERS = {
     "default": {"BACKEND": QUEUED_MAIL, "OPTIONS": {"using": "smtp"}},

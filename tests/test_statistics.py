@@ -5,9 +5,9 @@ from django.db import connection
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.worker.beats import Beats
-from tests.helpers import table
-from tests.plans import captured, complaints, read_by
-from tests.processes import lines, worker
+from tests.kit.jobs import table
+from tests.kit.processes import lines, worker
+from tests.kit.query_plans import captured, complaints, read_by
 from tests.queueapp.models import Note
 from tests.queueapp.planner import planner_settings
 from tests.test_growth import claimer

@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.children import Children, leave
-from tests.conftest import wait_until
-from tests.processes import lines, running, wait_for_lines, worker
+from tests.kit.processes import lines, running, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -1,4 +1,4 @@
-"""Claimers and enqueuers at once. ``python -m tests.stress`` runs it at any size."""
+"""Claimers and enqueuers at once. ``python -m tests.kit.stress`` runs it at any size."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SIZE = FULL if os.environ.get("DBQUEUE_TEST_STRESS") == "full" else SHORT
 @pytest.mark.parametrize("batch", [1, 10])
 def test_nothing_is_lost_or_claimed_twice_under_stress(database_url, batch):
     options = [f"--{name}={value}" for name, value in (SIZE | {"batch": batch}).items()]
-    command = [sys.executable, "-m", "tests.stress", "--here", *options]
+    command = [sys.executable, "-m", "tests.kit.stress", "--here", *options]
     env = os.environ | {"DATABASE_URL": database_url}
     run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     print(run.stdout)

@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, forget_tables, table
+from tests.kit.jobs import claim_one, forget_tables, fresh, table
 from tests.machine.clock import virtual_clock
 from tests.queueapp.models import Note
 

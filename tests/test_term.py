@@ -9,9 +9,9 @@ from django.db.models import Max
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
-from tests.conftest import wait_until
-from tests.history import UNWRITTEN, runs
-from tests.processes import wait_for_lines, worker
+from tests.kit.processes import wait_for_lines, worker
+from tests.kit.run_log import UNWRITTEN, runs
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -22,8 +22,17 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import keep, reap
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import claim_one, claimed, done, forget_tables, overwrite, reap_overdue, table
+from tests.kit.jobs import (
+    claim_one,
+    claimed,
+    done,
+    forget_tables,
+    fresh,
+    overwrite,
+    reap_overdue,
+    table,
+)
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows", "odd_zone")

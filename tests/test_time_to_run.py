@@ -8,8 +8,9 @@ import pytest
 
 from django_dbqueue.states import Status
 from django_dbqueue.worker.stacks import Stacks
-from tests.conftest import fresh, wait_until
-from tests.processes import lines, wait_for_lines, worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import lines, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

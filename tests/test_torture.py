@@ -20,10 +20,10 @@ from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
 from scripts import database_servers
-from tests.conftest import wait_until
-from tests.helpers import start_all
-from tests.private_server import private_session  # noqa: F401  # a fixture
-from tests.processes import ROOT, running
+from tests.kit.jobs import start_all
+from tests.kit.private_server import private_session  # noqa: F401  # a fixture
+from tests.kit.processes import ROOT, running
+from tests.kit.waiting import wait_until
 
 SEED = 5
 FAST = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "1.5"}

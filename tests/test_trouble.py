@@ -5,7 +5,7 @@ from django.db import DatabaseError, connection, connections
 from django.db.utils import OperationalError
 
 from django_dbqueue.dialects import Trouble, dialect_of
-from tests.conftest import other_connection
+from tests.kit.connections import other_connection
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -15,9 +15,9 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.helpers import overwrite, reaper, table
-from tests.processes import worker
+from tests.kit.jobs import fresh, overwrite, reaper, table
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note, Pruned
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -14,8 +14,9 @@ from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
 from django_dbqueue.roster import running_jobs
 from django_dbqueue.states import Status
-from tests.conftest import fresh, wait_until
-from tests.processes import lines, running, wait_for_lines, worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import lines, running, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Fleeting, Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

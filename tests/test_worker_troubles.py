@@ -12,8 +12,9 @@ from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.session import LONGEST, Patience
-from tests.conftest import fresh, wait_until
-from tests.processes import wait_for_lines, worker
+from tests.kit.jobs import fresh
+from tests.kit.processes import wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, BrokenBackoff, Note
 from tests.test_worker import kill_other_connections, started
 

@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
-from tests.overviews import CANARY, WORKERS, a_worker, text_of
+from tests.kit.overview import CANARY, WORKERS, a_worker, text_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

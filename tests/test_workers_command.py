@@ -12,8 +12,8 @@ from django.urls import reverse
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
-from tests.conftest import wait_until
-from tests.processes import worker as worker_process
+from tests.kit.processes import worker as worker_process
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -11,7 +11,7 @@ from tests.browser.chrome import Chrome
 from tests.browser.people import People
 from tests.browser.scene import Settings, build
 from tests.browser.serving import STRICT, Server
-from tests.conftest import empty_tables
+from tests.kit.connections import empty_tables
 
 HERE = Path(__file__).parent
 

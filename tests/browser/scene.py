@@ -12,10 +12,9 @@ from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
 from testproject.shop.images import make_thumbnail, paint
 from testproject.shop.models import Photo, Thumbnail
-from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite
-from tests.mail_admin import fancy_letter
-from tests.mailing import archived, enqueue, finished, letter, queue_into_memory, queued
+from tests.kit.jobs import claim_one, fresh, overwrite
+from tests.kit.mail import archived, enqueue, finished, letter, queue_into_memory, queued
+from tests.kit.mail_admin import fancy_letter
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
 TABLE = "queueapp.note"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser import pages
 from tests.browser.scene import build
-from tests.conftest import empty_tables
+from tests.kit.connections import empty_tables
 
 CANARY = "<script>pwned=1</script>\"'><img src=x onerror=pwned=2>"
 # A name of a queue holds no more than 200 bytes; nothing else is cut.

@@ -6,10 +6,10 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
-from tests import roles
 from tests.browser.chrome import DESKTOP, PHONE
 from tests.browser.scene import build
 from tests.browser.test_flows import choose, confirm, go, said
+from tests.kit import admin_roles
 
 DONE = re.compile(r"[1-9]\d* (changed|marked|queued|erased)|deleted [1-9]|asked to|Paused|Resumed")
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 ACTIONS = [
     pytest.param(model, name, id=f"{model.__name__}-{name}")
-    for model in roles.MODELS
-    for name in roles.offered(admin.site.get_model_admin(model))
+    for model in admin_roles.MODELS
+    for name in admin_roles.offered(admin.site.get_model_admin(model))
 ]
 
 

@@ -7,9 +7,8 @@ import pytest
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.states import Status
 from tests.browser.pages import EMAIL, MAILER, NOTE, SUPPRESSION, page_of
-from tests.conftest import fresh
-from tests.helpers import buried, claimed
-from tests.mailing import finished, queued
+from tests.kit.jobs import buried, claimed, fresh
+from tests.kit.mail import finished, queued
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("rows")

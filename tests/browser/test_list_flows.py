@@ -9,7 +9,7 @@ from django_dbqueue.states import Status
 from tests.browser.pages import NOTE
 from tests.browser.test_flows import choose, confirm, go, said, scripts
 from tests.browser.test_live import is_the_first_load, live, shows, waits
-from tests.helpers import overwrite
+from tests.kit.jobs import overwrite
 from tests.queueapp.models import Note
 
 __all__ = ["live", "scripts"]

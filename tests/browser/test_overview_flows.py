@@ -7,7 +7,7 @@ from django_dbqueue.models import Queue, Worker
 from tests.browser.pages import QUEUE, WORKER, page_of
 from tests.browser.people import READER
 from tests.browser.test_flows import choose, said
-from tests.conftest import fresh
+from tests.kit.jobs import fresh
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("rows")

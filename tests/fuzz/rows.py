@@ -6,7 +6,7 @@ import string
 from django.db import connection
 from django.db.utils import Error
 
-from tests.broken import lax
+from tests.kit.broken_rows import lax
 
 NUMBERS = [-1, 0, 1, 2, 3, 4, 77, 127, 128, 32767, 65535, 2**31 - 1, 2**32 - 1, 2**63 - 1, -(2**63)]
 INSTANTS = [

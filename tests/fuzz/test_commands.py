@@ -18,7 +18,7 @@ from django_dbqueue.worker.supervisor import Supervisor
 from tests.fuzz.rows import any_text
 from tests.fuzz.tally import Tally
 from tests.fuzz.values import NASTY
-from tests.processes import running
+from tests.kit.processes import running
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

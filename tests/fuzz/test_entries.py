@@ -14,7 +14,7 @@ from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from tests.fuzz.tally import Tally, drawn
 from tests.fuzz.values import ANY, NASTY
-from tests.helpers import claimed, lifecycle_of
+from tests.kit.jobs import claimed, lifecycle_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -15,7 +15,7 @@ from django_dbqueue.states import Status
 from tests.fuzz.bench import Bench
 from tests.fuzz.tally import Tally, drawn
 from tests.fuzz.values import ANY, NAN, NASTY
-from tests.helpers import forget_tables
+from tests.kit.jobs import forget_tables
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -10,11 +10,11 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
-from tests.conftest import wait_until
 from tests.fuzz.bench import TROUBLES, Bench
 from tests.fuzz.rows import KINDS, OF_NOTES, spoil, unprotected
 from tests.fuzz.tally import Tally
-from tests.processes import worker
+from tests.kit.processes import worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")

@@ -19,7 +19,7 @@ from django_dbqueue.exceptions import Bury, ClaimLost, Retry
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import finish, hand, keep, reap
 from django_dbqueue.models import Queue, Worker
-from tests.helpers import reaper, table
+from tests.kit.jobs import reaper, table
 from tests.machine.clock import START
 from tests.machine.invariants import check_table
 from tests.machine.moves import MOVES, move, picked, some

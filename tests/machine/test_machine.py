@@ -12,7 +12,7 @@ from django.db import connection
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.helpers import forget_tables, table
+from tests.kit.jobs import forget_tables, table
 from tests.machine.clock import virtual_clock
 from tests.machine.game import Game
 from tests.queueapp.models import StagedPruned

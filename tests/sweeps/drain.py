@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
-from tests.conftest import wait_until
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Chore
 from tests.sweeps.clerk import MODELS, Clerk
 from tests.sweeps.stage import let_time_pass, let_workers_look_dead

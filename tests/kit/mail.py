@@ -13,8 +13,7 @@ from django_dbqueue.mail.deliveries import Deliveries, Delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.mail.rows import HAVE_ENDED
 from django_dbqueue.states import Status
-from tests.conftest import fresh
-from tests.helpers import claim_one, overwrite, table
+from tests.kit.jobs import claim_one, fresh, overwrite, table
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 MEMORY = "django.core.mail.backends.locmem.EmailBackend"

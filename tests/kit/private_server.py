@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 
 from scripts import database_servers as servers
-from tests.outages import ALIAS
+from tests.kit.outage_scene import ALIAS
 
 ACCOUNT = "worker"
 

@@ -1,6 +1,6 @@
 """A small queue on paper, with workers that die: it makes histories that are right."""
 
-from tests.tales import WORKERS, Tale
+from tests.kit.histories import WORKERS, Tale
 
 FAULTS = ("kill", "group", "stop", "outage")
 TROUBLE = 0.08  # the share of steps in which something goes wrong

@@ -1,4 +1,4 @@
-"""What the tests of the verbs share: short ways into each state, and a second connection."""
+"""Jobs in each state, what the database holds of them, and threads that change them."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +13,13 @@ from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from django_dbqueue.models import Job
 from django_dbqueue.reaper import Reaper
-from tests.conftest import fresh, other_connection
+from tests.kit.connections import other_connection
 from tests.queueapp.models import Note
+
+
+def fresh(job: Job) -> Any:
+    """The job as the database has it now."""
+    return type(job)._base_manager.get(pk=job.pk)
 
 
 def claim_one(model: Any = Note, **options: Any) -> Any:

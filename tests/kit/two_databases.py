@@ -8,10 +8,10 @@ from pathlib import Path
 
 from django.db import connection
 
-from tests.conftest import wait_until
-from tests.warm import Warm, run
+from tests.kit.waiting import wait_until
+from tests.kit.warm_processes import Warm, run
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 SETTINGS = """
 from testproject import settings as base

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.db import connection
 
-from tests.warm import run
+from tests.kit.warm_processes import run
 
 SETTINGS = """
 from testproject import settings as base
@@ -46,7 +46,7 @@ class Project:
         (self.app / "__init__.py").touch()
         (self.migrations / "__init__.py").touch()
         (folder / "kiosk_settings.py").write_text(SETTINGS)
-        root = Path(__file__).resolve().parent.parent
+        root = Path(__file__).resolve().parents[2]
         self.folder = folder
         self.environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "kiosk_settings",

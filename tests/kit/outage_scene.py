@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
-from tests.conftest import wait_until
-from tests.processes import Process, lines, running
+from tests.kit.processes import Process, lines, running
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 ALIAS = "private"  # of the database that has the outage

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.processes import lines
+from tests.kit.processes import lines
 
 UNWRITTEN = 0.5  # seconds that the outcome of an ended job may wait for others, and some room
 

@@ -1,6 +1,6 @@
 """Many claimers and enqueuers at once, as processes: nothing is lost, nothing is claimed twice.
 
-    python -m tests.stress [--claimers 10] [--jobs 10000] [--batch 10] [--enqueuers 2] [--here]
+    python -m tests.kit.stress [--claimers 10] [--jobs 10000] [--batch 10] [--enqueuers 2] [--here]
 
 Half of the jobs wait at the start, the enqueuers add the rest meanwhile. DATABASE_URL names the
 server; without --here a test database is made on it and dropped. Prints one line of JSON; exits
@@ -26,7 +26,7 @@ def own_session() -> None:
     from django.db import connection
 
     from django_dbqueue.dialects import dialect_of
-    from tests.helpers import table
+    from tests.kit.jobs import table
 
     with table().connection.cursor() as cursor:
         cursor.execute(dialect_of(table().connection).own_session())
@@ -37,7 +37,7 @@ def claimer(batch: int, stop: Any, report: Any) -> None:
     """Claim and complete until told to stop and nothing is left."""
     from django_dbqueue.lifecycle import finish
     from django_dbqueue.lifecycle.claim import claim
-    from tests.helpers import table
+    from tests.kit.jobs import table
 
     own_session()
     keys, number = [], 0

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.mail import EmailMultiAlternatives
 
 from django_dbqueue.mail.models import Email
-from tests.mailing import archived, finished, queued
+from tests.kit.mail import archived, finished, queued
 
 LIST = "/admin/dbqueue_mail/email/"
 ARCHIVE = "/admin/dbqueue_mail/archivedemail/"

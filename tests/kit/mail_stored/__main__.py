@@ -1,7 +1,7 @@
 """Store the samples under this version of Django; or read what the versions have stored.
 
-python -m tests.mail_stored [FOLDER]
-python -m tests.mail_stored --read FOLDER
+python -m tests.kit.mail_stored [FOLDER]
+python -m tests.kit.mail_stored --read FOLDER
 """
 
 import os
@@ -14,7 +14,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
 django.setup()
 
-from tests.mail_stored import FOLDER, VERSION, says_the_same, store, stored  # noqa: E402
+from tests.kit.mail_stored import FOLDER, VERSION, says_the_same, store, stored  # noqa: E402
 
 
 def read(folder):

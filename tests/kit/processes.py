@@ -12,10 +12,11 @@ from typing import Any
 
 from django.db import OperationalError, connection
 
-from tests.conftest import other_connection, wait_until
-from tests.warm import Warm
+from tests.kit.connections import other_connection
+from tests.kit.waiting import wait_until
+from tests.kit.warm_processes import Warm
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Process:

@@ -1,6 +1,6 @@
 """Messages as each version of Django stored them, and what they say.
 
-``python -m tests.mail_stored`` writes this version's file anew; the tests read all of them.
+``python -m tests.kit.mail_stored`` writes this version's file anew; the tests read all of them.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Has imported what every worker needs and none of ours, and forks: see ``tests.warm``.
+"""Has imported what every worker needs and none of ours, and forks.
 
     warm_server.py SOCKET MODULE...
 

@@ -1,0 +1,62 @@
+"""Connections to the test database, and what a test leaves behind on them and in the tables."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.apps import apps
+from django.db import connection, connections
+from django.db.models import Model
+
+# What outlives its statement on a connection.
+LASTING = ("SET ", "SELECT SET_CONFIG", "PRAGMA ", "LISTEN", "LOCK ", "BEGIN", "CREATE TEMP")
+
+
+def other_connection() -> Any:
+    """A second connection to the test database, as another process would have it."""
+    copy = connections["default"].copy()
+    copy.settings_dict = connections["default"].settings_dict
+    return copy
+
+
+@contextmanager
+def clean_database() -> Iterator[None]:
+    """The test database in autocommit; afterwards our tables are empty, and the connection is as
+    it was: kept, or closed if the test changed its session."""
+    changes: list[str] = []
+
+    def note(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.lstrip().upper().startswith(LASTING):
+            changes.append(sql)
+        return execute(sql, *rest)
+
+    connection.execute_wrappers.append(note)
+    try:
+        yield
+    finally:
+        connection.execute_wrappers.remove(note)
+        if connection.in_atomic_block or changes:
+            connection.close()
+        empty_tables()
+
+
+def empty_tables() -> None:
+    """Delete from the tables that hold rows; one statement finds them."""
+    models = {model._meta.db_table: model for model in reversed(apps.get_models()) if _ours(model)}
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(map(_holds_rows, models)))
+        full = {name for (name,) in cursor.fetchall()}
+    for name, model in models.items():
+        if name in full:
+            model._base_manager.all()._raw_delete("default")
+
+
+def _holds_rows(table: str) -> str:
+    name = connection.ops.quote_name(table)
+    return f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {name})"
+
+
+def _ours(model: type[Model]) -> bool:
+    label = model._meta.app_label
+    is_stored = model._meta.managed and not model._meta.proxy
+    return is_stored and (label in {"queueapp", "shop"} or "dbqueue" in label)
