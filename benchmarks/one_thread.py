@@ -67,4 +67,4 @@ class Thread:
         for _ in range(len(self.buffer)):
             item = self.buffer.get()
             assert item is not None
-            self.runner._take(item)
+            self.runner.take(item)

@@ -65,7 +65,7 @@ class Reaper:
         self.tables = tables
         self.worker_timeout = worker_timeout
         self.tell = tell
-        self._keep_at = 0.0
+        self.keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
 
@@ -80,7 +80,7 @@ class Reaper:
         done = Done()
         waits = [self._move(table, judge, done) for table in self.tables]
         self._reap_silent(judge, done)
-        if time.monotonic() >= self._keep_at:
+        if time.monotonic() >= self.keep_at:
             waits.append(self._keep(done))
         return done, min(waits, default=IDLE)
 
@@ -223,7 +223,7 @@ class Reaper:
             done.tidied += tidied
             most = max(most, archived, pruned, tidied)
         if not most:
-            self._keep_at = time.monotonic() + KEEP_EVERY
+            self.keep_at = time.monotonic() + KEEP_EVERY
         return _at_once(most)
 
 

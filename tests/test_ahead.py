@@ -112,7 +112,7 @@ def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(mon
     board.beat(time.monotonic(), 1)
 
     def take():
-        one._take(Item(table(), job.claim_owner, [job], time.monotonic(), 1))
+        one.take(Item(table(), job.claim_owner, [job], time.monotonic(), 1))
         connections.close_all()
 
     in_thread(take)

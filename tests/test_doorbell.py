@@ -64,7 +64,7 @@ def in_idle_claimer(sleep=None):
     def work():
         while not len(buffer):
             seconds = claimer.turn()
-            if claimer._is_idle:
+            if claimer.is_idle:
                 idle.set()
             claimer.sleep(seconds and (sleep or seconds))
         connections.close_all()

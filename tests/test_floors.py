@@ -43,6 +43,7 @@ FLOORS = [
         "alarms",
     },
     {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
+    {"testing"},
 ]
 QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
 

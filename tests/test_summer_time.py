@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.states import Status
+from tests.kit.clock import only_virtual_clock
 from tests.kit.jobs import claim_one, forget_tables, fresh, table
-from tests.machine.clock import virtual_clock
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -73,7 +73,7 @@ def test_these_are_the_nights_on_which_the_clocks_change():
 
 def test_a_job_is_due_at_its_local_time_in_the_gap_and_in_the_fold(day):
     zone, change = day
-    with virtual_clock(change - timedelta(hours=9)) as clock:
+    with only_virtual_clock(change - timedelta(hours=9)) as clock:
         due = {}
         for wall in locals_around(zone, change):
             job, _ = Note.objects.enqueue(retry_at=wall.replace(tzinfo=zone))
@@ -85,7 +85,7 @@ def test_a_job_is_due_at_its_local_time_in_the_gap_and_in_the_fold(day):
 def test_a_delay_is_as_long_as_it_says_whatever_the_local_clocks_do(day):
     _, change = day
     begin = change - timedelta(minutes=30)
-    with virtual_clock(begin) as clock:
+    with only_virtual_clock(begin) as clock:
         due = {}
         for minutes in (1, 29, 30, 31, 60, 90, 24 * 60):
             job, _ = Note.objects.enqueue(delay=60 * minutes)
@@ -96,7 +96,7 @@ def test_a_delay_is_as_long_as_it_says_whatever_the_local_clocks_do(day):
 def test_a_retry_and_a_time_to_run_are_as_long_as_they_say(day):
     _, change = day
     begin = change - timedelta(minutes=30)
-    with virtual_clock(begin) as clock:
+    with only_virtual_clock(begin) as clock:
         Note.objects.create(time_to_run=3600)
         job = claim_one()
         assert fresh(job).retry_at == begin + timedelta(hours=1)
@@ -109,7 +109,7 @@ def test_a_retry_and_a_time_to_run_are_as_long_as_they_say(day):
 
 def test_a_job_expires_at_its_local_time_in_the_gap_and_in_the_fold(day):
     zone, change = day
-    with virtual_clock(change - timedelta(hours=9)) as clock:
+    with only_virtual_clock(change - timedelta(hours=9)) as clock:
         for wall in locals_around(zone, change):
             for early, has_expired in ((1, False), (0, True)):
                 clock.now = instant(wall, zone) - timedelta(milliseconds=early)
@@ -121,7 +121,7 @@ def test_a_job_expires_at_its_local_time_in_the_gap_and_in_the_fold(day):
 
 def test_a_pause_is_as_long_as_it_says(day):
     _, change = day
-    with virtual_clock(change - timedelta(minutes=30)) as clock:
+    with only_virtual_clock(change - timedelta(minutes=30)) as clock:
         Note.objects.create()
         Note.objects.pause(seconds=3600)
         clock.move(3599)
@@ -142,7 +142,7 @@ def test_a_naive_local_time_is_refused(day):
 def test_without_use_tz_a_naive_local_time_is_the_projects(day):
     """In the fold the first one is meant unless ``fold`` says otherwise; what is read says it."""
     zone, change = day
-    with override_settings(USE_TZ=False), virtual_clock(change - timedelta(hours=9)) as clock:
+    with override_settings(USE_TZ=False), only_virtual_clock(change - timedelta(hours=9)) as clock:
         forget_tables()
         due = {}
         for wall in locals_around(zone, change):
@@ -156,7 +156,7 @@ def test_without_use_tz_a_naive_local_time_is_the_projects(day):
 
 
 def test_a_database_whose_clock_jumps_back_makes_nothing_early_or_twice():
-    with virtual_clock() as clock:
+    with only_virtual_clock() as clock:
         Note.objects.create(time_to_run=30)
         late, _ = Note.objects.enqueue(delay=60)
         job = claim_one()

@@ -71,6 +71,9 @@ class Dialect:
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
     minute: ClassVar[str] = ""  # whole minutes since 1970, UTC
+    # All of the ways above, as a pattern, and an instant in UTC: with them a test sets the clock.
+    clock_pattern: ClassVar[str] = ""
+    instant_literal: ClassVar[str] = ""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = ref(connection)

@@ -35,6 +35,8 @@ OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without it
 
 class PostgreSQL(Dialect):
     now = "CLOCK_TIMESTAMP()"
+    clock_pattern = r"(?:CLOCK|STATEMENT)_TIMESTAMP\(\)"
+    instant_literal = "TIMESTAMPTZ '{}+00'"
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = SILENCE
     passes_dead_rows = True

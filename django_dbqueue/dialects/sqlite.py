@@ -55,6 +55,8 @@ class SQLite(Dialect):
     # The clock ticks in milliseconds; the zeros keep the text sortable with Python's.
     now = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now')"
     minute = "CAST(STRFTIME('%%s', 'now') AS INTEGER) / 60"
+    clock_pattern = "'now'"
+    instant_literal = "'{}'"
 
     def now_plus(self, seconds: str) -> str:
         return f"STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', ({seconds}) || ' seconds')"

@@ -73,12 +73,12 @@ class Claimer:
         self._claims = count(1)
         self._filled_at = time.monotonic()
         self._was_full = False
-        self._is_idle = False
+        self.is_idle = False
         self._quiet_since = float("inf")
 
     def turn(self) -> float:
         """Do one thing that needs doing; seconds until there may be another."""
-        self._is_idle = False
+        self.is_idle = False
         try:
             self.session.prepare()
             self._settle_claims()
@@ -92,7 +92,7 @@ class Claimer:
 
     def sleep(self, seconds: float) -> None:
         """Between two turns; where there was nothing to claim, new jobs wake it."""
-        if not self._is_idle:
+        if not self.is_idle:
             self.doorbell.sleep(seconds)
             return
         try:
@@ -182,7 +182,7 @@ class Claimer:
         elif self._empty_since == float("inf"):
             self._empty_since = time.monotonic()
         if lane is None:
-            self._is_idle = True
+            self.is_idle = True
             return self.lanes.wait()
         watch, queue = lane
         table = self.options.table(watch.served.model, watch.served.using)

@@ -104,6 +104,12 @@ class Consumer:
         logger.warning("the supervisor is gone: leaving within %.1f s", left)
         faulthandler.dump_traceback_later(left, exit=True)
 
+    def close(self) -> None:
+        """Where no process ends with it."""
+        self.claimer.doorbell.close()
+        os.close(self._ended)
+        os.close(self._end)
+
     def request_stop(self) -> None:
         self.stop.set()
         self._woken()
@@ -118,7 +124,7 @@ class Consumer:
         """The claiming thread, where the finisher has a connection of its own."""
         try:
             while not self._is_over():
-                self.claimer.sleep(safely(self._claim_turn))
+                self.claimer.sleep(safely(self.claim_turn))
             self._stop_runners()
         finally:
             connections.close_all()
@@ -127,7 +133,7 @@ class Consumer:
         """The finisher's thread."""
         try:
             while not self.stop.is_set() or self._runners_at_work():
-                self._pause(safely(self._finish_turn))
+                self._pause(safely(self.finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -139,19 +145,19 @@ class Consumer:
                 self.claimer.sleep(safely(self._both_turns))
             self._stop_runners()
             while self._runners_at_work():
-                self.claimer.doorbell.sleep(safely(self._finish_turn))
+                self.claimer.doorbell.sleep(safely(self.finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
 
     def _both_turns(self) -> float:
-        return min(self._finish_turn(), self._claim_turn())
+        return min(self.finish_turn(), self.claim_turn())
 
-    def _claim_turn(self) -> float:
+    def claim_turn(self) -> float:
         self.claimer.hold_claims = self.finisher.patience.failures > 0
         return self.claimer.turn()
 
-    def _finish_turn(self) -> float:
+    def finish_turn(self) -> float:
         wait = self.finisher.turn(idle=not self.buffer.under_way)
         self.board.stuck = self.finisher.stuck
         return wait

@@ -23,6 +23,9 @@ class Doorbell:
         # When to look once more: who tells of news may be silent right after.
         self._echo_at = float("inf")
 
+    def close(self) -> None:
+        self._wakeup.close()
+
     def ring(self) -> None:
         # Most of the time it is rung already, and a pipe is dear.
         if not self._is_rung:

@@ -57,7 +57,7 @@ class Finisher:
         self._held: list[Outcome] = []
         # Of tables that somebody has locked.
         self._aside: list[Outcome] = []
-        self._aside_until = 0.0
+        self.aside_until = 0.0
         self._oldest = 0.0
         self.patience = Patience("recording outcomes")
 
@@ -95,7 +95,7 @@ class Finisher:
 
     def _turn(self, *, idle: bool) -> float:
         self._collect()
-        if self._aside and time.monotonic() >= self._aside_until:
+        if self._aside and time.monotonic() >= self.aside_until:
             return self.flush()
         if not self._held:
             return 60.0 if idle and not self._aside else LATEST
@@ -107,7 +107,7 @@ class Finisher:
     def flush(self) -> float:
         """Write everything collected; on trouble keep it and say how long to wait."""
         self._collect()
-        if time.monotonic() >= self._aside_until:
+        if time.monotonic() >= self.aside_until:
             self._held, self._aside = self._aside + self._held, []
         while self._held:
             error = caught(self._write_first)
@@ -115,7 +115,7 @@ class Finisher:
                 return self._failed(error)
         self.patience.worked()
         if self._aside:
-            return max(0.0, self._aside_until - time.monotonic())
+            return max(0.0, self.aside_until - time.monotonic())
         return 0.0 if self._queue.qsize() else 60.0
 
     def _put_aside(self, error: Exception) -> bool:
@@ -129,7 +129,7 @@ class Finisher:
             logger.warning("recording outcomes: %s is locked: %s", table.label, error)
         self._aside += [one for one in self._held if one.table.label == table.label]
         self._held = [one for one in self._held if one.table.label != table.label]
-        self._aside_until = time.monotonic() + LOCKED
+        self.aside_until = time.monotonic() + LOCKED
         return True
 
     def write_now(self, outcome: Outcome) -> None:

@@ -66,11 +66,11 @@ class Runner(threading.Thread):
         watch_connections()
         try:
             while (item := self.buffer.get()) is not None:
-                self._take(item)
+                self.take(item)
         finally:
             connections.close_all()
 
-    def _take(self, item: Item) -> None:
+    def take(self, item: Item) -> None:
         now = time.monotonic()
         if now - self._looked_at > LOOK_AGAIN:
             drop_dead_connections()

@@ -22,8 +22,8 @@ def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
 class Wakeup:
     """Like ``threading.Event``, for one waiting thread, but safe to set in a signal handler.
 
-    ``Event.set()`` there can deadlock with the very ``wait()`` that it interrupts. It is never
-    closed: a signal may come in a process's last moment.
+    ``Event.set()`` there can deadlock with the very ``wait()`` that it interrupts. Where signals
+    may set it, it is never closed: one may come in a process's last moment.
     """
 
     def __init__(self) -> None:
@@ -46,6 +46,10 @@ class Wakeup:
         """Sleep until it is set or the time is over; clears it."""
         wait_readable([self._reader], seconds)
         self.clear()
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
 
     def clear(self) -> None:
         try:

@@ -12,9 +12,9 @@ from django_dbqueue.backoff import Exponential, Fixed, Listed
 from django_dbqueue.lifecycle.policy import MAX_SECONDS, OPTIONS, Policy, policy_of, problems
 from django_dbqueue.models import Job
 from django_dbqueue.states import Status
-from tests.fuzz.bench import Bench
 from tests.fuzz.tally import Tally, drawn
 from tests.fuzz.values import ANY, NAN, NASTY
+from tests.fuzz.working import work_off
 from tests.kit.jobs import forget_tables
 from tests.queueapp.models import Note
 
@@ -140,9 +140,7 @@ def test_a_worker_that_skips_the_checks_goes_on(option, monkeypatch):
         forget_tables()
         bad = Note.objects.create(action="fail")
         good = [Note.objects.create().pk for _ in range(3)]
-        with Bench("queueapp.Note") as bench:
-            bench.work_off({Note: good})
-        assert bench.troubles == []
+        assert work_off({Note: good}, "queueapp.Note") == []
         assert QuerySet(Note).get(pk=bad.pk).status in {Status.DELAYED, Status.BURIED}
         QuerySet(Note)._raw_delete("default")
     monkeypatch.undo()

@@ -10,9 +10,9 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
-from tests.fuzz.bench import TROUBLES, Bench
 from tests.fuzz.rows import KINDS, OF_NOTES, spoil, unprotected
 from tests.fuzz.tally import Tally
+from tests.fuzz.working import TROUBLES, work_off
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note
@@ -86,9 +86,7 @@ def a_round(tally, staff):
 
 
 def work(jobs):
-    with Bench("queueapp.Note", "queueapp.Kept") as bench:
-        bench.work_off(jobs)
-    assert bench.troubles == []
+    assert work_off(jobs, "queueapp.Note", "queueapp.Kept") == []
 
 
 def test_rows_of_nonsense_stop_no_row_beside_them(full, staff):

@@ -19,8 +19,8 @@ from django_dbqueue.exceptions import Bury, ClaimLost, Retry
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import finish, hand, keep, reap
 from django_dbqueue.models import Queue, Worker
+from tests.kit.clock import START
 from tests.kit.jobs import reaper, table
-from tests.machine.clock import START
 from tests.machine.invariants import check_table
 from tests.machine.moves import MOVES, move, picked, some
 from tests.machine.oracle import CLAIMED, DELAYED, DONE, READY, Oracle, Record, Rules

@@ -12,8 +12,8 @@ from django.db import connection
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.kit.clock import only_virtual_clock
 from tests.kit.jobs import forget_tables, table
-from tests.machine.clock import virtual_clock
 from tests.machine.game import Game
 from tests.queueapp.models import StagedPruned
 
@@ -27,7 +27,7 @@ def game():
     """Of this test's clock; no claim of another test has left its contention behind."""
     forget_tables()
     vars(table(StagedPruned).dialect).get("contended", {}).clear()
-    with virtual_clock() as clock:
+    with only_virtual_clock() as clock:
         yield type("Game", (Game,), {"clock": clock, "tally": Counter()})
 
 

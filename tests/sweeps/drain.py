@@ -5,8 +5,8 @@ from django.db.models import QuerySet
 from django_dbqueue.states import Status
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Chore
-from tests.sweeps.clerk import MODELS, Clerk
 from tests.sweeps.stage import let_time_pass, let_workers_look_dead
+from tests.sweeps.stepwise import MODELS, StepwiseWorker
 
 UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
 
@@ -19,17 +19,17 @@ def drain_after_death():
 
 def drain():
     Chore.objects.resume("quiet")
-    clerk = Clerk()
-    clerk.beat()
-    wait_until(lambda: _pass(clerk), 10)
-    clerk.reap()
-    clerk.sign_off()
-    clerk.close()
+    worker = StepwiseWorker()
+    worker.beat()
+    wait_until(lambda: _pass(worker), 10)
+    worker.reap()
+    worker.sign_off()
+    worker.close()
 
 
-def _pass(clerk):
+def _pass(worker):
     """Whether nothing is left to do after it."""
     let_time_pass()
-    clerk.reap()
-    clerk.work()
+    worker.reap()
+    worker.work()
     return not any(QuerySet(model).filter(status__in=UNDER_WAY).exists() for model in MODELS)

@@ -11,8 +11,8 @@ from django_dbqueue.lifecycle import finish, reap
 from django_dbqueue.lifecycle.table import table_of
 from tests.queueapp.faults import record
 from tests.queueapp.models import Chore, Errand
-from tests.sweeps.clerk import Clerk, insist
 from tests.sweeps.stage import change, let_time_pass
+from tests.sweeps.stepwise import StepwiseWorker, insist
 
 
 class Scenario:
@@ -20,7 +20,7 @@ class Scenario:
 
     def __init__(self, places, log, confirmed):
         self.places, self.log, self.confirmed = places, log, confirmed
-        self.clerk = Clerk()
+        self.worker = StepwiseWorker()
 
     def run(self):
         steps = (
@@ -135,24 +135,24 @@ class Scenario:
     # A worker's.
 
     def beat(self):
-        self.clerk.beat()
+        self.worker.beat()
 
     def reap(self):
-        self.clerk.reap()
+        self.worker.reap()
 
     def give_back(self):
-        self.clerk.claim_and_give_back()
+        self.worker.claim_and_give_back()
 
     def work(self):
-        self.clerk.work()
+        self.worker.work()
 
     def promote(self):
         with self.places.unnumbered():
             let_time_pass()
-        self.clerk.reap()
+        self.worker.reap()
 
     def sign_off(self):
-        self.clerk.sign_off()
+        self.worker.sign_off()
 
     @property
     def table(self):

@@ -46,7 +46,7 @@ class Trial:
         with numbered(connection, fault) as places:
             scenario = Scenario(places, self.log, self._confirmed)
             scenario.run()
-            scenario.clerk.close()
+            scenario.worker.close()
         return places.count
 
     def play_in_child(self, fault):

@@ -1,0 +1,42 @@
+"""The databases' clock, as a test sets it."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import connections
+
+from ..dialects import dialect_of
+
+
+class Clock:
+    """It stands still, to the microsecond, until it is told to move, forth or back."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def move(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Run a statement as if it were now."""
+        dialect = dialect_of(context["connection"])
+        stamp = self.now.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+        instant = dialect.instant_literal.format(stamp)
+        return execute(re.sub(dialect.clock_pattern, instant, sql), params, many, context)
+
+
+@contextmanager
+def virtual_clock(now: datetime | None = None) -> Iterator[Clock]:
+    """Set the clock that our statements read on this thread's connections; it begins ``now``, an
+    aware datetime, by default the present.
+
+    Other threads, other processes, Django's ``Now()`` and Python's own clock are not set.
+    """
+    clock = Clock(now or datetime.now(UTC))
+    with ExitStack() as stack:
+        for connection in connections.all():
+            stack.enter_context(connection.execute_wrapper(clock))
+        yield clock

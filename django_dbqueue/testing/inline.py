@@ -1,0 +1,237 @@
+"""``runworker`` in the calling thread."""
+
+import logging
+import time
+import uuid
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any, Self
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.db.utils import Error
+
+from .. import events, signals
+from ..current import workers_own
+from ..guard import caught
+from ..lifecycle import reap
+from ..lifecycle.reap import Reaped
+from ..lifecycle.table import Table
+from ..management.commands.runworker import Command
+from ..minutes import TALLY
+from ..models import Worker
+from ..reaper import Reaper
+from ..worker.beats import Beats
+from ..worker.board import Board
+from ..worker.buffer import Item
+from ..worker.consumer import Consumer
+from ..worker.options import Options
+from ..worker.stacks import Stacks
+from ..worker.start import run_once
+from .clock import Clock
+
+logger = logging.getLogger("django_dbqueue")
+
+TRIES = 40  # turns without progress; then what stands in the way is an error
+MONTH = 30 * 86_400.0  # seconds
+# Options of runworker that only a process, or several, can honour.
+OF_PROCESSES = (
+    *("processes", "threads", "max_time", "max_memory", "health_file"),
+    *("shutdown_timeout", "sleep", "reload"),
+)
+
+
+class StillWaiting(AssertionError):
+    """Jobs that should have been run are still there."""
+
+
+class InlineWorker:
+    """A worker in the calling thread: it claims, runs, records and reaps, one job after the other.
+
+    Its arguments are those of ``manage.py runworker``; what needs a process of its own (such as
+    ``--threads`` or ``--max-memory``) is refused with a ``ValueError``. It ends no job at its time
+    to run, and a job that kills its process kills the test. Use it as a context manager: at the end
+    it gives back what it holds, signs off and closes the thread's connections to its databases.
+    """
+
+    def __init__(self, *arguments: str, clock: Clock | None = None) -> None:
+        """``clock``: that of ``virtual_clock()``, which ``drain`` moves."""
+        self.clock = clock
+        self.options, self._is_once = _parse(arguments)
+        self.uuid = uuid.uuid4().hex
+        timing = self.options.beat_interval, self.options.worker_timeout
+        self.beats = Beats(self.uuid, self.options.serves(), *timing)
+        self.tables = [self.options.table(one.model, one.using) for one in self.options.served]
+        self.reaper = Reaper(self.tables, self.options.worker_timeout, _tell)
+        self.board = Board(threads=1)
+        self.consumer = Consumer(
+            self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs
+        )
+
+    def __enter__(self) -> Self:
+        caught(lambda: signals.worker_started.send_robust(sender=Worker))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        caught(lambda: signals.worker_stopped.send_robust(sender=Worker))
+
+    def run(self) -> int:
+        """Run what is ready, and what becomes ready by that, until nothing is; how many jobs."""
+        before = self.board.jobs
+        with workers_own():
+            if self._is_once:
+                return run_once(self.options)
+            self.beat()
+            self.reap()
+            self.work()
+            self.reap()
+        return self.board.jobs - before
+
+    def drain(self, within: float = MONTH) -> int:
+        """Run also what is delayed: the clock goes to the next instant at which a job is due, again
+        and again; how many jobs. ``StillWaiting`` where that goes on for ``within`` seconds."""
+        if self.clock is None:
+            raise ValueError("drain() moves a clock: InlineWorker(..., clock=clock)")
+        end, count = self.clock.now.timestamp() + within, self.run()
+        while (pause := self._until_due()) is not None:
+            if self.clock.now.timestamp() + pause > end:
+                raise StillWaiting(f"jobs are delayed beyond {within:g} s")
+            self.clock.move(max(0.0, pause))
+            count += self.run()
+        return count
+
+    def _until_due(self) -> float | None:
+        """Seconds until a delayed job is due; None = none is."""
+        pauses = [reap.next_moves(table)[0] for table in self.tables]
+        return min((pause for pause in pauses if pause is not None), default=None)
+
+    # Its parts, one at a time: each until it meets with no error of the database.
+
+    def beat(self) -> None:
+        """Others can see it; nothing is claimed before."""
+        self._insist(self._beat)
+        self.board.beat(time.monotonic(), self.beats.epoch)
+
+    def reap(self) -> None:
+        """Promote what is due, and give back what is over its time or whose worker is gone; archive
+        and prune."""
+        self._insist(self._reap)
+
+    def work(self) -> None:
+        """Claim, run and record until nothing is ready, as far as can be seen."""
+        claimer, idle = self.consumer.claimer, 0
+        while idle < TRIES and claimer.left != 0:
+            claimer.lanes.look_now()
+            had_work = self.claim()
+            self._run_claimed()
+            self.record()
+            is_sure = claimer.is_idle and not claimer.patience.failures
+            if is_sure and not (had_work or claimer.unsure or claimer.suspects):
+                return
+            idle = 0 if had_work else idle + 1
+
+    def claim(self) -> bool:
+        """One turn of the claimer; whether it, or what came before, left work to do."""
+        self.consumer.claim_turn()
+        return bool(self.consumer.buffer.under_way or self.consumer.finisher.pending)
+
+    def take(self, item: Item) -> None:
+        """Run what the runners take at once."""
+        self.consumer.runners[0].take(item)
+
+    def record(self) -> None:
+        """Write the outcomes; those of a table that was locked are tried again at once."""
+        self._insist(self._record)
+
+    def sign_off(self) -> None:
+        """Give back what is claimed, and write that it has stopped."""
+        self._insist(self._sign_off)
+
+    def close(self) -> None:
+        """Give back what is claimed, sign off, and close the connections."""
+        with workers_own():
+            self.sign_off()
+        self.consumer.close()
+        for alias in self.beats.aliases:
+            connections[alias].close()
+
+    def _insist(self, step: Callable[[], bool]) -> None:
+        for _ in range(TRIES):
+            if step():
+                return
+        raise StillWaiting(f"{step.__name__.strip('_')} did not work {TRIES} times: see the log")
+
+    def _beat(self) -> bool:
+        self._refuse_transactions()
+        self.beats.next_at = 0.0
+        return self.beats.beat({}) and self.beats.has_begun
+
+    def _reap(self) -> bool:
+        self.reaper.keep_at = 0.0
+        try:
+            self.beats.session.prepare()
+            self.reaper.turn(judge=lambda: True)
+        except Error as error:
+            self.beats.session.recover(error)
+            return False
+        return True
+
+    def _run_claimed(self) -> None:
+        while len(self.consumer.buffer):
+            item = self.consumer.buffer.get()
+            assert item is not None, "the buffer is closed by processes only"
+            self.take(item)
+
+    def _record(self) -> bool:
+        finisher = self.consumer.finisher
+        finisher.aside_until = 0.0
+        if finisher.pending:
+            self.consumer.finish_turn()
+        return not finisher.pending
+
+    def _sign_off(self) -> bool:
+        try:
+            self.beats.session.prepare()
+            self.consumer.claimer.give_back()
+            self.beats.sign_off("the test is over")
+        except Error as error:
+            self.beats.session.recover(error)
+            return False
+        self.consumer.finisher.write_minutes()
+        return True
+
+    def _refuse_transactions(self) -> None:
+        for alias in self.beats.aliases:
+            if connections[alias].in_atomic_block:
+                raise ImproperlyConfigured(
+                    f"{alias} is inside atomic(), where nothing can be claimed: use "
+                    "TransactionTestCase, or pytest's django_db(transaction=True)"
+                )
+
+
+def _parse(arguments: tuple[str, ...]) -> tuple[Options, bool]:
+    """The options, and whether one job is to be run."""
+    command = Command()
+    parser: ArgumentParser = command.create_parser("manage.py", "runworker")
+    given: dict[str, Any] = vars(parser.parse_args(arguments))
+    for name in OF_PROCESSES:
+        if given[name] not in {None, False}:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} needs a process: start manage.py runworker")
+        if name in {"processes", "threads"}:
+            given[name] = 1  # whatever the settings say
+    return command.options(given), given["once"]
+
+
+def _tell(table: Table, reaped: list[Reaped]) -> None:
+    """Log, count and announce at once what a supervisor does in turns."""
+    events.reaped(table, reaped)
+    for one in reaped:
+        if one.error is not None:
+            TALLY.failed(table, one.held.queue, None, one.verdict.is_buried)
+    if reaped and events.has_listeners(table):
+        # Of a supervisor a child does this: what fails there harms nobody.
+        error = caught(lambda: events.announced(table, reaped))
+        if error is not None:
+            logger.error("signals of reaped jobs were not sent", exc_info=error)

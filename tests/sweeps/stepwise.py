@@ -1,0 +1,52 @@
+"""A worker whose parts the scenario calls one by one: each of its statements has its turn."""
+
+from django.db import Error
+
+from django_dbqueue.testing import InlineWorker
+from django_dbqueue.testing.inline import TRIES
+from django_dbqueue.worker.session import Session
+from tests.queueapp.models import Chore, Errand
+
+MODELS = (Chore, Errand)
+LATE = 15  # seconds after which a job is touched before it starts
+
+
+class StepwiseWorker(InlineWorker):
+    """Jobs named "late" waited for long after they were claimed."""
+
+    def __init__(self):
+        labels = [model._meta.label_lower for model in MODELS]
+        super().__init__(*labels, "--batch-size", "10")
+
+    def take(self, item):
+        if item.jobs[0].name == "late":
+            item.claimed_at -= LATE
+        super().take(item)
+
+    def claim_and_give_back(self):
+        """Paused after it has claimed."""
+        claimer = self.consumer.claimer
+        claimer.lanes.look_now()
+        self.claim()
+        self.board.paused = True
+        for _ in range(TRIES):
+            self.claim()
+            if not (claimer.unsure or len(self.consumer.buffer) or claimer.suspects):
+                break
+        self.board.paused = False
+
+    def close(self):
+        """A process would end here; it has signed off, or was killed."""
+        self.consumer.close()
+
+
+def insist(verb):
+    """As a caller does who tries again until there is an answer."""
+    session = Session({"default"})
+    for _ in range(TRIES):
+        try:
+            return verb()
+        except Error as error:
+            session.recover(error)
+            session.prepare()
+    raise AssertionError(f"{verb} never works")
