@@ -123,9 +123,13 @@ def this_minute(alias: str) -> int:
 
 
 def add(lane: Lane, columns: dict[str, int]) -> None:
-    """Add to columns of the present minute of a queue; any number of processes may."""
+    """Add to columns of the present minute of a queue; any number of processes may.
+
+    ``ValidationError`` where a hand has written a name that is none into the table; one that cannot
+    be decoded is counted as it is shown.
+    """
     alias, job_table, queue = lane
-    where = {"job_table": job_table, "queue": queue, "minute": this_minute(alias)}
+    where = {"job_table": job_table, "queue": str(queue), "minute": this_minute(alias)}
     rows = Minute.objects.using(alias).filter(**where)
     plus = {name: F(name) + count for name, count in columns.items()}
     if not again(connections[alias], partial(rows.update, **plus)):
