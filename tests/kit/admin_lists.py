@@ -2,7 +2,9 @@
 
 import html
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -14,7 +16,7 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 MOVES = {Status.CLAIMED, Status.DELAYED}
 
 
-def fill(number, states=tuple(Status), **columns):
+def fill(number: int, states: Iterable[Status] = tuple(Status), **columns: Any) -> list[Note]:
     """So many rows of each state, many of them with equal times and priorities."""
     rows = [
         Note(
@@ -28,26 +30,28 @@ def fill(number, states=tuple(Status), **columns):
         for n in range(number)
         for status in states
     ]
-    QuerySet(Note).bulk_create(rows)
+    QuerySet[Note](Note).bulk_create(rows)
     return rows
 
 
-def text_of(response):
+def text_of(response: Any) -> str:
     assert response.status_code == 200, response.status_code
-    return response.content.decode()
+    return str(response.content.decode())
 
 
-def keys_in(page):
+def keys_in(page: str) -> list[int]:
     return [int(key) for key in re.findall(r"/note/(\d+)/change/", page)]
 
 
-def step(page, name):
+def step(page: str, name: str) -> str | None:
     """Where a link of this name leads, or None."""
     found = re.search(rf'<a href="([^"]*)"[^>]*>{name}[^<]*</a>', page)
     return html.unescape(found[1]) if found else None
 
 
-def walk(browser, query, name, most=200):
+def walk(
+    browser: Any, query: str | None, name: str, most: int = 200
+) -> tuple[list[list[int]], str]:
     """The keys on each page, by the link of this name, and the last page."""
     pages = []
     while query is not None:
@@ -58,10 +62,10 @@ def walk(browser, query, name, most=200):
     return pages, page
 
 
-def act(browser, action, *jobs, query="", **more):
+def act(browser: Any, action: str, *jobs: Any, query: str = "", **more: Any) -> str:
     data = {"action": action, "_selected_action": [job.pk for job in jobs], **more}
     return text_of(browser.post(NOTES + query, data, follow=True))
 
 
-def act_on_all(browser, action, query="", **more):
+def act_on_all(browser: Any, action: str, query: str = "", **more: Any) -> str:
     return act(browser, action, query=query, everything="on", index="0", **more)

@@ -1,11 +1,14 @@
 """What each role gets of every page and every action of the admin: found by asking for all."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.db import connection, transaction
+from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
@@ -13,7 +16,16 @@ from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.models import Queue, Worker
 from tests.queueapp.models import ArchivedKept, Note
 
-MODELS = (Queue, Worker, Note, ArchivedKept, Email, ArchivedEmail, Mailer, Suppression)
+MODELS: tuple[type[Model], ...] = (
+    Queue,
+    Worker,
+    Note,
+    ArchivedKept,
+    Email,
+    ArchivedEmail,
+    Mailer,
+    Suppression,
+)
 OURS = "django_dbqueue."
 OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
 # What a page of ours needs to know, and what only its form sends.
@@ -27,33 +39,35 @@ SENT = {
 }
 ACTION = {"confirmed": "yes", "post": "yes"}
 LOG_IN = "log in"
+# Of permissions; None: not logged in, "all": a superuser.
+Codenames = Sequence[str] | None
 
 
 @dataclass
 class Thing:
     """A page, what is sent to it, or an action; and what was answered, by role."""
 
-    model: type
+    model: type[Model]
     name: str
     is_change: bool
     url: str
-    data: dict = field(default_factory=dict)
-    answers: dict = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
     logged: int = 0
 
-    def ask(self, client):
+    def ask(self, client: Client) -> str:
         return self._change(client) if self.is_change else self._look(client)
 
-    def _look(self, client):
+    def _look(self, client: Client) -> str:
         response = client.get(self.url, self.data)
         if response.status_code == 302 and response["Location"].startswith("/admin/login/"):
             return LOG_IN
         return {200: "yes", 302: "elsewhere"}.get(response.status_code, str(response.status_code))
 
-    def _change(self, client):
+    def _change(self, client: Client) -> str:
         writes = Writes()
         with transaction.atomic(), connection.execute_wrapper(writes):
-            response = client.post(self.url, self.data)
+            response: Any = client.post(self.url, self.data)
             got_file = response.streaming and bool(b"".join(response.streaming_content))
             transaction.set_rollback(True)
         if writes.of_ours or got_file:
@@ -67,10 +81,10 @@ class Thing:
 class Writes:
     """Counts what was written to tables of ours, and to the admin's log."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.of_ours = self.of_log = 0
 
-    def __call__(self, execute, sql, params, many, context):
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
         if re.match(r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b", sql):
             # What is returned row by row has no count yet.
@@ -80,13 +94,13 @@ class Writes:
         return result
 
 
-def things(model, rows):
+def things(model: type[Model], rows: Sequence[Model]) -> list[Thing]:
     """Whatever the admin offers for this model, whoever may have it; ``rows``: one, and all."""
     model_admin = admin.site.get_model_admin(model)
     return [*pages(model, model_admin, rows[0]), *actions(model, model_admin, rows)]
 
 
-def pages(model, model_admin, row):
+def pages(model: type[Model], model_admin: Any, row: Model) -> Iterator[Thing]:
     prefix = f"{model._meta.app_label}_{model._meta.model_name}_"
     # An address of ours may take the place of one of Django's.
     for pattern in {one.name: one for one in reversed(model_admin.get_urls())}.values():
@@ -100,14 +114,14 @@ def pages(model, model_admin, row):
             yield Thing(model, f"send {name}", True, url, asked | SENT.get(name, {}))
 
 
-def actions(model, model_admin, rows):
+def actions(model: type[Model], model_admin: Any, rows: Sequence[Model]) -> Iterator[Thing]:
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     selected = {"_selected_action": [row.pk for row in rows], **ACTION}
     for name in offered(model_admin):
         yield Thing(model, f"action {name}", True, url, selected | {"action": name})
 
 
-def offered(model_admin):
+def offered(model_admin: Any) -> dict[str, Any]:
     """The actions by name, as a superuser has them."""
     request = RequestFactory().get("/")
     request.user = User(is_superuser=True, is_active=True, is_staff=True)
@@ -117,18 +131,18 @@ def offered(model_admin):
 # --- roles --------------------------------------------------------------------------------------
 
 
-def permissions_of(model):
+def permissions_of(model: type[Model]) -> list[str]:
     options = model._meta
     names = [f"{verb}_{options.model_name}" for verb in options.default_permissions]
     return names + [name for name, _ in options.permissions]
 
 
-def view_of(model):
+def view_of(model: type[Model]) -> str:
     return f"view_{model._meta.model_name}"
 
 
-def roles(model):
-    """Codenames of permissions by the name of the role; None: not logged in, "all": superuser."""
+def roles(model: type[Model]) -> dict[str, Codenames]:
+    """By the name of the role."""
     own = permissions_of(model)
     each = [name for name in own if name != view_of(model)]
     others = [name for other in MODELS if other is not model for name in permissions_of(other)]
@@ -144,7 +158,7 @@ def roles(model):
     }
 
 
-def siblings(model):
+def siblings(model: type[Model]) -> list[str]:
     """What may concern an archive though it is of its queue table."""
     if model is not ArchivedEmail:
         return []
@@ -155,18 +169,18 @@ def siblings(model):
 class Staff:
     """Two who are logged in, and one who is not."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.plain = User.objects.create_user("plain", is_staff=True)
         self.chief = User.objects.create_superuser("chief")
         self.clients = {name: Client() for name in ("plain", "chief", "nobody")}
         self.clients["plain"].force_login(self.plain)
         self.clients["chief"].force_login(self.chief)
 
-    def leave(self):
+    def leave(self) -> None:
         self.plain.delete()
         self.chief.delete()
 
-    def as_role(self, codenames):
+    def as_role(self, codenames: Codenames) -> Client:
         if codenames is None:
             return self.clients["nobody"]
         if codenames == "all":
@@ -177,7 +191,7 @@ class Staff:
         return self.clients["plain"]
 
 
-def ask_for_all(staff, model, rows):
+def ask_for_all(staff: Staff, model: type[Model], rows: Sequence[Model]) -> list[Thing]:
     """The things with the answers that each role got."""
     found = things(model, rows)
     for role, codenames in roles(model).items():
@@ -195,7 +209,7 @@ COLUMNS = """\
 """
 
 
-def as_markdown(found):
+def as_markdown(found: Sequence[Thing]) -> str:
     """One table per model."""
     text = ""
     for model in dict.fromkeys(thing.model for thing in found):
@@ -204,14 +218,14 @@ def as_markdown(found):
     return text
 
 
-def line_of(thing):
+def line_of(thing: Thing) -> str:
     kind, _, name = thing.name.partition(" ")
     what = {"page": f"see `{name}`", "send": f"send `{name}`", "action": f"do `{name}`"}[kind]
     cells = [what, thing.answers["anonymous"], thing.answers["read-only"], one_more(thing)]
     return f"| {' | '.join([*cells, thing.answers['superuser']])} |"
 
 
-def one_more(thing):
+def one_more(thing: Thing) -> str:
     """Who gets it, and what the others get."""
     got = {
         role.removeprefix("view and "): answer

@@ -1,8 +1,10 @@
 """Rows as no code of ours writes them: edited by hand, or by another program."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
+from django.db.models import Model
 
 HEAD = "owner = NULL, retry_at = NULL, dequeued_time = NULL"
 CLAIMED = "status = 1, dequeued_time = '2020-01-01 00:00:00'"
@@ -99,12 +101,12 @@ LEFT = {
 }
 
 
-def nonsense():
+def nonsense() -> dict[str, str]:
     """The cases that this database takes: name -> SET clause."""
     return SETS | {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL}[connection.vendor]
 
 
-def edit(job, sets):
+def edit(job: Model, sets: str) -> None:
     """What a person does with the database's own shell."""
     table = connection.ops.quote_name(job._meta.db_table)
     with lax(), connection.cursor() as cursor:
@@ -113,7 +115,7 @@ def edit(job, sets):
 
 
 @contextmanager
-def lax():
+def lax() -> Iterator[None]:
     """MariaDB and MySQL as older programs set them up: zero dates are dates."""
     if connection.vendor != "mysql":
         yield

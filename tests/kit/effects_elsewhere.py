@@ -1,18 +1,21 @@
 """Jobs in a SQLite file whose effects are in the database under test."""
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from django.db import connections
 
-from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.lifecycle.table import Table, table_of
 from django_dbqueue.models import Queue
 from django_dbqueue.models.once import Once
 from tests.queueapp.models import Effect, Transfer
 
 
 @contextmanager
-def empty_database(tmp_path):
+def empty_database(tmp_path: Path) -> Iterator[None]:
     """The alias "aside": an empty SQLite file."""
     options = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}
     config = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "aside.sqlite3"}
@@ -25,7 +28,7 @@ def empty_database(tmp_path):
 
 
 @contextmanager
-def jobs_aside(tmp_path):
+def jobs_aside(tmp_path: Path) -> Iterator[Any]:
     """The manager of a queue table in a database of its own."""
     with empty_database(tmp_path):
         with connections["aside"].schema_editor() as editor:
@@ -34,24 +37,25 @@ def jobs_aside(tmp_path):
         yield Transfer.objects.db_manager("aside")
 
 
-def apart():
+def apart() -> Table:
     """The queue table, on the calling thread's connection, whose jobs write to "default"."""
     table = table_of(Transfer, "aside")
     return replace(table, policy=replace(table.policy, exactly_once="default"))
 
 
-def claim(jobs):
+def claim(jobs: Any) -> Transfer:
+    job: Transfer
     [job] = jobs.claim()
     return job
 
 
-def once(job, work=None):
+def once(job: Transfer, work: Callable[[], Any] | None = None) -> Once:
     return Once(apart(), job, work or job.run)
 
 
-def state(job):
-    return Transfer.objects.using("aside").get(pk=job.pk).status
+def state(job: Transfer) -> int:
+    return int(Transfer.objects.using("aside").get(pk=job.pk).status)
 
 
-def effects():
+def effects() -> list[int]:
     return list(Effect.objects.values_list("job", flat=True))

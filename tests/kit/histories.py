@@ -1,9 +1,12 @@
 """Histories made by hand, with the rows that they leave: what the checker is tested with."""
 
 from itertools import count
+from typing import Any
 
-from django_dbqueue.torture.checker import Settings, check
+from django_dbqueue.torture.checker import Report, Settings, check
 
+# An event, a row, or a run: fields by their names.
+Entry = dict[str, Any]
 NS = 1_000_000_000
 SETTINGS = Settings(max_attempts=3, beat_interval=0.2, worker_timeout=1, buffered=1, late=0.2)
 WORKERS = {pid: f"worker-{pid // 10}" for pid in range(10, 60)}
@@ -13,25 +16,27 @@ class Tale:
     """Time passes by ``wait``, and a millisecond with each event. A worker's supervisor has the
     pid 10, 20 .. and its children those that follow."""
 
-    def __init__(self, settings=SETTINGS):
+    def __init__(self, settings: Settings = SETTINGS) -> None:
         self.now = 1000 * NS
         self.settings = settings
-        self.events = []
-        self.rows = {}
-        self.effects = []
+        self.events: list[Entry] = []
+        self.rows: dict[int, Entry] = {}
+        self.effects: list[Entry] = []
         self._claims = count(1)
 
-    def wait(self, seconds):
+    def wait(self, seconds: float) -> None:
         self.now += int(seconds * NS)
 
-    def note(self, op, kind="ok", pid=1, **fields):
+    def note(self, op: str, kind: str = "ok", pid: int = 1, **fields: Any) -> Entry:
         self.now += NS // 1000
         who = WORKERS.get(pid, "producer")
         event = {"t": self.now, "pid": pid, "who": who, "op": op, "type": kind, **fields}
         self.events.append(event)
         return event
 
-    def enqueue(self, key=1, answer="ok", queue="default", **fields):
+    def enqueue(
+        self, key: int = 1, answer: str | None = "ok", queue: str = "default", **fields: Any
+    ) -> int:
         mark = f"mark-{key}"
         self.note("enqueue", "invoke", mark=mark, queue=queue, **fields)
         if answer:
@@ -41,7 +46,9 @@ class Tale:
             self.rows[key] = row(key, queue=queue)
         return key
 
-    def start(self, key=1, pid=11, owner=None, attempt=None):
+    def start(
+        self, key: int = 1, pid: int = 11, owner: str | None = None, attempt: int | None = None
+    ) -> Entry:
         """A claim and its start; the row is changed by the claim only."""
         one = self.rows[key]
         owner = owner or f"{WORKERS[pid]}.{next(self._claims)}"
@@ -52,31 +59,33 @@ class Tale:
         self.note("start", "invoke", pid, **run, attempt=attempt, crashes=one["crashes"])
         return run | {"pid": pid}
 
-    def effect(self, run):
+    def effect(self, run: Entry) -> Entry:
         return self.note("effect", **run)
 
-    def end(self, run, kind="ok"):
+    def end(self, run: Entry, kind: str = "ok") -> Entry:
         return self.note("end", kind, **run)
 
-    def completed(self, run):
+    def completed(self, run: Entry) -> Entry:
         self.put(run, status="done", finished=True, retry_at_past_seconds=None)
         return self.accepted("completed", run)
 
-    def accepted(self, op, run, **fields):
+    def accepted(self, op: str, run: Entry, **fields: Any) -> Entry:
         return self.note(op, "ok", run["pid"], key=run["key"], owner=run["owner"], **fields)
 
-    def failed(self, run, retry_in=0.1, exception="RuntimeError"):
+    def failed(
+        self, run: Entry, retry_in: float | None = 0.1, exception: str = "RuntimeError"
+    ) -> Entry:
         errors = [*self.rows[run["key"]]["errors"], entry(run, exception)]
         self.free(run, "delayed" if retry_in else "ready", errors=errors)
         return self.accepted("failed", run, retry_in=retry_in)
 
-    def buried(self, run, exception="RuntimeError"):
+    def buried(self, run: Entry, exception: str = "RuntimeError") -> Entry:
         """It fails for the last time."""
         self.failed(run, retry_in=None, exception=exception)
         self.put(run, status="buried", finished=True)
         return self.accepted("buried", run)
 
-    def reaped(self, run, pid=20, charged=True, started=True):
+    def reaped(self, run: Entry, pid: int = 20, charged: bool = True) -> Entry:
         """By another worker, or (``pid``) by its own supervisor."""
         one = self.rows[run["key"]]
         crash = {"crashes": one["crashes"] + 1, "errors": [*one["errors"], entry(run, "Lost")]}
@@ -85,26 +94,26 @@ class Tale:
         fields = {"key": run["key"], "owner": owner, "verdict": "ready", "charged": charged}
         return self.note("reaped", "ok", pid, **fields)
 
-    def kick(self, key=1):
+    def kick(self, key: int = 1) -> Entry:
         self.rows[key] |= {"status": "ready", "attempts": 0, "crashes": 0, "finished": False}
         return self.note("kick", key=key)
 
-    def kill(self, *pids, **fields):
+    def kill(self, *pids: int, **fields: Any) -> Entry:
         return self.note("kill", "info", 2, pids=[*pids], **fields)
 
-    def stop(self, *pids):
+    def stop(self, *pids: int) -> Entry:
         return self.note("stop", "info", 2, pids=[*pids])
 
-    def cont(self, *pids):
+    def cont(self, *pids: int) -> Entry:
         return self.note("cont", "info", 2, pids=[*pids])
 
-    def free(self, run, status, **columns):
+    def free(self, run: Entry, status: str, **columns: Any) -> None:
         self.put(run, status=status, owner=None, retry_at_past_seconds=None, **columns)
 
-    def put(self, run, **columns):
+    def put(self, run: Entry, **columns: Any) -> None:
         self.rows[run["key"]] |= columns
 
-    def ran(self, key=1, pid=11):
+    def ran(self, key: int = 1, pid: int = 11) -> Entry:
         """From its claim to its end."""
         run = self.start(key, pid)
         self.effect(run)
@@ -112,17 +121,17 @@ class Tale:
         self.completed(run)
         return run
 
-    def done(self, key=1, **fields):
+    def done(self, key: int = 1, **fields: Any) -> Entry:
         return self.ran(self.enqueue(key, **fields))
 
-    def drop(self, event):
+    def drop(self, event: Entry) -> None:
         self.events.remove(event)
 
-    def report(self):
+    def report(self) -> Report:
         return check(self.events, list(self.rows.values()), self.effects, self.settings)
 
 
-def row(key, **columns):
+def row(key: int | str, **columns: Any) -> Entry:
     return {
         "place": "live",
         "key": key,
@@ -139,5 +148,5 @@ def row(key, **columns):
     } | columns
 
 
-def entry(run, exception):
+def entry(run: Entry, exception: str) -> Entry:
     return {"owner": run["owner"], "exception": exception}

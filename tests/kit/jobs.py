@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 from django.db import connection, connections
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from django_dbqueue import events
 from django_dbqueue.lifecycle import reap
@@ -17,9 +18,9 @@ from tests.kit.connections import other_connection
 from tests.queueapp.models import Note
 
 
-def fresh(job: Job) -> Any:
-    """The job as the database has it now."""
-    return type(job)._base_manager.get(pk=job.pk)
+def fresh(row: Model) -> Any:
+    """The row as the database has it now."""
+    return type(row)._base_manager.get(pk=row.pk)
 
 
 def claim_one(model: Any = Note, **options: Any) -> Any:
@@ -131,7 +132,7 @@ def start_all(*works: Callable[[], Any]) -> list[Any]:
         gate.wait(20)
         return work()
 
-    threads = [start(lambda work=work: after_gate(work)) for work in works]
+    threads = [start(partial(after_gate, work)) for work in works]
     return [thread.result() for thread in threads]
 
 

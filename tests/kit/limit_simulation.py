@@ -3,7 +3,9 @@
 import heapq
 import random
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django_dbqueue.mail.models import Mailer
 
@@ -13,9 +15,12 @@ BEGIN = datetime(2026, 11, 22, tzinfo=UTC)
 class Mail:
     """One message, as its row has it."""
 
-    def __init__(self, key, count=1, at=0.0, *, is_urgent=False):
+    def __init__(
+        self, key: int, count: int = 1, at: float = 0.0, *, is_urgent: bool = False
+    ) -> None:
         self.key, self.count, self.at, self.is_urgent = key, count, at, is_urgent
-        self.turn_at = self.sent_at = None
+        self.turn_at: datetime | None = None
+        self.sent_at: float | None = None
         self.asks = 0
 
 
@@ -24,24 +29,31 @@ class Line:
     no worker from ``down[0]`` to ``down[1]``."""
 
     def __init__(
-        self, workers=4, asking=0.003, sending=0.02, late=0.06, down=(0, 0), seed=20261122
-    ):
+        self,
+        workers: int = 4,
+        asking: float = 0.003,
+        sending: float = 0.02,
+        late: float = 0.06,
+        down: tuple[float, float] = (0, 0),
+        seed: int = 20261122,
+    ) -> None:
         self.row = Mailer(name="smtp")
-        self.row._write = self._write
+        self.row._write = self._write  # type: ignore[method-assign]
         self.asking, self.sending, self.late = asking, sending, late
         self.free = [0.0] * workers
         self.down = down
         self.random = random.Random(seed)
 
-    def _write(self, **columns):
+    def _write(self, **columns: Any) -> bool:
         self.row.__dict__.update(columns)
         return True
 
-    def run(self, mails, until=float("inf")):
+    def run(self, mails: Sequence[Mail], until: float = float("inf")) -> None:
         """Play until all are sent, or the clock stands at ``until``."""
         waiting = [(mail.at, mail.key, mail) for mail in mails]
         heapq.heapify(waiting)
-        ready, now = [], 0.0
+        ready: list[tuple[bool, int, Mail]] = []
+        now = 0.0
         while waiting or ready:
             now = max(now, heapq.heappop(self.free))
             if not ready:
@@ -60,17 +72,18 @@ class Line:
                 heapq.heappush(waiting, (again, mail.key, mail))
             heapq.heappush(self.free, now + self.asking + (0 if wait else self.sending))
 
-    def ask(self, mail, now):
+    def ask(self, mail: Mail, now: float) -> float:
         mail.asks += 1
         self.row.now = BEGIN + timedelta(seconds=now)
         turn = self.row.judge(mail.count, mail.turn_at, mail.is_urgent)
+        assert turn is not None
         mail.turn_at = turn.at
         if not turn.wait:
             mail.sent_at = now
         return turn.wait
 
 
-def figures(mails, limit, period=1.0):
+def figures(mails: Sequence[Mail], limit: float, period: float = 1.0) -> tuple[int, float, float]:
     """What can be said of those that were sent: most in a period, share of the limit, asks."""
     gone = sorted((mail.sent_at, mail.count) for mail in mails if mail.sent_at is not None)
     sent = sum(count for _, count in gone)
@@ -79,7 +92,7 @@ def figures(mails, limit, period=1.0):
     return most_in_a_period(gone, period), sent * period / limit / took, asks / len(mails)
 
 
-def most_in_a_period(gone, period):
+def most_in_a_period(gone: Sequence[tuple[float, int]], period: float) -> int:
     most = total = first = 0
     for at, count in gone:
         total += count
@@ -90,5 +103,5 @@ def most_in_a_period(gone, period):
     return most
 
 
-def spread_of_asks(mails):
+def spread_of_asks(mails: Sequence[Mail]) -> Counter[int]:
     return Counter(mail.asks for mail in mails)

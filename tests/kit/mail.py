@@ -2,9 +2,12 @@
 
 import socket
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import django
-from django.core.mail import EmailMultiAlternatives
+from django.core.mail import EmailMessage, EmailMultiAlternatives
+from django.db.models import Model
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import reap
@@ -21,13 +24,13 @@ QUEUED = "django_dbqueue.mail.backends.EmailBackend"
 HAS_MAILERS = django.VERSION >= (6, 1)
 # From Django 6.1 on the project names the mailer that delivers.
 MAILER = "smtp" if HAS_MAILERS else ""
-USING = {"using": MAILER} if HAS_MAILERS else {}
+USING: dict[str, Any] = {"using": MAILER} if HAS_MAILERS else {}
 
 
 # --- the project --------------------------------------------------------------------------------
 
 
-def deliver_to(settings, port, backend=SMTP, **more):
+def deliver_to(settings: Any, port: int, backend: str = SMTP, **more: Any) -> None:
     """Configure delivery to a port of this machine, or, with 0, by a backend that needs none."""
     if "MAIL_TIMEOUT" in more:
         more = {"MAIL_FINAL_TIMEOUT": more["MAIL_TIMEOUT"], **more}
@@ -40,7 +43,7 @@ def deliver_to(settings, port, backend=SMTP, **more):
         settings.DBQUEUE = {"MAIL_DELIVERY_BACKEND": backend, **more}
 
 
-def queue_into_memory(settings):
+def queue_into_memory(settings: Any) -> None:
     """Queue what the project sends, and deliver it into memory."""
     deliver_to(settings, 0, MEMORY)
     if HAS_MAILERS:
@@ -49,51 +52,51 @@ def queue_into_memory(settings):
         settings.EMAIL_BACKEND = QUEUED
 
 
-def setting(settings, **more):
+def setting(settings: Any, **more: Any) -> None:
     settings.DBQUEUE = {**settings.DBQUEUE, **more}
 
 
-def free_port():
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
 # --- messages and their rows --------------------------------------------------------------------
 
 
-def address(name):
+def address(name: str) -> str:
     return name if "@" in name else f"{name}@x.example"
 
 
-def letter(*to, **fields):
+def letter(*to: str, **fields: Any) -> EmailMultiAlternatives:
     """A message to addresses, or to names at x.example."""
-    given = {"subject": "Hello", "body": "text", "from_email": "shop@x.example"}
+    given: dict[str, Any] = {"subject": "Hello", "body": "text", "from_email": "shop@x.example"}
     given["to"] = [address(name) for name in to or ["anna"]]
     return EmailMultiAlternatives(**given | fields)
 
 
-def email_of(message, **wishes):
+def email_of(message: EmailMessage, **wishes: Any) -> Email:
     """The row of a message, not saved."""
     return Email.from_message(message, **USING, **wishes)
 
 
-def enqueue(message, **wishes):
+def enqueue(message: EmailMessage, **wishes: Any) -> Email:
     email = email_of(message, **wishes)
     email.save()
     return email
 
 
-def queued(*to, wishes=None, **fields):
+def queued(*to: str, wishes: dict[str, Any] | None = None, **fields: Any) -> Email:
     return enqueue(letter(*to, **fields), **(wishes or {}))
 
 
-def queue_all(messages):
+def queue_all(messages: Sequence[EmailMessage]) -> int:
     """Send them as a project does; how many were queued."""
     return EmailBackend(alias="x", **USING).send_messages(messages)
 
 
-def finished(message=None, *, failed=False, **outcomes):
+def finished(message: EmailMessage | None = None, *, failed: bool = False, **outcomes: Any) -> Any:
     """A mail that is sent or has failed; ``outcomes`` by the local part at x.example."""
     email = enqueue(message or letter(), queue="apart")
     job = claim_one(Email, queue="apart")
@@ -109,7 +112,7 @@ def finished(message=None, *, failed=False, **outcomes):
     return fresh(job)
 
 
-def in_state(status, *to, columns=None, **fields):
+def in_state(status: int, *to: str, columns: dict[str, Any] | None = None, **fields: Any) -> Any:
     """A mail that is in this state since now, whoever brought it there."""
     email = queued(*to, **fields)
     overwrite(email, status=status, **(columns or {}))
@@ -118,29 +121,29 @@ def in_state(status, *to, columns=None, **fields):
     return fresh(email)
 
 
-def columns_of(email):
+def columns_of(email: Email) -> dict[str, Any]:
     return {field.attname: getattr(email, field.attname) for field in Email._meta.concrete_fields}
 
 
-def archived(email):
+def archived(email: Email) -> ArchivedEmail:
     return archived_all([email])[0]
 
 
-def archived_all(emails):
+def archived_all(emails: Iterable[Email]) -> list[ArchivedEmail]:
     rows = [ArchivedEmail(**columns_of(email)) for email in emails]
     Email.objects.filter(pk__in=[row.pk for row in rows]).delete()
     return ArchivedEmail.objects.bulk_create(rows)
 
 
-def in_archive(*to):
+def in_archive(*to: str) -> ArchivedEmail:
     return archived(in_state(Status.DONE, *to))
 
 
-def exists(row):
+def exists(row: Model) -> bool:
     return type(row)._base_manager.filter(pk=row.pk).exists()
 
 
-def all_rows(*models):
+def all_rows(*models: type[Model]) -> list[list[dict[str, Any]]]:
     """All that the tables of mail hold, and some more tables."""
     models = (Email, ArchivedEmail, Suppression, Mailer, *models)
     return [list(model._base_manager.order_by("pk").values()) for model in models]
@@ -149,14 +152,14 @@ def all_rows(*models):
 # --- what a worker does -------------------------------------------------------------------------
 
 
-def run_mail():
+def run_mail() -> None:
     """One turn."""
     for queue in ("urgent", "default"):
         for job in Email.objects.claim(limit=100, queue=queue):
             run_claimed(job)
 
 
-def run_claimed(job):
+def run_claimed(job: Email) -> None:
     try:
         job.run()
     except Exception as error:
@@ -166,14 +169,14 @@ def run_claimed(job):
             job.complete()
 
 
-def sent(*to, **fields):
+def sent(*to: str, **fields: Any) -> Any:
     """The row after one attempt."""
     email = queued(*to, **fields)
     run_mail()
     return fresh(email)
 
 
-def retried(email):
+def retried(email: Email) -> Any:
     """The row after the next attempt; MAIL_RETRY_FIRST is to be short."""
     deadline = time.monotonic() + 20
     while not reap.promote(table(Email)):
@@ -183,7 +186,7 @@ def retried(email):
     return fresh(email)
 
 
-def outcomes(email):
+def outcomes(email: Email | ArchivedEmail) -> dict[str, tuple[str, int]]:
     """By the first part of its address, what became of each recipient."""
     return {
         known.partition("@")[0]: (entry["outcome"], entry["code"])

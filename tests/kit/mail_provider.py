@@ -41,7 +41,7 @@ def provider(status: int, answer: Any) -> Iterator[tuple[str, list[Any]]]:
         thread.join()
 
 
-class Provider(EmailBackend):
+class Provider(EmailBackend):  # type: ignore[misc]
     """anymail's own for tests; the status of each recipient stands in the address."""
 
     def post_to_esp(self, payload: Any, message: Any) -> Any:

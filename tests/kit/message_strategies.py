@@ -6,11 +6,13 @@ from email import message_from_string, policy
 from email.charset import BASE64, QP, Charset
 from email.encoders import encode_base64
 from email.message import EmailMessage as ModernMessage
-from email.message import MIMEPart
+from email.message import Message, MIMEPart
 from email.mime.base import MIMEBase
 from email.mime.image import MIMEImage
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
+from email.policy import Policy
+from typing import Any
 
 import django
 from django.core.mail import EmailMessage, EmailMultiAlternatives
@@ -70,7 +72,7 @@ file_name = st.none() | st.sampled_from(["a.txt", "größe.csv", 'a "b".pdf', "�
 # Of an empty subject Python leaves out the space after the colon, or does not: never empty here.
 
 
-def inner_message(subject, body):
+def inner_message(subject: str, body: str) -> EmailMessage:
     return EmailMessage(
         f"Re: {subject}",
         body,
@@ -80,7 +82,7 @@ def inner_message(subject, body):
     )
 
 
-def modern_message(subject, body):
+def modern_message(subject: str, body: str) -> ModernMessage:
     message = ModernMessage()
     message["Subject"] = f"Re: {subject}" if MODERN else ascii(subject)
     message.set_content(body)
@@ -103,46 +105,46 @@ attachment = st.one_of(
 )
 
 
-def described(part, name):
+def described(part: Message, name: Any) -> Message:
     part.add_header("Content-ID", "<logo@x.example>")
     part.add_header("Content-Disposition", "inline", filename=name)
     return part
 
 
-def base_part(data, of_policy):
+def base_part(data: bytes, of_policy: "Policy[Any]") -> MIMEBase:
     part = MIMEBase("application", "x-odd", policy=of_policy)
     part.set_payload(data)
     encode_base64(part)
     return part
 
 
-def related(html, image):
+def related(html: str, image: Message) -> MIMEMultipart:
     part = MIMEMultipart("related", type="text/html")
     part.attach(MIMEText(html, "html", "utf-8"))
     part.attach(image)
     return part
 
 
-def modern_part(data, name):
+def modern_part(data: bytes, name: str) -> MIMEPart:
     part = MIMEPart()
     part.set_content(data, "image", "png", disposition="inline", cid="<logo>", filename=name)
     return part
 
 
-def modern_text(content, encoding):
+def modern_text(content: str, encoding: str | None) -> MIMEPart:
     part = MIMEPart()
     part.set_content(content, subtype="x-log", cte=encoding)
     return part
 
 
-def modern_related(html, image):
+def modern_related(html: str, image: bytes) -> MIMEPart:
     part = MIMEPart()
     part.set_content(html, subtype="html")
     part.add_related(image, "image", "png", cid="<logo>")
     return part
 
 
-def image_part(of_policy, name):
+def image_part(of_policy: "Policy[Any]", name: Any) -> Message:
     return described(MIMEImage(PNG, "png", policy=of_policy), name)
 
 
@@ -174,9 +176,9 @@ if MODERN:
 # --- the rest -----------------------------------------------------------------------------------
 
 
-def charset(name, body_encoding):
+def charset(name: str, body_encoding: int | None) -> Charset:
     made = Charset(name)
-    made.body_encoding = body_encoding
+    made.body_encoding = body_encoding  # type: ignore[assignment]
     return made
 
 
@@ -211,7 +213,7 @@ for_providers = st.fixed_dictionaries(
 )
 
 
-def attach(message, each):
+def attach(message: EmailMessage, each: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # MIMEBase, from Django 6.0 on
         warnings.simplefilter("ignore", PendingDeprecationWarning)
@@ -219,8 +221,8 @@ def attach(message, each):
 
 
 @st.composite
-def messages(draw):
-    kind = draw(st.sampled_from([EmailMessage, EmailMultiAlternatives]))
+def messages(draw: st.DrawFn) -> Any:
+    kind: Any = draw(st.sampled_from([EmailMessage, EmailMultiAlternatives]))
     message = kind(
         draw(line),
         draw(text),

@@ -1,14 +1,16 @@
 """What the tests of the overview, its banners and the workers' page share."""
 
 import uuid
+from typing import Any
 
 from django.db import connections
+from django.db.models import Model
 from django.db.utils import load_backend
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.minutes import this_minute
-from django_dbqueue.models import Minute, Worker
-from django_dbqueue.overview import overview
+from django_dbqueue.models import Job, Minute, Worker
+from django_dbqueue.overview import Lane, Overview, overview
 from django_dbqueue.worker.options import Served
 from tests.queueapp.models import Note
 
@@ -18,11 +20,11 @@ OVERVIEW = "/admin/dbqueue/queue/"
 WORKERS = "/admin/dbqueue/worker/"
 
 
-def look(*models):
+def look(*models: type[Job]) -> Overview:
     return overview([Served(model, "default") for model in models or (Note,)])
 
 
-def lanes():
+def lanes() -> dict[str, Lane]:
     """Those of the notes; but for the queue that is always shown, where nothing is in it."""
     found = {lane.queue: lane for lane in look().lanes}
     if not any(found["default"].counts.values()):
@@ -30,26 +32,26 @@ def lanes():
     return found
 
 
-def a_worker(**columns):
+def a_worker(**columns: Any) -> Worker:
     """One that beats for a minute, unless the columns say otherwise."""
     given = {"host": "web1", "pid": 1, "serves": [NOTE], "beat_at": DbNow(plus=60)}
     return Worker.objects.create(uuid=uuid.uuid4().hex, **given | columns)
 
 
-def minute(ago, queue="default", **columns):
+def minute(ago: int, queue: str = "default", **columns: Any) -> Minute:
     at = this_minute("default") - ago
     return Minute.objects.create(job_table=NOTE, queue=queue, minute=at, **columns)
 
 
-def text_of(response, status=200):
+def text_of(response: Any, status: int = 200) -> str:
     assert response.status_code == status
-    return response.content.decode()
+    return str(response.content.decode())
 
 
 class Away:
     """A database that cannot be reached, and a router that keeps one table there."""
 
-    def __init__(self, model):
+    def __init__(self, model: type[Job]) -> None:
         self.model = model
         nowhere = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/nowhere/away.sqlite3"}
         connections.databases["away"] = {**connections.databases["default"], **nowhere}
@@ -58,11 +60,11 @@ class Away:
             connections.databases["away"], "away"
         )
 
-    def db_for_write(self, model, **_):
+    def db_for_write(self, model: type[Model], **_: object) -> str | None:
         return "away" if model is self.model else None
 
     db_for_read = db_for_write
 
-    def end(self):
+    def end(self) -> None:
         del connections["away"]
         del connections.databases["away"]

@@ -50,7 +50,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        return self.popen.pid
+        return int(self.popen.pid)
 
     @property
     def stderr(self) -> str:
@@ -79,7 +79,7 @@ class Process:
     def end(self, seconds: float = 30) -> int:
         """Wait for the end; the exit code."""
         self.stdout, _ = self.popen.communicate(timeout=seconds)
-        return self.popen.returncode
+        return int(self.popen.returncode)
 
     def kill(self) -> None:
         try:
@@ -91,7 +91,7 @@ class Process:
 
 
 @contextmanager
-def running(database_url: str, *args: str, **environment: str) -> Iterator[Process]:
+def running(database_url: str, *args: str, **environment: Any) -> Iterator[Process]:
     """A process that is gone afterwards, with all its children."""
     process = Process(database_url, *args, **environment)
     try:
@@ -122,7 +122,7 @@ def is_writable(milliseconds: int = 500) -> bool:
     return True
 
 
-def worker(database_url: str, *args: str, **environment: str) -> Any:
+def worker(database_url: str, *args: str, **environment: Any) -> Any:
     return running(database_url, "runworker", *args, **environment)
 
 
@@ -131,4 +131,4 @@ def lines(log: str) -> list[str]:
 
 
 def wait_for_lines(log: str, count: int, seconds: float = 60) -> list[str]:
-    return wait_until(lambda: len(lines(log)) >= count and lines(log), seconds)
+    return list(wait_until(lambda: len(lines(log)) >= count and lines(log), seconds))

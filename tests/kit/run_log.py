@@ -1,6 +1,9 @@
 """What jobs noted in their log file, read back as runs."""
 
+from __future__ import annotations
+
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.kit.processes import lines
@@ -19,7 +22,7 @@ class Run:
     crashes: int
     end: float | None = None
 
-    def overlaps(self, other):
+    def overlaps(self, other: Run) -> bool:
         """Whether both went on in the same process at the same time."""
         if self.pid != other.pid or self is other:
             return False
@@ -27,16 +30,17 @@ class Run:
         return self.start < its and other.start < mine
 
 
-def events(log):
+def events(log: str) -> Iterator[tuple[str, int, float, int, int, int]]:
     """(event, key, time, pid, thread, crashes) of every whole line."""
     for line in lines(log):
         event, key, at, pid, thread, crashes = line.split()
         yield event, int(key), float(at), int(pid), int(thread), int(crashes)
 
 
-def runs(log):
+def runs(log: str) -> dict[int, list[Run]]:
     """The runs of each job, in the order of their starts."""
-    found, open_runs = defaultdict(list), {}
+    found: dict[int, list[Run]] = defaultdict(list)
+    open_runs: dict[tuple[int, int, int], Run] = {}
     for event, key, at, pid, thread, crashes in events(log):
         if event == "start":
             run = open_runs[key, pid, thread] = Run(key, at, pid, thread, crashes)
@@ -46,11 +50,11 @@ def runs(log):
     return found
 
 
-def count(log, event):
+def count(log: str, event: str) -> int:
     return sum(name == event for name, *_ in events(log))
 
 
-def was_cut_off(run, deaths):
+def was_cut_off(run: Run, deaths: dict[int, float]) -> bool:
     """Whether its process died while it ran, or before its outcome can have been written."""
     died = deaths.get(run.pid)
     return died is not None and (run.end is None or died - run.end < UNWRITTEN)

@@ -1,7 +1,13 @@
 """A small queue on paper, with workers that die: it makes histories that are right."""
 
-from tests.kit.histories import WORKERS, Tale
+from collections.abc import Sequence
+from random import Random
+from typing import Any
 
+from tests.kit.histories import WORKERS, Entry, Tale
+
+# A run, and what comes next.
+Running = list[Any]
 FAULTS = ("kill", "group", "stop", "outage")
 TROUBLE = 0.08  # the share of steps in which something goes wrong
 
@@ -9,26 +15,26 @@ TROUBLE = 0.08  # the share of steps in which something goes wrong
 class Simulation:
     """Random, by ``rng``; one step at a time, then all jobs are brought to their end."""
 
-    def __init__(self, rng, steps=120, faults=FAULTS):
+    def __init__(self, rng: Random, steps: int = 120, faults: Sequence[str] = FAULTS) -> None:
         self.rng = rng
         self.faults = faults
         self.tale = Tale()
         self.free = [11, 12, 21, 22, 31, 32]
         self.unused = [pid for pid in WORKERS if pid % 10 > 2 and pid < 50]
-        self.running = []  # [run, what comes next]
-        self.due = {}
+        self.running: list[Running] = []
+        self.due: dict[int, int] = {}
         for _ in range(steps):
             self.step()
         self.drain()
 
-    def step(self):
+    def step(self) -> None:
         self.tale.wait(self.rng.choice([0, 0.001, 0.05, 0.3]))
         if self.faults and self.rng.random() < TROUBLE:
             getattr(self, self.rng.choice(self.faults))()
         else:
             self.rng.choice([self.enqueue, self.claim, self.go_on, self.go_on, self.kick])()
 
-    def enqueue(self):
+    def enqueue(self) -> None:
         key = len(self.due) + 1
         answer = self.rng.choice(["ok", "ok", "ok", "info", None, "fail"])
         delay = self.rng.choice([0, 0, 0.5])
@@ -38,7 +44,7 @@ class Simulation:
         if answer in {"info", None} and self.rng.random() < 0.5:
             self.tale.rows.pop(key)
 
-    def ready(self):
+    def ready(self) -> list[int]:
         taken = {run["key"] for run, _ in self.running}
         return [
             key
@@ -48,13 +54,13 @@ class Simulation:
             and self.due[key] <= self.tale.now
         ]
 
-    def claim(self):
+    def claim(self) -> None:
         ready = self.ready()
         if ready and self.free:
             pid = self.free.pop(self.rng.randrange(len(self.free)))
             self.running.append([self.tale.start(self.rng.choice(ready), pid), "effect"])
 
-    def go_on(self):
+    def go_on(self) -> None:
         if not self.running:
             return
         one = self.rng.choice(self.running)
@@ -70,15 +76,15 @@ class Simulation:
             self.write(run, state)
             self.leave(one)
 
-    def leave(self, one):
+    def leave(self, one: Running) -> None:
         self.running.remove(one)
         self.free.append(one[0]["pid"])
 
-    def is_exactly_once(self, run):
+    def is_exactly_once(self, run: Entry) -> bool:
         asked = [e for e in self.tale.events if e["op"] == "enqueue" and e["mark"] == run["mark"]]
-        return asked[0]["exactly_once"]
+        return bool(asked[0]["exactly_once"])
 
-    def write(self, run, state):
+    def write(self, run: Entry, state: str) -> list[Entry]:
         """The outcome is accepted; the notes of it."""
         if state == "complete":
             if self.is_exactly_once(run):
@@ -91,16 +97,16 @@ class Simulation:
         self.tale.buried(run)
         return self.tale.events[-2:]
 
-    def kick(self):
+    def kick(self) -> None:
         buried = [key for key, row in self.tale.rows.items() if row["status"] == "buried"]
         if buried and self.rng.random() < 0.5:
             self.tale.kick(self.rng.choice(buried))
 
-    def lost_note(self, *notes):
+    def lost_note(self, *notes: Entry) -> None:
         for note in notes:
             self.tale.drop(note)
 
-    def kill(self):
+    def kill(self) -> None:
         """A child; its supervisor gives its job back, unless the outcome had just arrived."""
         if not self.running or not self.unused:
             return
@@ -115,7 +121,7 @@ class Simulation:
         if not arrived:
             self.reap(run, pid=run["pid"] // 10 * 10)
 
-    def reap(self, run, pid):
+    def reap(self, run: Entry, pid: int) -> None:
         """By its supervisor (pid), or by another worker; sometimes nobody lives to note it."""
         row = self.tale.rows[run["key"]]
         note = self.tale.reaped(run, pid=pid)
@@ -127,12 +133,12 @@ class Simulation:
             self.tale.kill(59)  # whoever would have told
             self.lost_note(note)
 
-    def members(self):
+    def members(self) -> tuple[str, list[Running]]:
         """A worker's name, and what it runs."""
         name = self.rng.choice([WORKERS[run["pid"]] for run, _ in self.running])
         return name, [one for one in self.running if WORKERS[one[0]["pid"]] == name]
 
-    def group(self):
+    def group(self) -> None:
         """A worker with its supervisor; other pids take its place."""
         if not self.running or len(self.unused) < 3:
             return
@@ -147,7 +153,7 @@ class Simulation:
             self.reap(run, pid=50)
         self.free.append(self.unused.pop())
 
-    def stop(self):
+    def stop(self) -> None:
         """A worker is frozen until others have its jobs; what it writes then is refused."""
         if not self.running:
             return
@@ -168,7 +174,7 @@ class Simulation:
             self.wake(one)
         self.running += again
 
-    def wake(self, one):
+    def wake(self, one: Running) -> None:
         run, state = one
         if state == "effect" and not self.is_exactly_once(run):
             self.tale.effect(run)
@@ -178,7 +184,7 @@ class Simulation:
         self.tale.note("lost", "info", run["pid"], **fields)
         self.leave(one)
 
-    def outage(self):
+    def outage(self) -> None:
         """Claims are lost, unless outcomes wait for its end."""
         self.tale.note("db_kill", "info", 2)
         self.tale.wait(2)
@@ -188,7 +194,7 @@ class Simulation:
                 self.reap(one[0], pid=50)
                 self.wake(one)
 
-    def drain(self):
+    def drain(self) -> None:
         self.faults = ()
         while self.running or any(row["status"] != "done" for row in self.tale.rows.values()):
             self.tale.wait(0.1)
@@ -198,5 +204,5 @@ class Simulation:
             if not self.running and not self.ready() and not self.waits():
                 break
 
-    def waits(self):
+    def waits(self) -> bool:
         return any(row["status"] in {"ready", "delayed"} for row in self.tale.rows.values())

@@ -3,8 +3,10 @@
 import os
 import signal
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.db import connection
 
@@ -72,10 +74,14 @@ FAST = {
 }
 
 
+class LoggedWorker(Warm):
+    log: Path
+
+
 class Two:
     """A project with the queue tables near.Near on ``default`` and far.Far on ``aside``."""
 
-    def __init__(self, folder, url):
+    def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         self.default = connection.copy()
         self.default.settings_dict = connection.settings_dict | {"NAME": name_in(url)}
@@ -92,28 +98,28 @@ class Two:
             "DEBUG": "0",
             "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
         }
-        self.workers = []
+        self.workers: list[LoggedWorker] = []
         self.manage("makemigrations", "near", "far", "-v0")
         self.manage("migrate", "-v0")
         self.manage("migrate", "-v0", "--database", "aside")
 
-    def manage(self, *args, code=0):
+    def manage(self, *args: str, code: int = 0) -> str:
         return self._run("-m", "django", *args, code=code)
 
-    def shell(self, text):
+    def shell(self, text: str) -> str:
         """Run Python code; what it printed, as JSON."""
         setup = "import django, json\ndjango.setup()\nfrom near.models import Near\n"
         setup += "from far.models import Far\nfrom django_dbqueue.models import Worker, Queue\n"
         return self._run("-c", setup + text)
 
-    def _run(self, *args, code=0):
+    def _run(self, *args: str, code: int = 0) -> str:
         done = run([*args], cwd=self.folder, env=self.environment)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
-    def worker(self, *args, **environment):
+    def worker(self, *args: str, **environment: str) -> LoggedWorker:
         log = (self.folder / f"worker{len(self.workers)}.log").open("w+")
-        process = Warm(
+        process = LoggedWorker(
             ["-m", "django", "runworker", *args],
             cwd=self.folder,
             env=self.environment | FAST | environment,
@@ -124,12 +130,12 @@ class Two:
         wait_until(lambda: self.living() or process.poll() is not None)
         return process
 
-    def living(self):
+    def living(self) -> list[str]:
         """The aliases whose tables show a living worker."""
         sql = "SELECT COUNT(*) FROM dbqueue_worker WHERE stopped_at IS NULL"
         return [alias for alias in ("default", "aside") if self.ask(alias, sql)[0][0]]
 
-    def ask(self, alias, sql):
+    def ask(self, alias: str, sql: str) -> list[tuple[Any, ...]]:
         if alias == "default":
             with self.default.cursor() as cursor:
                 cursor.execute(sql)
@@ -138,29 +144,29 @@ class Two:
             return other.execute(sql).fetchall()
 
     @contextmanager
-    def aside_locked(self):
+    def aside_locked(self) -> Iterator[None]:
         with closing(sqlite3.connect(self.folder / "aside.sqlite3", isolation_level=None)) as lock:
             lock.execute("BEGIN IMMEDIATE")
             yield
             lock.execute("ROLLBACK")
 
-    def states(self):
+    def states(self) -> dict[str, list[tuple[Any, ...]]]:
         """Both tables' rows: (status, attempts)."""
         return {
             name: sorted(self.ask(alias, f"SELECT status, attempts FROM {name}_{name}"))
             for alias, name in (("default", "near"), ("aside", "far"))
         }
 
-    def all_done(self, count):
+    def all_done(self, count: int) -> bool:
         return all([s for s, _ in rows] == [2] * count for rows in self.states().values())
 
-    def end(self):
+    def end(self) -> None:
         for process in self.workers:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def name_in(url):
+def name_in(url: str) -> str:
     name = url.partition("?")[0].rpartition("/")[2]
     return url.partition("sqlite:///")[2] or name

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,7 +73,7 @@ class Project:
 
     def answers(self, *commands: list[str]) -> list[str]:
         """Many commands in one process; what each printed, or why it refused."""
-        return json.loads(self._python("-c", ANSWERS, code=0, stdin=json.dumps(commands)))
+        return list(json.loads(self._python("-c", ANSWERS, code=0, stdin=json.dumps(commands))))
 
     def _python(self, *args: str, code: int, stdin: str) -> str:
         done = run([*args], cwd=self.folder, env=self.environment, stdin=stdin)
@@ -81,7 +82,7 @@ class Project:
 
 
 @contextmanager
-def own_database(database_url: str, folder: Path):
+def own_database(database_url: str, folder: Path) -> Iterator[str]:
     """The address of an empty database beside the test database; it is dropped afterwards."""
     if connection.vendor == "sqlite":
         yield f"sqlite:///{folder / 'kiosk.sqlite3'}"

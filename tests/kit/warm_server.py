@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+from typing import Any
 
 # The roots of what a worker of this project imports besides.
 MODULES = [
@@ -41,7 +42,8 @@ class Server:
     def run(self) -> dict[str, object]:
         """In the server this ends with the tests; in a fork it returns what is to be run."""
         while True:
-            ready, _, _ = select.select([self.asked, self.deaths], [], [])
+            watched: list[Any] = [self.asked, self.deaths]
+            ready, _, _ = select.select(watched, [], [])
             if self.deaths in ready:
                 os.read(self.deaths, 4096)
                 self.bury()

@@ -1,5 +1,7 @@
 """A queue table whose foreign keys outlive what they name."""
 
+from typing import Any
+
 from django.db import models
 
 from django_dbqueue.backoff import Fixed
@@ -19,7 +21,7 @@ class Friend(Person):
     """A child table: its key is its parent's."""
 
 
-def loose(kind, to, **options):
+def loose(kind: Any, to: type[models.Model], **options: Any) -> Any:
     """A relation that the database does not watch."""
     return kind(to, models.DO_NOTHING, null=True, related_name="+", **options)
 

@@ -6,10 +6,10 @@ from django_dbqueue.backoff import Fixed
 from django_dbqueue.models import Job
 
 
-class SealedField(models.TextField):
+class SealedField(models.TextField):  # type: ignore[type-arg]
     """Text under a key; that of texts that begin with "!" is gone."""
 
-    def from_db_value(self, value, expression, connection):
+    def from_db_value(self, value: str, expression: object, connection: object) -> str:
         if value.startswith("!"):
             raise LookupError(f"no key for {value}")
         return value

@@ -5,18 +5,22 @@
 
 import json
 import re
+from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.charset import QP, Charset
 from email.header import decode_header, make_header
-from email.message import MIMEPart
+from email.message import Message, MIMEPart
 from email.mime.image import MIMEImage
 from pathlib import Path
+from typing import Any
 
 import django
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 
 from django_dbqueue.mail.storing.codec import decode, encode
 
+# A message of a file, as JSON: its name, its stored text, and what it says.
+Entry = dict[str, Any]
 FOLDER = Path(__file__).parent
 MODERN = django.VERSION >= (6, 0)
 VERSION = "{}.{}".format(*django.VERSION)
@@ -26,7 +30,7 @@ FIXED = {"Date": "Fri, 02 Jan 2026 03:04:05 +0000", "Message-ID": "<stored@x.exa
 FORM = {"content-transfer-encoding", "mime-version", "content-type", "content-disposition"}
 
 
-def letter(**fields):
+def letter(**fields: Any) -> EmailMultiAlternatives:
     given = {"subject": "Grüße aus Köln", "body": "Liebe Anna,\n\nschöne Grüße\n", **fields}
     given["headers"] = FIXED | fields.get("headers", {})
     return EmailMultiAlternatives(
@@ -38,18 +42,18 @@ def letter(**fields):
     )
 
 
-def inline_image():
+def inline_image() -> Any:
     if MODERN:
         part = MIMEPart()
         part.set_content(PNG, "image", "png", disposition="inline", cid="<l@x>", filename="ä.png")
         return part
-    part = MIMEImage(PNG, "png")
-    part.add_header("Content-ID", "<l@x>")
-    part.add_header("Content-Disposition", "inline", filename=("utf-8", "", "ä.png"))
-    return part
+    image = MIMEImage(PNG, "png")
+    image.add_header("Content-ID", "<l@x>")
+    image.add_header("Content-Disposition", "inline", filename=("utf-8", "", "ä.png"))
+    return image
 
 
-def samples():
+def samples() -> Iterator[tuple[str, EmailMessage]]:
     """(name, message), the same on every version as far as the version can."""
     yield "plain", EmailMessage("Hello", "text\n", "a@x.example", ["b@x.example"], headers=FIXED)
     html = letter(body="<p>Grüße</p>\n")
@@ -73,25 +77,27 @@ def samples():
     latin.encoding = "iso-8859-1"
     yield "latin", latin
     yield from old_samples()
-    for_provider = letter()
+    for_provider: Any = letter()
     for_provider.tags, for_provider.metadata = ["a"], {"n": 1}
     for_provider.merge_data, for_provider.template_id = {"a@x": {"name": "A"}}, "welcome"
     yield "provider", for_provider
 
 
-def old_samples():
+def old_samples() -> Iterator[tuple[str, EmailMessage]]:
     if MODERN:
         return
     quoted = letter()
     quoted.encoding = Charset("utf-8")
     quoted.encoding.body_encoding = QP
     yield "charset", quoted
-    divided = letter(alternatives=[("<p>\n", "text/html")], attachments=[("a", PNG, "image/png")])
+    divided: Any = letter(
+        alternatives=[("<p>\n", "text/html")], attachments=[("a", PNG, "image/png")]
+    )
     divided.mixed_subtype, divided.alternative_subtype = "related", "x-choice"
     yield "divided", divided
 
 
-def store(folder=FOLDER):
+def store(folder: Path = FOLDER) -> int:
     """Write this version's file; how many messages it holds."""
     entries = [
         {"name": name, "stored": encode(message), **said_by(message)} for name, message in samples()
@@ -101,23 +107,23 @@ def store(folder=FOLDER):
     return len(entries)
 
 
-def stored(folder=FOLDER):
+def stored(folder: Path = FOLDER) -> Iterator[tuple[str, Entry]]:
     """(the version that stored it, its entry) of every message in every file."""
     for path in sorted(folder.glob("*.json")):
         yield from ((path.stem, entry) for entry in json.loads(path.read_text()))
 
 
-def read(entry):
+def read(entry: Entry) -> Entry:
     """What its stored text says under this version."""
     return said_by(decode(entry["stored"]))
 
 
-def says_the_same(entry):
+def says_the_same(entry: Entry) -> bool:
     found = read(entry)
     return all(found[told] == entry[told] for told in found)
 
 
-def said_by(message):
+def said_by(message: EmailMessage) -> Entry:
     given = message.message(**({"policy": policy.SMTP} if MODERN else {}))
     extra = {name: getattr(message, name, None) for name in ("tags", "metadata", "merge_data")}
     return {
@@ -127,7 +133,7 @@ def said_by(message):
     }
 
 
-def structure(part):
+def structure(part: Message) -> Entry:
     """A MIME message as plain data: headers decoded, parts in order, types, names, payloads.
 
     Not its bytes, for they differ from version to version: another folding and another choice
@@ -147,16 +153,16 @@ def structure(part):
     }
 
 
-def holds(part):
+def holds(part: Any) -> list[Entry] | str:
     if part.is_multipart():
         return [structure(each) for each in part.get_payload()]
     data = part.get_payload(decode=True)
     if part.get_content_maintype() != "text":
-        return data.hex()
-    text = data.decode(part.get_content_charset("utf-8"))
+        return str(data.hex())
+    text = str(data.decode(part.get_content_charset("utf-8")))
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
-def decoded(value):
+def decoded(value: object) -> str:
     unfolded = re.sub(r"\r?\n", "", str(value))
     return " ".join(str(make_header(decode_header(unfolded))).split())

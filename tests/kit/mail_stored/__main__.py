@@ -17,9 +17,9 @@ django.setup()
 from tests.kit.mail_stored import FOLDER, VERSION, says_the_same, store, stored  # noqa: E402
 
 
-def read(folder):
+def read(folder: Path) -> int:
     """One line per version that stored; whether all say what they said."""
-    counts = {by: Counter() for by, _ in stored(folder)}
+    counts: dict[str, Counter[bool]] = {by: Counter() for by, _ in stored(folder)}
     for by, entry in stored(folder):
         counts[by][says_the_same(entry)] += 1
     for by, count in counts.items():
@@ -27,7 +27,7 @@ def read(folder):
     return 1 if any(count[False] for count in counts.values()) else 0
 
 
-def main(arguments):
+def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--read"]:
         return read(Path(arguments[1]))
     print(f"Django {VERSION}: {store(Path(*arguments) if arguments else FOLDER)} messages stored")
