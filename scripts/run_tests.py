@@ -242,7 +242,9 @@ def compile_packages(python: str) -> None:
 
 def run_all(only: list[str], jobs: int, arguments: list[str]) -> list[Result]:
     compile_packages(sys.executable)
-    runs = [partial(run_database, name, arguments) for name in wanted_databases(only)]
+    runs: list[Callable[[], Result | None]] = [
+        partial(run_database, name, arguments) for name in wanted_databases(only)
+    ]
     if not only or NEWEST in only:
         runs.append(partial(run_newest, arguments))
     with ThreadPoolExecutor(jobs) as pool:

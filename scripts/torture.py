@@ -67,11 +67,12 @@ class Torture:
         return code
 
     def faults(self) -> list[str]:
+        more: list[str] = self.given.more
         if self.server is None:
-            return self.given.more
+            return more
         restart = [sys.executable, __file__, "restart", self.name, str(self.folder)]
         server = ["--restart-database", shlex.join(restart), "--read-only", READ_ONLY]
-        return server + self.given.more
+        return server + more
 
     def once(self, title: str, minutes: float, options: list[str]) -> int:
         print(f"\n== {self.name}: {title}", flush=True)

@@ -35,7 +35,7 @@ def jobs():
 
 
 def states(jobs):
-    rows = [QuerySet(Note).filter(pk=job.pk).first() for job in jobs]
+    rows = [QuerySet[Note](Note).filter(pk=job.pk).first() for job in jobs]
     return [row.state for row in rows if row]
 
 

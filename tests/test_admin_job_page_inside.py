@@ -143,7 +143,7 @@ def test_the_page_of_a_job_that_is_in_the_archive_by_now_leads_there(people):
 def test_a_job_and_its_copy_in_the_archive_point_at_each_other(people):
     job = Kept.objects.create()
     Kept.objects.cancel()
-    QuerySet(Kept).bulk_create([Kept(pk=job.pk)])
+    QuerySet[Kept](Kept).bulk_create([Kept(pk=job.pk)])
     both = people("view_kept", "view_archivedkept")
     old = ArchivedKept.objects.get()
     assert f'See also <a href="{place_of(old)}">' in page_of(both, job)

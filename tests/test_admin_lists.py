@@ -181,7 +181,7 @@ def test_a_whole_number_or_key_is_found(browser, monkeypatch):
     for query in ({"q": old.pk}, {"q": "photo:7"}, {"q": "photo:7", "queue": "default"}):
         assert keys_in(text_of(browser.get(NOTES, query))) == [old.pk], query
         assert keys_in(text_of(browser.get(NOTES, query | {"state": "0"}))) == [old.pk]
-    for query in ("photo", "photo:", "9" * 40, "-1", "1.5", "%", "x' OR 1=1"):
-        assert keys_in(text_of(browser.get(NOTES, {"q": query}))) == []
+    for text in ("photo", "photo:", "9" * 40, "-1", "1.5", "%", "x' OR 1=1"):
+        assert keys_in(text_of(browser.get(NOTES, {"q": text}))) == []
     assert keys_in(text_of(browser.get(NOTES, {"q": "photo:7", "queue": "q1"}))) == []
     assert "a whole dedup key" in text_of(browser.get(NOTES))

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 def broken_way_back(monkeypatch):
     """The server refuses once to go back to autocommit."""
     connection.ensure_connection()
-    original, errors = connection._set_autocommit, [OperationalError("for the test")]
+    original = connection._set_autocommit  # type: ignore[attr-defined]
+    errors = [OperationalError("for the test")]
 
     def fail_once(autocommit):
         if autocommit and errors:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from django_dbqueue.lifecycle import claim as claiming
 from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.kit.broken_rows import edit
@@ -127,7 +128,7 @@ def test_beside_such_a_row_nothing_is_claimed_that_another_has_by_now(monkeypatc
     if connection.vendor == "sqlite":
         return  # it asks for the constraints of changed columns only
     bad, good = [Sealed.objects.create(plain=plain) for plain in ("odd", "even")]
-    look = claiming.rows
+    look = rows
 
     def look_then_lose(*args):
         monkeypatch.setattr(claiming, "rows", look)

@@ -23,7 +23,7 @@ def a_setattr(self, name, value):
 
 @classmethod
 def a_from_db(cls, db, names, values):
-    job = models.Model.from_db.__func__(cls, db, names, values)
+    job = models.Model.from_db.__func__(cls, db, names, values)  # type: ignore[attr-defined]
     job.seen = "from_db"
     return job
 

@@ -3,6 +3,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_quantile_lies_within_the_span_that_holds_it(counts):
                 break
 
 
-ODD = {
+ODD: dict[str, Sequence[float | None]] = {
     "nothing": [0] * 60,
     "a spike": [0] * 59 + [10**9],
     "gaps": [None if n % 3 else n for n in range(60)],

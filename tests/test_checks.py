@@ -73,7 +73,7 @@ def test_a_meta_with_more_than_ours_passes():
 
 def test_a_redefined_column_is_found():
     class OwnStatus(Job):
-        status = models.CharField(max_length=10)
+        status = models.CharField(max_length=10)  # type: ignore[assignment]
 
         class Meta(Job.Meta):
             app_label = APP
@@ -120,7 +120,7 @@ def test_a_redefined_verb_is_found():
             pass
 
     class Field(Job):
-        release = models.CharField(max_length=10)
+        release = models.CharField(max_length=10)  # type: ignore[assignment]
         state = models.CharField(max_length=10)
 
         class Meta(Job.Meta):
@@ -165,7 +165,7 @@ def test_what_a_table_is_meant_to_define_is_allowed():
 
 def test_a_foreign_default_manager_is_found():
     class Foreign(Job):
-        objects = models.Manager()
+        objects = models.Manager()  # type: ignore[assignment]
 
         class Meta(Job.Meta):
             app_label = APP

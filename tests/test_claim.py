@@ -1,5 +1,6 @@
 """ready -> claimed, the same on every database."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -161,13 +162,13 @@ def test_nothing_is_claimed_from_a_paused_queue_until_it_is_resumed():
 
 
 def test_the_reason_of_a_pause_may_be_translated_late():
-    Note.objects.pause(reason=gettext_lazy("Maintenance"))
+    Note.objects.pause(reason=gettext_lazy("Maintenance"))  # type: ignore[arg-type]
     assert Queue.objects.get().pause_reason == "Maintenance"
 
 
 def test_a_pause_of_some_seconds_ends_by_itself():
     Note.objects.create()
-    Note.objects.pause(seconds=Decimal("0.3"))
+    Note.objects.pause(seconds=Decimal("0.3"))  # type: ignore[arg-type]
     assert Note.objects.claim() == []
     wait_until(Note.objects.claim, seconds=5)
 
@@ -179,8 +180,8 @@ def test_a_pause_concerns_one_queue_table():
 
 
 def test_an_expired_job_says_so_when_it_is_claimed():
-    past = timezone.now() - timezone.timedelta(seconds=5)
-    future = timezone.now() + timezone.timedelta(seconds=60)
+    past = timezone.now() - timedelta(seconds=5)
+    future = timezone.now() + timedelta(seconds=60)
     Note.objects.create(expires_at=past)
     Note.objects.create(expires_at=future)
     Note.objects.create()

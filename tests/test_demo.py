@@ -50,6 +50,7 @@ def numbers(line_title, text):
 
 # --- the sums -----------------------------------------------------------------------------------
 
+TAKEN = {"<1>": 2, "<2>": 1, "<3>": 1, "<4>": 1, "<5>": 1}
 GOOD = Account(
     committed=6,
     rolled_back=2,
@@ -62,7 +63,7 @@ GOOD = Account(
     failed={"gone@x"},
     retried={"busy@x"},
     thumbnails_made=3,
-    taken={"<1>": 2, "<2>": 1, "<3>": 1, "<4>": 1, "<5>": 1},
+    taken=TAKEN,
     taken_from={"one@x", "two@x", "three@x", "busy@x", "cut@x"},
     deferred={"busy@x", "cut@x"},
     refused={"gone@x"},
@@ -89,14 +90,14 @@ def test_good_sums_add_up():
         ({"rolled_back_taken": 1}, "1 messages of rolled back orders arrived"),
         ({"thumbnails_made": 2}, "2 of 3 thumbnails"),
         ({"taken": {"<1>": 1}}, "4 messages are marked as sent, but never arrived: <2>, <3>"),
-        ({"taken": GOOD.taken | {"<9>": 1}}, "1 messages arrived that are not marked as sent: <9>"),
+        ({"taken": TAKEN | {"<9>": 1}}, "1 messages arrived that are not marked as sent: <9>"),
         ({"refused": {"other@x"}}, "1 messages were to be refused"),
         ({"to_be_refused": 2}, "2 messages were to be refused"),
         ({"to_be_deferred": 3}, "3 were to be deferred, 2 were"),
         ({"taken_from": {"one@x"}}, "2 deferred messages never came again: busy@x, cut@x"),
         ({"retried": {"busy@x", "one@x"}}, "nobody deferred: one@x"),
-        ({"taken": GOOD.taken | {"<1>": 4}}, "3 duplicates for 2 killed runner threads"),
-        ({"taken": GOOD.taken | {"<2>": 2}}, "1 duplicates that the killed worker never had: <2>"),
+        ({"taken": TAKEN | {"<1>": 4}}, "3 duplicates for 2 killed runner threads"),
+        ({"taken": TAKEN | {"<2>": 2}}, "1 duplicates that the killed worker never had: <2>"),
         ({"retried": set()}, "2 deferrals are not on record"),
         ({"exit_code": 1}, "exit code 1"),
         ({"workers_left": 1}, "1 workers are still registered"),

@@ -127,7 +127,7 @@ def test_what_is_rolled_back_is_no_news(notify, listener):
     ],
 )
 def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, rings):
-    dialect_of(connections["default"])._rung_at = 0.0
+    dialect_of(connections["default"])._rung_at = 0.0  # type: ignore[attr-defined]
     enqueue()
     assert has_news(listener) is rings
 
@@ -162,9 +162,9 @@ def test_without_autocommit_too_every_transaction_notifies(notify, listener):
 @pytest.fixture
 def long_silence(monkeypatch):
     monkeypatch.setattr(postgresql, "SILENCE", LONG)
-    dialect_of(connections["default"])._rung_at = float("-inf")
+    dialect_of(connections["default"])._rung_at = float("-inf")  # type: ignore[attr-defined]
     yield
-    dialect_of(connections["default"])._rung_at = float("-inf")
+    dialect_of(connections["default"])._rung_at = float("-inf")  # type: ignore[attr-defined]
 
 
 @notifies
@@ -192,7 +192,7 @@ def test_who_stalls_after_a_notification_is_not_silent_for_longer(notify, listen
             time.sleep(0.1)  # who was woken has looked once more by now
         return result
 
-    dialect_of(connections["default"])._rung_at = float("-inf")
+    dialect_of(connections["default"])._rung_at = float("-inf")  # type: ignore[attr-defined]
     with connection.execute_wrapper(stall):
         Note.objects.create()
         assert has_news(listener)

@@ -1,5 +1,7 @@
 """nothing -> ready or delayed, in the caller's transaction."""
 
+from datetime import timedelta
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -127,7 +129,7 @@ def test_a_naive_datetime_is_refused_under_use_tz(enqueue, column):
 
 @each_way
 def test_a_job_with_a_retry_at_is_delayed(enqueue):
-    due = timezone.now() + timezone.timedelta(hours=1)
+    due = timezone.now() + timedelta(hours=1)
     enqueue(retry_at=due)
     row = Note.objects.order_by("pk").last()
     assert (row.status, row.retry_at) == (Status.DELAYED, due)
@@ -182,7 +184,7 @@ def test_the_longest_delay_is_told_in_full():
 @pytest.mark.parametrize("column", ["priority", "time_to_run", "delay"])
 def test_a_number_too_long_to_be_printed_is_refused_by_name(column):
     with pytest.raises(ValidationError, match=f"{column} must be .* not a very long int"):
-        Note.objects.enqueue(**{column: 10**5000})
+        Note.objects.enqueue(**{column: 10**5000})  # type: ignore[arg-type]
 
 
 def test_delay_and_retry_at_exclude_each_other():

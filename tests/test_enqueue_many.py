@@ -193,7 +193,7 @@ def test_a_moment_that_the_instance_would_note_needs_one(way):
     with isolate_apps("tests.queueapp"):
 
         class Dated(Job):
-            noted = models.DateTimeField(**{way: True})
+            noted = models.DateTimeField(**{way: True})  # type: ignore[arg-type]
 
             class Meta(Job.Meta):
                 app_label = "queueapp"

@@ -7,6 +7,7 @@ import time
 import uuid
 from contextlib import contextmanager
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -318,14 +319,14 @@ def database(**settings):
         with override_settings(DATABASE_ROUTERS=[Elsewhere()]):
             yield
     finally:
-        if hasattr(connections._connections, "away"):
+        if hasattr(connections._connections, "away"):  # type: ignore[attr-defined]
             connections["away"].close()
             del connections["away"]
         del connections.databases["away"]
 
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "OPTIONS": {}}
-AWAY = {
+AWAY: dict[str, dict[str, Any]] = {
     "database away was not checked: unable to open database file": SQLITE
     | {"NAME": "/nowhere/at.all"},
     "No module named 'oracledb'": {

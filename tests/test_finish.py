@@ -1,6 +1,7 @@
 """What the holder of a claim does with it: complete, touch, fail, release, bury, expire."""
 
 import logging
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -267,7 +268,7 @@ def test_bury_parks_whatever_attempts_are_left():
 
 
 def test_an_expired_job_is_done_without_a_run():
-    Note.objects.create(expires_at=timezone.now() - timezone.timedelta(seconds=1))
+    Note.objects.create(expires_at=timezone.now() - timedelta(seconds=1))
     job = claim_one()
     finish.expire(table(), job)
     row = fresh(job)

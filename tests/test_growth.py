@@ -150,7 +150,7 @@ def test_all_of_a_queue_is_claimed_from_now_and_then(monkeypatch, passes_dead_ro
     take(floors)
     assert floors.for_claim("default") != []
     now = time.monotonic()
-    monkeypatch.setattr(floors_module.time, "monotonic", lambda: now + WHOLE_EVERY)
+    monkeypatch.setattr(time, "monotonic", lambda: now + WHOLE_EVERY)
     assert floors.for_claim("default") == []
 
 

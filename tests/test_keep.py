@@ -1,5 +1,7 @@
 """Finished jobs: archived and pruned."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def hours_ago(hours):
-    return timezone.now() - timezone.timedelta(hours=hours)
+    return timezone.now() - timedelta(hours=hours)
 
 
 def finish_times(model, hours):

@@ -12,7 +12,7 @@ import pytest
 from django_dbqueue import events, signals
 from django_dbqueue.lifecycle import finish, reap
 from django_dbqueue.lifecycle.claim import claim
-from django_dbqueue.lifecycle.verdict import duration
+from django_dbqueue.lifecycle.verdict import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
 from django_dbqueue.worker import herald as herald_module
@@ -155,7 +155,7 @@ def test_a_failure_is_told_with_the_seconds_until_the_retry_and_the_burial_too()
         events.failed(table(), job, error, 0.1, verdict, job.claim_owner)
         assert news == [("job_failed", job.pk, {"error": error, "retry_in": 0.2})]
         job.attempts = 3
-        verdict = finish.after_failure(table().policy, 3, error)
+        verdict = after_failure(table().policy, 3, error)
         events.failed(table(), job, error, 0.1, verdict, "w.1")
     assert news[1][2]["retry_in"] is None
     assert news[2] == ("job_buried", job.pk, {"error": error})

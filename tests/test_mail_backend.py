@@ -277,7 +277,7 @@ def test_a_mailer_is_used_by_its_alias(db_rows: None, settings: Any) -> None:
     letter().send(using="bulk")
     email = Email.objects.get()
     assert (email.using, email.queue) == (MAILER, "bulk")
-    assert mail.mailers["bulk"].alias == "bulk"
+    assert mail.mailers["bulk"].alias == "bulk"  # type: ignore[attr-defined]
 
 
 def test_a_message_is_delivered_by_the_mailer_it_was_queued_for(

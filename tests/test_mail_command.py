@@ -1,6 +1,7 @@
 """send_queued_mail: what is due goes out and the command ends; --dry-run only tells."""
 
 import signal
+from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -26,7 +27,7 @@ NAME = MAILER or "default"
 
 
 def in_minutes(minutes):
-    return timezone.now() + timezone.timedelta(minutes=minutes)
+    return timezone.now() + timedelta(minutes=minutes)
 
 
 def send(database_url, *args, **environment):

@@ -1,5 +1,7 @@
 """What a dry run says beforehand is what a worker then does."""
 
+from datetime import timedelta
+
 import django
 import pytest
 from django.core.management import call_command
@@ -54,7 +56,7 @@ def test_mail_that_is_kept_back_anyway_takes_nothing_of_the_limit(server, settin
     Suppression.objects.suppress("anna@x.example", Reason.BOUNCE)
     queued("anna")
     expired = queued("berta")
-    overwrite(expired, expires_at=timezone.now() - timezone.timedelta(minutes=1))
+    overwrite(expired, expires_at=timezone.now() - timedelta(minutes=1))
     late = queued("carla")
     told, count = tell()
     assert (count, told[late.pk]) == (1, f"by {DELIVERS}: to carla@x.example")
@@ -62,7 +64,7 @@ def test_mail_that_is_kept_back_anyway_takes_nothing_of_the_limit(server, settin
 
 def test_a_mail_that_nobody_can_read_and_that_has_expired_is_told_both(server, tell):
     email = queued("anna")
-    past = timezone.now() - timezone.timedelta(minutes=1)
+    past = timezone.now() - timedelta(minutes=1)
     overwrite(email, message="{}", expires_at=past)
     said = tell()[0][email.pk]
     assert "cannot be read" in said

@@ -1,5 +1,7 @@
 """Where a message is erased its subject is erased with it, which may tell as much of a person."""
 
+from datetime import timedelta
+
 import pytest
 from django.core.management import call_command
 from django.utils import timezone
@@ -31,7 +33,7 @@ def test_erasing_a_message_erases_its_subject(place):
 def test_subjects_are_kept_as_long_as_messages(settings, place):
     settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_KEEP_BODIES": 3600}
     old, young = place(told()), place(told())
-    overwrite(old, finished_at=timezone.now() - timezone.timedelta(hours=2))
+    overwrite(old, finished_at=timezone.now() - timedelta(hours=2))
     assert Eraser()(table(Email)) == 1
     assert [(mail.subject, mail.is_erased) for mail in map(fresh, (old, young))] == [
         ("", True),

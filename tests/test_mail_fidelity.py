@@ -32,6 +32,8 @@ FOR_PROVIDERS = (
 class Recorder:
     """A mail server that keeps each envelope and what came in it, byte by byte."""
 
+    port: int
+
     def __init__(self):
         self.received = []
 

@@ -111,7 +111,8 @@ def news():
         "Sender": "shop@x.example",
         "X-Empty": "",
     }
-    message.merge_data = {ANNA: {"name": "Anna"}, "berta@x.example": {"name": "Berta"}}
+    names = {ANNA: {"name": "Anna"}, "berta@x.example": {"name": "Berta"}}
+    message.merge_data = names  # type: ignore[attr-defined]
     message.attach_alternative("<p>Hello all", "text/html")
     message.attach("terms.txt", "terms", "text/plain")
     return message

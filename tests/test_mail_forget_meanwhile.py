@@ -5,6 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError
 
+from django_dbqueue.lifecycle import hand
 from django_dbqueue.mail import rows
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
@@ -34,13 +35,13 @@ def test_claimed_mail_is_left_and_said_and_the_next_run_takes_it(forget_address,
 
 def test_mail_that_a_worker_claims_meanwhile_is_left(forget_address, monkeypatch):
     row = queued(ANNA)
-    delete = forget.hand.delete
+    delete = hand.delete
 
     def claim_first(*args):
         start(Email.objects.claim).result()
         return delete(*args)
 
-    monkeypatch.setattr(forget.hand, "delete", claim_first)
+    monkeypatch.setattr(hand, "delete", claim_first)
     with pytest.raises(CommandError, match="1 left"):
         forget_address(ANNA)
     assert fresh(row).status == Status.CLAIMED
@@ -121,7 +122,7 @@ def test_a_job_that_somebody_holds_cannot_be_amended_or_deleted():
     queued(ANNA)
     [job] = Email.objects.claim()
     seen = [(job.pk, Status.CLAIMED, job.claim_owner)]
-    hand, emails = forget.hand, table(Email)
+    emails = table(Email)
     assert hand.delete(emails, seen).skipped == 1
     assert hand.amend(emails, seen, {"subject": "x"}).skipped == 1
     assert hand.amend(emails, [(job.pk, Status.READY, None)], {"subject": "x"}).skipped == 1

@@ -2,12 +2,14 @@
 
 import logging
 import signal
+from datetime import timedelta
 
 import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue import reaper as core
+from django_dbqueue.lifecycle.keep import on_unlocked
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
@@ -30,7 +32,7 @@ def keep_a_day(settings, monkeypatch):
 
 
 def hours_ago(hours):
-    return timezone.now() - timezone.timedelta(hours=hours)
+    return timezone.now() - timedelta(hours=hours)
 
 
 def ended(status, hours, count=1):
@@ -115,7 +117,7 @@ def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
     monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
-    core.CHORES["dbqueue_mail.email"]._sweep_at.clear()
+    core.CHORES["dbqueue_mail.email"]._sweep_at.clear()  # type: ignore[attr-defined]
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
     assert erased([old[0], *later]) == [True, True]
@@ -130,7 +132,7 @@ def test_more_old_mail_than_a_chunk_in_one_window_is_left_for_the_next_look(monk
 
 def test_mail_that_was_put_back_to_work_meanwhile_keeps_its_message(monkeypatch):
     [mail] = ended(Status.BURIED, 25)
-    unlocked = erase.on_unlocked
+    unlocked = on_unlocked
 
     def kick_first(*args):
         Email.objects.all().kick()

@@ -13,6 +13,7 @@ from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.mail.resend import resend
+from django_dbqueue.mail.storing.reading import read
 from tests.kit.jobs import fresh, in_thread, start_all
 from tests.kit.mail import MAILER, archived, columns_of, enqueue, finished, letter, queued
 
@@ -88,7 +89,7 @@ def test_all_else_is_as_it_was() -> None:
     )
     message.attach_alternative("<p>Hi</p>", "text/html")
     message.attach("a.bin", b"\0\1", "application/x-bin")
-    message.tags = ["news"]
+    message.tags = ["news"]  # type: ignore[attr-defined]
     old = enqueue(message, queue="bulk", priority="low")
     [job] = Email.objects.claim(limit=1, queue="bulk")
     job.complete()
@@ -191,7 +192,7 @@ def test_nobody_claims_it_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     old = finished(failed=True)
     from django_dbqueue.mail import resend as module
 
-    read, kicked = module.read, threading.Event()
+    kicked = threading.Event()
 
     def slowly(email: Any) -> Any:
         def kick() -> None:

@@ -1,5 +1,7 @@
 """What else in a message could name recipients does not get mail past the fences of staging."""
 
+from typing import Any
+
 import pytest
 from django.core.mail import EmailMessage
 
@@ -14,7 +16,7 @@ from tests.kit.smtp_server import ScriptedServer
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 VICTIM = "victim@evil.example"
-FENCES = {
+FENCES: dict[str, dict[str, Any]] = {
     "override": {"MAIL_OVERRIDE_RECIPIENTS": ["dev@ok.example"]},
     "allow-list": {"MAIL_ALLOWED_DOMAINS": ["ok.example"]},
 }

@@ -22,7 +22,7 @@ def test_what_the_template_has_is_left_to_it():
     assert (email.subject, email.from_email) == ("", "")
     message = email.to_message()
     assert (message.subject, message.from_email) == (None, None)
-    assert message.template_id == "welcome"
+    assert message.template_id == "welcome"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["subject", "from_email"])

@@ -80,7 +80,7 @@ def test_a_commit_of_the_last_try_whose_answer_was_lost_is_found_by_its_receipt(
     jobs.create()
     job = claim(jobs)
     one = once(job)
-    original = one.effects._commit
+    original = one.effects._commit  # type: ignore[attr-defined]
 
     def lose():
         original()

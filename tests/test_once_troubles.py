@@ -108,7 +108,7 @@ def lose_commit(monkeypatch):
             connection.close()
             raise InterfaceError("the answer to COMMIT was lost")
 
-        real = connection._commit
+        real = connection._commit  # type: ignore[attr-defined]
         monkeypatch.setattr(connection, "_commit", commit)
 
     return lose

@@ -156,7 +156,7 @@ def test_any_awaitable_is_waited_for_and_an_async_generator_is_refused():
 
     def run(answer):
         job = SimpleNamespace(run=lambda: answer)
-        _run(SimpleNamespace(table=table(), jobs=[job]))
+        _run(SimpleNamespace(table=table(), jobs=[job]))  # type: ignore[arg-type]
 
     ran.clear()
     run(Awaitable())

@@ -1,11 +1,14 @@
 """Jobs that move by themselves: due ones, overdue ones, and those of workers that are gone."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.lanes import ready_queues
 from django_dbqueue.states import Status
 from tests.kit.jobs import (
@@ -27,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def ago(seconds=1.0):
-    return timezone.now() - timezone.timedelta(seconds=seconds)
+    return timezone.now() - timedelta(seconds=seconds)
 
 
 def overdue(**columns):
@@ -43,7 +46,7 @@ def owned(owner="w1.1", count=1):
 
 def just_after(monkeypatch, happening):
     """Let something happen between the reaper's look and its write."""
-    look = reap.rows
+    look = rows
 
     def look_then(*args):
         found = look(*args)
@@ -77,7 +80,7 @@ def test_after_due_jobs_the_next_ones_are_not_kept_waiting_for_a_second():
 
 def test_a_job_that_was_put_off_after_the_look_is_not_promoted(monkeypatch):
     job, _ = Note.objects.enqueue(retry_at=ago())
-    later = timezone.now() + timezone.timedelta(hours=1)
+    later = timezone.now() + timedelta(hours=1)
     just_after(monkeypatch, lambda: overwrite(job, retry_at=later))
     assert reap.promote(table()) == 0
     assert (fresh(job).status, fresh(job).retry_at) == (Status.DELAYED, later)

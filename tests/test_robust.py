@@ -17,6 +17,7 @@ from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.lifecycle import keep, reap
 from django_dbqueue.lifecycle.census import count_queue
 from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.lanes import has_ready, ready_queues
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
@@ -143,7 +144,7 @@ def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
 
 def failing(monkeypatch, model, error):
     """Every look at one table raises."""
-    look = reap.rows
+    look = rows
 
     def look_or_fail(of, sql, params):
         if table(model).name in sql:

@@ -3,8 +3,7 @@
 import sys
 
 import pytest
-
-from scripts import run_tests
+import run_tests
 
 # What is no test unless the arguments say so shows that they are given again.
 SUITE = """

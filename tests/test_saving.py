@@ -1,5 +1,8 @@
 """Saving what run() changed, without putting back a stale owner or status."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, connection, models, transaction
@@ -57,7 +60,8 @@ def test_a_zombie_cannot_save():
     steal(job)
     before = lifecycle_of(job)
     job.text = "after"
-    for options in [{}, {"update_fields": ["text"]}, {"force_update": True}]:
+    ways: list[dict[str, Any]] = [{}, {"update_fields": ["text"]}, {"force_update": True}]
+    for options in ways:
         with pytest.raises(ClaimLost):
             job.save(**options)
     assert lifecycle_of(job) == before
@@ -170,7 +174,7 @@ def test_a_bad_name_is_refused_later_too(column, value):
 
 
 def test_what_was_given_for_a_column_with_a_default_of_the_database_stays():
-    made = timezone.now() - timezone.timedelta(days=1)
+    made = timezone.now() - timedelta(days=1)
     job = Note(created_at=made)
     job.save()
     assert (job.created_at, fresh(job).created_at) == (made, made)

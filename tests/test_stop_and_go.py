@@ -132,7 +132,7 @@ def test_a_forked_process_ends_whatever_happens_in_it(monkeypatch):
     if not pid:
         leave(lambda: 3)
     _, status = os.waitpid(pid, 0)
-    logging._handlerList.remove(weakref.ref(handler))
+    logging._handlerList.remove(weakref.ref(handler))  # type: ignore[attr-defined]
     assert os.waitstatus_to_exitcode(status) == 3
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
-WAYS = {
+WAYS: dict[str, tuple[dict[str, Any], str]] = {
     "python": ({"action": "spin"}, "do_spin"),
     # A handler that reads the stacks of threads that move on may crash: it is not the first resort.
     "deaf": ({"action": "spin_deaf"}, "do_spin"),

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import database_servers
 import pytest
 from django.db import connection
 
@@ -19,7 +21,6 @@ from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
-from scripts import database_servers
 from tests.kit.jobs import start_all
 from tests.kit.private_server import private_session  # noqa: F401  # a fixture
 from tests.kit.processes import ROOT, running
@@ -163,7 +164,8 @@ def test_a_seed_makes_the_same_faults_again():
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_of_no_interval_never_comes(kind):
     switch = "restart_every" if kind == "restart" else kind
-    plan = Plan(seed=1, minutes=5, restart_database="true", **{"read_only": 20.0, switch: 0.0})
+    rates: dict[str, Any] = {"read_only": 20.0, switch: 0.0}
+    plan = Plan(seed=1, minutes=5, restart_database="true", **rates)
     assert kind not in {one.kind for one in schedule(plan)}
 
 

@@ -1,5 +1,7 @@
 """Which of a database's errors mean that its statement is to be run again, and how."""
 
+from typing import Any
+
 import pytest
 from django.db import DatabaseError, connection, connections
 from django.db.utils import OperationalError
@@ -13,7 +15,7 @@ RAISE = {
     "mysql": "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}",
     "postgresql": "DO $$ BEGIN RAISE EXCEPTION 'it' USING ERRCODE = '{}'; END $$",
 }
-CODES = {
+CODES: dict[str, dict[Trouble, list[Any]]] = {
     "mysql": {
         Trouble.AGAIN: [1213, 1205, 1020, 1317, 1969, 3024],
         Trouble.LOST: [1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161],

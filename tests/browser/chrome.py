@@ -5,7 +5,7 @@ import shutil
 from functools import cached_property
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from tests.browser.people import SUPERUSER
 
@@ -26,7 +26,8 @@ RUN_AXE = """
 SETTLE = "document.getAnimations().forEach((one) => one.finish())"
 # What Django's own pages leave to be wished, by rule and place.
 OF_DJANGO = {"label-title-only": "#searchbar", "link-in-text-block": ".breadcrumbs, .small"}
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 def executable():
@@ -83,8 +84,8 @@ class Chrome:
         profile = self.process.new_context(
             java_script_enabled=scripts, viewport=DESKTOP, locale="en-GB", timezone_id="UTC"
         )
-        cookie = {"name": "sessionid", "value": self.people.cookie_of(role), "url": self.address}
-        profile.add_cookies([cookie])
+        session = self.people.cookie_of(role)
+        profile.add_cookies([{"name": "sessionid", "value": session, "url": self.address}])
         profile.set_default_timeout(8_000)
         profile.on("console", self._on_console)
         profile.on("weberror", lambda it: self.problems.append(f"error: {it.error}"))

@@ -2,6 +2,7 @@
 
 import json
 import string
+from typing import Any
 
 from django.db import connection
 from django.db.utils import Error
@@ -17,7 +18,7 @@ INSTANTS = [
     "2038-01-19 03:14:08",
     "9999-12-31 23:59:59.999999",
 ]
-ODD_INSTANTS = {
+ODD_INSTANTS: dict[str, list[Any]] = {
     "sqlite": [
         *("", "now", "tomorrow", "2020-13-45", "2020-13-45 00:00:00", "2459000.5", "12:00"),
         *("0000-00-00 00:00:00", "10000-01-01 00:00:00", "2020-01-01T00:00:00+99:99", "9" * 400),
@@ -62,7 +63,7 @@ KINDS = {
 OF_NOTES = {"text": TEXT, "action": TEXT, "seconds": REAL}
 # None of these lets a job sleep.
 REALS = [-1, -0.0, 5e-324, 1e-300, 1e300, 1.7976931348623157e308, "nan", "inf", "-inf"]
-FIXED = {
+FIXED: dict[int, list[Any]] = {
     NUMBER: NUMBERS,
     INSTANT: INSTANTS,
     NAME: NAMES,

@@ -98,7 +98,7 @@ def test_every_way_to_enqueue_keeps_or_refuses_what_it_is_given(full):
             enqueued(tally, way, column, value)
     least = 20_000 if full else 100
     examples = st.tuples(st.sampled_from(PAIRS), ANY)
-    drawn(examples, least, lambda example: enqueued(tally, *example[0], example[1]))
+    drawn(examples, least, lambda example: enqueued(tally, *example[0], value=example[1]))
     tally.end(least)
 
 

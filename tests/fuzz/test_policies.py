@@ -2,6 +2,7 @@
 
 import logging
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db.models import QuerySet
@@ -35,10 +36,10 @@ class Unlike:
     __hash__ = None
 
 
-BACKOFFS = [
-    *(Raising(), Raising, Listed(()), Listed(("x",)), Listed(5), Fixed("x"), Fixed(NAN), Fixed(-1)),
+BACKOFFS: list[Any] = [
+    *(Raising(), Raising, Listed(()), Listed(("x",)), Listed(5), Fixed("x"), Fixed(NAN), Fixed(-1)),  # type: ignore[arg-type]
     *(
-        Exponential(first="x"),
+        Exponential(first="x"),  # type: ignore[arg-type]
         Exponential(factor=None),
         Exponential(cap=NAN),
         Exponential(first=-1),

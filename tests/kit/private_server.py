@@ -11,13 +11,13 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import database_servers as servers
 import dj_database_url
 import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, connections
 
-from scripts import database_servers as servers
 from tests.kit.outage_scene import ALIAS
 
 ACCOUNT = "worker"
@@ -56,7 +56,7 @@ class PrivateDatabase:
             del connections[ALIAS]
             del connections.settings[ALIAS]
 
-    def sql(self, statement: str, *params: object) -> list[tuple]:
+    def sql(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         """Run a statement on a connection that is closed afterwards; the rows, if any."""
         own = nullcontext(self.kept) if self.kept else closing(connections[ALIAS].copy())
         with own as connected, connected.cursor() as cursor:
@@ -189,7 +189,7 @@ def started(folder: Path) -> Iterator[PrivateDatabase]:
 
 
 @pytest.fixture(scope="session")
-def private_session(django_db_setup: None, django_db_blocker) -> Iterator[PrivateDatabase]:
+def private_session(django_db_setup: None, django_db_blocker: Any) -> Iterator[PrivateDatabase]:
     # Not pytest's own folder: its path may be too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="dbq-", dir="/tmp"))
     try:
@@ -200,7 +200,7 @@ def private_session(django_db_setup: None, django_db_blocker) -> Iterator[Privat
 
 
 @pytest.fixture
-def private(private_session: PrivateDatabase, django_db_blocker) -> Iterator[PrivateDatabase]:
+def private(private_session: PrivateDatabase, django_db_blocker: Any) -> Iterator[PrivateDatabase]:
     """The private database, running, its queue tables empty, reached by the alias ``ALIAS``."""
     with django_db_blocker.unblock(), private_session.alias():
         private_session.start()

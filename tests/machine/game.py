@@ -4,6 +4,7 @@ import copy
 import itertools
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -63,7 +64,7 @@ VERBS = st.sampled_from(
 
 
 class Game(RuleBasedStateMachine):
-    clock = None  # the virtual one, set by the test
+    clock: Any = None  # the virtual one, set by the test
     tally = Counter()
 
     @initialize(
@@ -79,7 +80,7 @@ class Game(RuleBasedStateMachine):
         self.seen = []  # (key, status, owner) and instances, as people saw them
         self.found = [[], []]  # what each reaper found overdue
         self.numbers = itertools.count(1)
-        self.workers = [None, None]
+        self.workers: list[str | None] = [None, None]
         for slot in range(2):
             self.worker_starts(slot)
         for queue, count in zip("ab", counts, strict=True):

@@ -3,6 +3,7 @@
 Answers are by row where the verb tells of rows, otherwise a count.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django_dbqueue.dialects.base import RowsLocked
@@ -20,7 +21,7 @@ class Actor:
     code does, where our own connections try again. ``stops``: it may be stopped in the middle, for
     it is one verb."""
 
-    act: object
+    act: Callable[..., object]
     homes: tuple[str, ...]
     passes: bool = False
     by_hand: bool = False

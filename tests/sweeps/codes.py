@@ -161,5 +161,6 @@ def cut(raw):
 def break_transaction(raw):
     """As the server does: PostgreSQL's refuses all but a rollback, the others' is gone."""
     is_kept = connection.vendor == "postgresql"
-    with closing(raw.cursor()) as cursor, suppress(connection.Database.DataError):
+    errors = connection.Database.DataError  # type: ignore[attr-defined]
+    with closing(raw.cursor()) as cursor, suppress(errors):
         cursor.execute("SELECT 1 / 0" if is_kept else "ROLLBACK")

@@ -54,7 +54,7 @@ class Act:
         connection = connections["default"]
         try:
             self._prepare(connection)
-            connection._commit = self.stop.around_commit(connection._commit)
+            connection._commit = self.stop.around_commit(connection._commit)  # type: ignore[attr-defined]
             with connection.execute_wrapper(self.stop):
                 self.answer = self.work()
         except BaseException as error:

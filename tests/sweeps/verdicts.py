@@ -1,6 +1,7 @@
 """What must hold of every row at every moment, and of every job once all is done."""
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,8 +63,10 @@ class Scene:
 
     @classmethod
     def now(cls, log):
-        tables = [list(model.objects.all()) for model in (Chore, ArchivedChore, Errand)]
-        return cls(*tables, effects(log))
+        live, archived, errands = (
+            list(model.objects.all()) for model in (Chore, ArchivedChore, Errand)
+        )
+        return cls(live, archived, errands, effects(log))
 
     @property
     def rows(self):
@@ -111,13 +114,13 @@ def check_row(row):
 class Judge:
     """Judges the end by what the fault may have brought about, and nothing else."""
 
-    confirmed: set
+    confirmed: Set
     # Jobs that a process had in hand when it was killed.
-    cut_off: set = frozenset()
+    cut_off: Set = frozenset()
     # A producer who got no answer may have tried again.
     may_repeat: bool = False
     # Jobs that work on the database themselves, hence meet its errors.
-    may_meet_error: set = frozenset()
+    may_meet_error: Set = frozenset()
 
     def check(self, scene):
         check_any_time(scene)

@@ -1,6 +1,7 @@
 """Where two actors meet: two rows in the same state, written and read by plain SQL."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.apps import apps
 from django.db.models import QuerySet
@@ -16,7 +17,7 @@ HOLDER, THIEF = "w1.7", "w2.3"
 TABLES = {"kept": Kept, "pruned": Pruned}
 
 # By home, the columns of a row as the lifecycle leaves it there; instants in hours from now.
-HOMES = {
+HOMES: dict[str, dict[str, Any]] = {
     "ready": {"status": Status.READY},
     "claimed": {"status": Status.CLAIMED, "owner": HOLDER, "retry_at": 1},
     "overdue": {"status": Status.CLAIMED, "owner": HOLDER, "retry_at": -1},
