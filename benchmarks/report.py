@@ -89,7 +89,7 @@ class Ratio:
 
 def ratios(comparison: Comparison, everywhere: Sequence[Comparison]) -> list[Ratio]:
     """Against bare SQL, and ours against each; where ours is not, that of all the databases."""
-    found = [Ratio(f"{o.contestant.name} = 1", o, False) for o in comparison.bare]
+    found = [Ratio(f"{o.contestant.name} = 1", o, is_numerator=False) for o in comparison.bare]
     if comparison.ours:
         return found + [Ratio(f"{o.contestant.label} : this", o) for o in comparison.ours]
     return [

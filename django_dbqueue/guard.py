@@ -34,7 +34,7 @@ def caught(work: Callable[[], object]) -> Exception | None:
     """Run user code; what it raised, or None. ``sys.exit()`` there is a failure like any other."""
     try:
         work()
-    except Exception as error:  # why: user code; whatever it raises is its outcome
+    except Exception as error:  # noqa: BLE001  # why: user code; whatever it raises is its outcome
         return error
     except LEAVING as leaving:
         exited = Exited(f"it raised {type(leaving).__name__}({leaving})")

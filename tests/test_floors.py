@@ -103,7 +103,11 @@ def test_nobody_but_the_lifecycle_writes_a_status():
     assert offenders(r"SET status|\.update\([^)]*\bstatus=|\.status = ", allowed="lifecycle") == []
 
 
-def offenders(pattern, allowed):
+def test_who_catches_every_exception_says_why():
+    assert offenders(r"except\b[^#]*\b(Base)?Exception\b(?!.*# why: )|except:") == []
+
+
+def offenders(pattern, allowed=None):
     return [
         f"{path}:{number}"
         for path in PACKAGE.rglob("*.py")

@@ -222,9 +222,10 @@ def test_nothing_in_a_mail_is_markup_of_the_admins(browser: Any, settings: Any) 
         *(browser.get(LIST, {"queue": CANARY, "state": s, "q": CANARY}) for s in ("3", CANARY)),
     ]
     select = {"_selected_action": [email.pk]}
-    for action in ACTIONS:
-        pages.append(browser.post(LIST, {**select, "action": action}, follow=True))
-    pages.append(browser.post(LIST, {**select, "action": "kick_selected"}, follow=True))
+    pages += [
+        browser.post(LIST, {**select, "action": action}, follow=True)
+        for action in (*ACTIONS, "kick_selected")
+    ]
     for page in pages:
         text = text_of(page)
         for evil in ("<script>alert", "<img src=x", "\"'><"):

@@ -34,7 +34,7 @@ class Group:
 def schedule(rows: QuerySet[Any], edges: Edges) -> list[Group]:
     """Delayed jobs by the time at which they are due; at most 5,000 of each group are counted,
     and with a filter only those among the next 2,500 of all."""
-    delayed, edge = way_of(rows, Status.DELAYED, edges=edges).within(None, False)
+    delayed, edge = way_of(rows, Status.DELAYED, edges=edges).within(None, backwards=False)
     # The clock as a value: with the expression, PostgreSQL would search no index.
     first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow())[:1]
     return [one for row in first for one in _groups(delayed, row.dbqueue_now, edge)]

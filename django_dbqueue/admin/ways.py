@@ -85,7 +85,7 @@ class Way:
         """The rows, at most 5,000; where others are passed over, among the first 2,500."""
         rows, edge = _by_queue(self.queryset), None
         if rows is None:
-            rows, edge = self.within(None, False)
+            rows, edge = self.within(None, backwards=False)
         return capped(rows.order_by()[: MOST_ROWS + 1].count(), edge is not None)
 
     def within(self, place: Place | None, backwards: bool) -> tuple[QuerySet[Any], Place | None]:
@@ -132,7 +132,7 @@ def capped(number: int, is_at_least: bool) -> Count:
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
     """Those among the newest 2,500 of the table, and whether it has more."""
     whole = rows.model._base_manager.using(rows.db)
-    found, edge = Way(rows.order_by(), BY_KEY, whole).within(None, False)
+    found, edge = Way(rows.order_by(), BY_KEY, whole).within(None, backwards=False)
     return found, edge is not None
 
 

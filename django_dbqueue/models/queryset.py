@@ -193,7 +193,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         job = self.model(dedup_key=dedup_key, **columns)
         if dedup_key is None:
             job.save(using=self._db, force_insert=True)
-            return Enqueued(job, True)
+            return Enqueued(job, created=True)
         return self._enqueue_once(job)
 
     def _enqueue_once(self, job: Any) -> Enqueued[Any]:
@@ -203,9 +203,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         for _ in range(TRIES):
             if enqueue.insert_new(table, job):
                 job.forget(job.expressions())
-                return Enqueued(job, True)
+                return Enqueued(job, created=True)
             if twin := twins.first():
-                return Enqueued(twin, False)
+                return Enqueued(twin, created=False)
         return self._insert_or_raise(job, twins)
 
     def _insert_or_raise(self, job: Any, twins: Any) -> Enqueued[Any]:
@@ -217,8 +217,8 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             with transaction.atomic(using=twins.db):
                 if twins.select_for_update().first() is None:
                     raise
-            return Enqueued(None, False)
-        return Enqueued(job, True)
+            return Enqueued(None, created=False)
+        return Enqueued(job, created=True)
 
     def enqueue_many(
         self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any

@@ -212,10 +212,10 @@ class Nemesis:
     def _spell(self) -> None:
         tell("read_only", "info", on=True)
         try:
-            self.havoc.read_only(True)
+            self.havoc.read_only(on=True)
             self.healed.wait(READ_ONLY)
         finally:
-            self._insist(partial(self.havoc.read_only, False))
+            self._insist(partial(self.havoc.read_only, on=False))
             tell("read_only", "info", on=False)
 
     def _insist(self, work: Callable[[], object]) -> None:

@@ -142,7 +142,7 @@ class Children:
                 self._fork(beat, self.shares[-1])
             except OSError as error:
                 # No process, memory, descriptor or place for a file, for now.
-                logger.error("no child can be started: %s; trying again in 5 s", error)
+                logger.error("no child can be started: %s; trying again in 5 s", error)  # noqa: TRY400
                 self._next_spawn = time.monotonic() + NO_FORK
             else:
                 self.shares.pop()

@@ -46,7 +46,7 @@ class Line:
             if sock is not None:
                 sock.settimeout(within)
             self.backend.close()
-        except Exception:  # why: it is given up, whatever it says to that
+        except Exception:  # noqa: BLE001  # why: it is given up, whatever it says to that
             return
 
 

@@ -52,7 +52,7 @@ class DryRun:
         held = self._held_back(email)
         try:
             message = email.to_message()
-        except Exception as error:  # why: whatever is stored there, it is told
+        except Exception as error:  # noqa: BLE001  # why: whatever is stored there, it is told
             return "; ".join([f"would fail: it cannot be read: {explain(error)}", *held])
         deliveries = Deliveries(email.deliveries)
         envelope = envelope_for(message, deliveries, afresh=not email.attempts)

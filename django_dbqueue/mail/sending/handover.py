@@ -54,7 +54,7 @@ class HandOver:
                 self._is_reused = line.messages > 0
                 withhold(self.envelope.message, line.backend, using)
                 self._transmit(line.backend)
-        except Exception as problem:  # why: what a message raises is its own outcome
+        except Exception as problem:  # noqa: BLE001  # why: what a message raises is its own outcome
             return problem
         return None
 

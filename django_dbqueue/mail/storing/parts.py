@@ -125,7 +125,8 @@ def _bytes(content: Any, part: str) -> bytes:
 def _serialise(part: Message) -> bytes:
     # as_bytes() would put a ">" before lines that begin with "From ".
     buffer = BytesIO()
-    BytesGenerator(buffer, False, maxheaderlen=0, policy=_policy_for(part)).flatten(part)
+    own = _policy_for(part)
+    BytesGenerator(buffer, mangle_from_=False, maxheaderlen=0, policy=own).flatten(part)
     return buffer.getvalue()
 
 
