@@ -36,10 +36,11 @@ test: packages $(STAMPS)/servers  ## test on every database; PYTEST_ARGS go to p
 test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
 
-check: $(STAMPS)/check  ## lint, types, migrations, the house rules
+check: $(STAMPS)/check  ## lint, types, security, migrations, the house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
+	$(BIN)/bandit --quiet --ini setup.cfg
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
