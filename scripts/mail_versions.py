@@ -13,7 +13,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from run_tests import ROOT, Result, python_candidates, really_starts, run_pytest, venv_with
+from newest_python import python_candidates, really_starts, venv_with
+from pytest_runs import ROOT, Result, Suite, run_pytest
 
 DJANGOS = {"5.2": "Django>=5.2,<5.3", "6.0": "Django>=6.0,<6.1", "6.1": "Django>=6.1,<6.2"}
 TESTS = ("codec", "refusals", "versions", "fidelity")
@@ -33,7 +34,8 @@ def environments() -> Iterator[tuple[str, str]]:
 
 def test(version: str, python: str, arguments: list[str]) -> Result:
     files = [f"tests/test_mail_{name}.py" for name in TESTS]
-    return run_pytest(f"Django {version}", python, "sqlite", [*files, "--full", "-s", *arguments])
+    suite = Suite(f"Django {version}", python=python)
+    return run_pytest(suite, [*files, "--full", "-s", *arguments]).not_empty()
 
 
 def exchange(pythons: list[str]) -> int:

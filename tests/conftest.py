@@ -10,11 +10,21 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
+from tests.kit import selection
 from tests.kit.connections import clean_database
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="prove it with all rounds, not with a few")
+    selection.add_options(parser)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    selection.mark(item)
+
+
+@pytest.hookimpl(trylast=True)  # what -m and -k leave out is out by then
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selection.select(config, items)
 
 
 @pytest.fixture

@@ -1,66 +1,179 @@
-"""What failed beside other databases is tested once more, alone, and only that."""
+"""What is tried again, and what is not; and what the last table says. With real runs of pytest."""
 
+import os
+import shutil
+import subprocess
 import sys
 
 import pytest
-import run_tests
 
-# What is no test unless the arguments say so shows that they are given again.
+from tests.kit.processes import ROOT
+
+SETTINGS = """
+[tool:pytest]
+addopts = -q --strict-markers
+markers =
+    any_database
+    timing
+"""
+CONFTEST = """
+def pytest_addoption(parser):
+    parser.addoption("--each-database", action="store_true")
+"""
+NONE_ON_MARIADB = """
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--each-database"):
+        items.clear()
+"""
+# Each test notes its run, and whether a busy loop runs meanwhile, and fails in the runs named.
 SUITE = """
+import os
 from pathlib import Path
 
-def check_what_passes():
-    pass
+import pytest
 
-def check_what_may_fail():
-    seen = Path({seen!r})
-    seen.write_text(seen.read_text() + "x" if seen.exists() else "x")
-    assert len(seen.read_text()) >= {passes_at}
+FOLDER = Path(__file__).parent
+
+def busy_loops():
+    # Those of the process that started us.
+    threads = Path(f"/proc/{{os.getppid()}}/task").iterdir()
+    pids = [pid for thread in threads for pid in (thread / "children").read_text().split()]
+    commands = [Path(f"/proc/{{pid}}/cmdline").read_bytes() for pid in pids]
+    return sum(b"while True: pass" in command for command in commands)
+
+def run(name, fails_in):
+    log = FOLDER / "runs"
+    with log.open("a") as file:
+        file.write(f"{{name}} {{busy_loops()}}\\n")
+    assert log.read_text().count(f"{{name}} ") not in fails_in
+
+def test_plain():
+    run("plain", {plain!r})
+
+@pytest.mark.timing
+def test_of_time():
+    run("time", {timing!r})
+
+def test_last():
+    run("last", {{0}})
 """
+SLOW = "tests/test_suite.py::test_of_time"
+RECORD = "tests/timing-failures.txt"
+
+
+class Project:
+    """A project of one file of tests, with our scripts."""
+
+    def __init__(self, folder):
+        self.folder, self.tests = folder, folder / "tests"
+        shutil.copytree(ROOT / "scripts", folder / "scripts")
+        self.tests.mkdir()
+        (folder / "setup.cfg").write_text(SETTINGS)
+        (self.tests / "conftest.py").write_text(CONFTEST)
+
+    def run(self, *arguments, plain=(), timing=(), only=("sqlite",)):
+        """Its code, and its last lines."""
+        suite = SUITE.format(plain={*plain, 0}, timing={*timing, 0})
+        (self.tests / "test_suite.py").write_text(suite)
+        names = [word for name in only for word in ("--only", name)]
+        done = subprocess.run(
+            [sys.executable, "scripts/run_tests.py", *names, *arguments],
+            cwd=self.folder,
+            # The servers need not be there, since nobody connects to them.
+            env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "DBQUEUE_MARIADB_URL": "x"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.said = done.stdout
+        assert done.stderr == ""
+        return done.returncode, done.stdout.rpartition("tests per database:\n")[2].splitlines()
+
+    @property
+    def runs(self):
+        return [line.split()[0] for line in (self.tests / "runs").read_text().splitlines()]
+
+    @property
+    def record(self):
+        path = self.folder / RECORD
+        return path.read_text().splitlines() if path.exists() else []
 
 
 @pytest.fixture
-def suite(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
-
-    def run(passes_at):
-        file = tmp_path / "test_suite.py"
-        file.write_text(SUITE.format(seen=str(tmp_path / "seen"), passes_at=passes_at))
-        plain = [
-            "-p",
-            "no:django",
-            "-c",
-            "/dev/null",
-            f"--rootdir={tmp_path}",
-            "-o",
-            "python_functions=check_*",
-        ]
-        found = run_tests.run_pytest("here", sys.executable, "sqlite", [str(file), *plain])
-        return found, run_tests.look_again(found)
-
-    return run
+def project(tmp_path):
+    return Project(tmp_path)
 
 
-def test_what_passes_alone_counts_as_passed_and_is_named(suite):
-    first, last = suite(passes_at=2)
-    assert (first.passed, first.failed) == (1, 1)
-    assert (last.passed, last.failed) == (2, 0)
-    assert last.note == "passed only when tested alone: test_suite.py::check_what_may_fail"
+def test_where_all_pass_each_runs_once_and_those_of_time_come_last(project):
+    code, table = project.run()
+    assert (code, table) == (0, ["  sqlite 3 passed, 0 failed", "3 passed, 0 failed"])
+    assert project.runs == ["plain", "last", "time"]
+    assert project.record == []
 
 
-def test_what_fails_again_has_failed(suite):
-    _, last = suite(passes_at=9)
-    assert (last.passed, last.failed, last.note) == (1, 1, "")
+def test_a_test_without_the_mark_is_not_tried_again(project):
+    code, table = project.run(plain=[1])
+    assert (code, table[-1]) == (1, "2 passed, 1 failed")
+    assert project.runs == ["plain", "last", "time"]
+    assert project.record == []
 
 
-def test_what_passes_is_not_tested_again(suite):
-    first, last = suite(passes_at=1)
-    assert first == last
-    assert first.once_more is None
-    assert first.passed == 2
+def test_one_of_time_that_passes_five_times_next_to_a_busy_loop_is_named_and_on_record(project):
+    code, table = project.run(timing=[1, 7], only=["sqlite", "mariadb"])
+    assert table[0].startswith("  sqlite 3 passed, 0 failed (failed once, then passed 5 times")
+    assert table[0].endswith(f", see {RECORD}: {SLOW})")
+    lines = [line.split() for line in (project.tests / "runs").read_text().splitlines()]
+    assert [loops for name, loops in lines if name == "time"] == ["0", *["1"] * 5, "0"]
+    [line] = project.record
+    day, commit, *rest = line.split()
+    assert (len(day), commit, rest) == (10, "unknown", ["sqlite", SLOW])
+    # On the next database it is the second occurrence.
+    assert (code, table[1:]) == (1, ["  mariadb 2 passed, 1 failed", "5 passed, 1 failed"])
 
 
-def test_where_more_than_a_few_fail_the_machine_is_not_to_blame(suite, monkeypatch):
-    monkeypatch.setattr(run_tests, "MOST_AGAIN", 0)
-    _, last = suite(passes_at=2)
-    assert last.failed == 1
+def test_one_of_time_that_fails_in_any_of_the_five_has_failed(project):
+    code, table = project.run(timing=[1, 6])
+    assert (code, table[-1]) == (1, "2 passed, 1 failed")
+    assert project.runs.count("time") == 6
+    assert project.record == []
+
+
+def test_a_second_occurrence_is_a_failure(project):
+    before = f"# why\n2026-01-02 abc sqlite {SLOW}\n"
+    (project.folder / RECORD).write_text(before)
+    code, table = project.run(timing=[1])
+    assert (code, table[-1]) == (1, "2 passed, 1 failed")
+    assert project.runs.count("time") == 1
+    assert "\n".join(project.record) == before.strip()
+
+
+def test_marks_that_are_asked_for_are_heeded_in_both_parts(project):
+    code, table = project.run("-m", "timing or any_database")
+    assert (code, table[-1], project.runs) == (0, "1 passed, 0 failed", ["time"])
+
+
+def test_a_run_of_nothing_has_failed(project):
+    code, table = project.run("-k", "nobody")
+    assert (code, table) == (1, ["  sqlite 0 passed, 0 failed", "0 passed, 0 failed"])
+
+
+def test_a_database_without_a_test_has_failed_unless_something_was_asked_for(project):
+    (project.tests / "conftest.py").write_text(CONFTEST + NONE_ON_MARIADB)
+    code, table = project.run(only=["sqlite", "mariadb"])
+    assert (code, table[-1]) == (1, "3 passed, 1 failed")
+    assert table[1] == "  mariadb 0 passed, 1 failed (no test was run)"
+    code, table = project.run("tests", only=["sqlite", "mariadb"])
+    assert (code, table[1:]) == (0, ["  mariadb 0 passed, 0 failed", "3 passed, 0 failed"])
+
+
+def test_a_run_that_cannot_start_has_failed(project):
+    (project.tests / "conftest.py").write_text("nonsense")
+    code, table = project.run()
+    assert (code, table[0]) == (1, "  sqlite 0 passed, 1 failed (pytest exited with 4)")
+
+
+def test_a_database_without_a_server_has_failed(project, monkeypatch):
+    monkeypatch.delenv("DBQUEUE_POSTGRESQL_URL", raising=False)
+    code, table = project.run(only=["postgresql"])
+    assert code == 1
+    assert "DBQUEUE_POSTGRESQL_URL is not set: see scripts/servers.py" in table[0]

@@ -22,10 +22,8 @@ def pytest_collection_modifyitems(items):
         "tested on every database by Django's test client"
     )
     for item in items:
-        if HERE in Path(item.path).parents:
-            item.add_marker(pytest.mark.browser)
-            if connection.vendor != "sqlite":
-                item.add_marker(elsewhere)
+        if HERE in Path(item.path).parents and connection.vendor != "sqlite":
+            item.add_marker(elsewhere)
 
 
 @pytest.fixture(scope="package")

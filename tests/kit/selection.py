@@ -1,0 +1,73 @@
+"""Which tests run where: marks that follow from what a test asks for, and what is left out."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Who asks for one of these starts a worker, or another process on the test database.
+OF_PROCESSES = {"database_url", "private", "private_session"}
+BROWSER = Path(__file__).parents[1] / "browser"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="prove it with all rounds, not with a few")
+    parser.addoption(
+        "--each-database",
+        action="store_true",
+        help="leave out what no database matters to, which runs once, on SQLite",
+    )
+    parser.addoption(
+        "--few-processes",
+        action="store_true",
+        help="of the tests that start processes, only the first of each file",
+    )
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        leave_out(config, items, lambda item: has(item, "nightly"))
+    if config.getoption("--each-database"):
+        leave_out(config, items, lambda item: not depends_on_the_database(item))
+    if config.getoption("--few-processes"):
+        seen: set[Path] = set()
+        leave_out(config, items, lambda item: has(item, "process") and not is_first(item, seen))
+
+
+def mark(item: pytest.Item) -> None:
+    """What is known without being said."""
+    if BROWSER in item.path.parents:
+        item.add_marker(pytest.mark.browser)
+    if OF_PROCESSES & asked_for(item):
+        item.add_marker(pytest.mark.process)
+
+
+def depends_on_the_database(item: pytest.Item) -> bool:
+    """A test that does not ask for the database cannot reach it: pytest-django sees to that."""
+    if has(item, "any_database") or has(item, "browser"):
+        return False
+    reaches_it = "django_db_setup" in asked_for(item) or has(item, "django_db")
+    return reaches_it or has(item, "each_database")
+
+
+def is_first(item: pytest.Item, seen: set[Path]) -> bool:
+    """Whether no other of its file was asked about before."""
+    is_new = item.path not in seen
+    seen.add(item.path)
+    return is_new
+
+
+def asked_for(item: pytest.Item) -> set[str]:
+    return set(getattr(item, "fixturenames", ()))
+
+
+def has(item: pytest.Item, name: str) -> bool:
+    return item.get_closest_marker(name) is not None
+
+
+def leave_out(
+    config: pytest.Config, items: list[pytest.Item], is_out: Callable[[pytest.Item], bool]
+) -> None:
+    out = [item for item in items if is_out(item)]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in set(out)]

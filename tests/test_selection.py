@@ -1,0 +1,108 @@
+"""Which tests run where, shown in a project of a few."""
+
+import pytest
+
+from tests.kit.processes import ROOT
+
+pytest_plugins = "pytester"
+CONFTEST = f"""
+import sys
+
+import pytest
+
+sys.path.insert(0, {str(ROOT)!r})
+from tests.kit import selection
+
+def pytest_addoption(parser):
+    selection.add_options(parser)
+
+def pytest_itemcollected(item):
+    selection.mark(item)
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    selection.select(config, items)
+
+@pytest.fixture
+def django_db_setup():
+    pass
+
+@pytest.fixture
+def database_url(django_db_setup):
+    pass
+"""
+TESTS = """
+import pytest
+
+def test_plain():
+    pass
+
+@pytest.mark.each_database
+def test_of_sql():
+    pass
+
+def test_of_rows(django_db_setup):
+    pass
+
+@pytest.mark.any_database
+def test_of_pages(django_db_setup):
+    pass
+
+@pytest.mark.nightly
+def test_long(django_db_setup):
+    pass
+
+@pytest.mark.timing
+def test_of_time(database_url):
+    pass
+
+def test_worker(database_url):
+    pass
+
+def test_other_worker(database_url):
+    pass
+"""
+IN_PROCESS = ["test_plain", "test_of_sql", "test_of_rows", "test_of_pages"]
+PROCESSES = ["test_of_time", "test_worker", "test_other_worker"]
+
+
+@pytest.fixture
+def selected(pytester):
+    """The names of the tests that run with these arguments."""
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(TESTS)
+
+    def select(*arguments):
+        done = pytester.runpytest_subprocess("-v", "-p", "no:django", *arguments)
+        assert done.ret == 0
+        lines = [line for line in done.outlines if "PASSED" in line]
+        return [line.partition("::")[2].split()[0] for line in lines]
+
+    return select
+
+
+def test_all_run_on_sqlite_but_those_of_the_night(selected):
+    assert selected() == [*IN_PROCESS, *PROCESSES]
+    assert "test_long" in selected("--full")
+
+
+def test_on_each_database_runs_what_can_reach_it_or_depends_on_it(selected):
+    found = selected("--each-database")
+    assert found == ["test_of_sql", "test_of_rows", *PROCESSES]
+
+
+def test_processes_are_known_by_what_they_ask_for(selected):
+    assert selected("-m", "process") == PROCESSES
+    assert selected("-m", "not process") == IN_PROCESS
+
+
+def test_of_few_processes_the_first_of_those_that_are_left_runs(selected):
+    assert selected("--few-processes") == [*IN_PROCESS, "test_of_time"]
+    assert selected("--few-processes", "-m", "not timing") == [*IN_PROCESS, "test_worker"]
+
+
+def test_how_many_are_left_out_is_told(pytester):
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(TESTS)
+    done = pytester.runpytest_subprocess("-p", "no:django", "--each-database")
+    done.assert_outcomes(passed=5, deselected=3)
