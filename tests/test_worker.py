@@ -1,4 +1,4 @@
-"""Workers as users run them: real processes, real signals."""
+"""Workers as users run them: real processes and signals where these matter, else in the test's."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from django_dbqueue.lifecycle.claim import claim
@@ -14,8 +14,11 @@ from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
 from django_dbqueue.roster import running_jobs
 from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker
+from tests.kit.clock import only_virtual_clock
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
-from tests.kit.processes import lines, running, wait_for_lines, worker
+from tests.kit.processes import QUICK, lines, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Fleeting, Mailed, Note
 
@@ -46,7 +49,7 @@ def test_a_worker_runs_every_job_once_and_stops_when_nothing_is_ready(database_u
 
 def test_a_failing_job_is_retried_and_buried_with_its_errors(database_url, log):
     job = Note.objects.create(text="seven", action="fail", log=log)
-    with worker(database_url):
+    with worker(database_url, DBQUEUE_REAP_INTERVAL="0.2"):
         wait_until(lambda: fresh(job).status == Status.BURIED)
     buried = fresh(job)
     assert buried.attempts == len(buried.errors) == len(lines(log)) == 3
@@ -54,101 +57,95 @@ def test_a_failing_job_is_retried_and_buried_with_its_errors(database_url, log):
     assert "do_fail" in buried.errors[0]["traceback"]
 
 
-def test_retry_and_bury_say_what_becomes_of_the_job(database_url):
+def test_retry_and_bury_say_what_becomes_of_the_job():
     retried, buried = Note.objects.create(action="retry"), Note.objects.create(action="bury")
-    with worker(database_url, "--stop-when-empty") as process:
-        assert process.end() == 0
+    work_off("queueapp.note")
     assert fresh(retried).status == Status.DELAYED
     assert fresh(buried).status == Status.BURIED
     assert fresh(buried).last_error == "nobody can do this"
 
 
-def test_tries_and_backoff_of_the_command_line_win_over_the_policy(database_url):
+def test_tries_and_backoff_of_the_command_line_win_over_the_policy():
     job, other = Note.objects.create(action="fail"), Note.objects.create(action="fail")
-    with worker(database_url, "--tries", "1", "--stop-when-empty") as process:
-        process.end()
+    work_off("queueapp.note", "--tries", "1")
     assert fresh(job).status == fresh(other).status == Status.BURIED
     late = Note.objects.create(action="fail")
-    with worker(database_url, "--backoff", "3600", "--stop-when-empty") as process:
-        process.end()
+    work_off("queueapp.note", "--backoff", "3600")
     assert fresh(late).status == Status.DELAYED
     assert (fresh(late).retry_at - fresh(late).created_at).total_seconds() > 3500
 
 
-def test_a_save_inside_run_keeps_what_the_lifecycle_wrote(database_url):
+def test_a_save_inside_run_keeps_what_the_lifecycle_wrote():
     job = Note.objects.create(text="written", action="save")
-    with worker(database_url, "--stop-when-empty") as process:
-        process.end()
+    work_off("queueapp.note")
     assert fresh(job).text == "written and saved"
     assert (fresh(job).status, fresh(job).attempts) == (Status.DONE, 1)
 
 
-def test_a_job_that_finished_itself_is_left_alone(database_url):
+def test_a_job_that_finished_itself_is_left_alone():
     job = Note.objects.create(action="complete")
-    with worker(database_url, "--stop-when-empty") as process:
-        process.end()
+    log = work_off("queueapp.note")
     assert fresh(job).status == Status.DONE
-    assert "ClaimLost" not in process.stderr
+    assert "ClaimLost" not in log
 
 
-def test_run_batch_gets_many_jobs_at_once(database_url, log):
+def test_run_batch_gets_many_jobs_at_once(log):
     Batch.objects.bulk_create([Batch(text=f"{n}", log=log) for n in range(20)])
-    with worker(database_url, "--batch-size", "20", "--stop-when-empty") as process:
-        process.end()
+    work_off("queueapp.batch", "--batch-size", "20")
     assert Batch.objects.done().count() == 20
     assert lines(log) == ["20 jobs"]
 
 
-def test_an_expired_job_is_finished_without_a_run(database_url, log):
+def test_an_expired_job_is_finished_without_a_run(log):
     job = Note.objects.create(log=log, expires_at=fresh(Note.objects.create()).created_at)
-    with worker(database_url, "--stop-when-empty") as process:
-        process.end()
+    work_off("queueapp.note")
     assert (fresh(job).state, lines(log)) == ("expired", [])
 
 
-def test_only_the_named_table_and_queue_are_served(database_url):
+def test_only_the_named_table_and_queue_are_served():
     mine = Note.objects.create(queue="red")
     others = [Note.objects.create(queue="blue"), Fleeting.objects.create()]
-    with worker(database_url, "queueapp.Note:red", "--stop-when-empty") as process:
-        assert process.end() == 0
+    work_off("queueapp.Note:red")
     assert fresh(mine).status == Status.DONE
     assert {fresh(job).status for job in others} == {Status.READY}
 
 
 @pytest.mark.parametrize("args", [["--stop-when-empty"], ["--once"]])
-def test_queues_are_left_to_other_workers(database_url, args):
+def test_queues_are_left_to_other_workers(args):
     mine, others = (
         Note.objects.create(queue="mine"),
         Note.objects.create(queue="urgent", priority=0),
     )
     left_out = ["--except", "queueapp.Note:urgent", "--except", "queueapp.note:z"]
-    with worker(database_url, *left_out, *args) as process:
-        assert process.end() == 0
+    work_off("queueapp.note", *left_out, *args)
     assert (fresh(mine).status, fresh(others).status) == (Status.DONE, Status.READY)
 
 
-def test_a_queue_that_is_to_be_left_to_others_must_be_named(database_url):
-    with worker(database_url, "--except", "queueapp.Note") as process:
-        assert process.end() == 1
-    assert "names no queue" in process.stderr
+def test_a_queue_that_is_to_be_left_to_others_must_be_named():
+    with pytest.raises(CommandError, match="names no queue"):
+        call_command("runworker", "--except", "queueapp.Note")
 
 
-def test_a_paused_queue_is_left_alone_until_it_is_resumed(database_url):
+def test_a_paused_queue_is_left_alone_until_it_is_resumed():
     Note.objects.pause("red")
     paused, other = Note.objects.create(queue="red"), Note.objects.create(queue="blue")
-    with worker(database_url):
-        wait_until(lambda: fresh(other).status == Status.DONE)
-        assert fresh(paused).status == Status.READY
+    with InlineWorker("queueapp.note") as inline:
+        assert inline.run() == 1
+        assert (fresh(other).status, fresh(paused).status) == (Status.DONE, Status.READY)
         Note.objects.resume("red")
-        wait_until(lambda: fresh(paused).status == Status.DONE)
+        assert inline.run() == 1
+    assert fresh(paused).status == Status.DONE
 
 
-def test_a_delayed_job_is_promoted_by_the_worker(database_url):
-    job = Note.objects.enqueue(delay=1.5).job
-    with worker(database_url):
-        wait_until(lambda: fresh(job).status == Status.DONE)
+def test_a_delayed_job_is_promoted_by_the_worker():
+    with only_virtual_clock() as clock, InlineWorker("queueapp.note") as inline:
+        job = Note.objects.enqueue(delay=1.5).job
+        clock.move(1.499)
+        assert inline.run() == 0
+        clock.move(0.001)
+        assert inline.run() == 1
     waited = (fresh(job).finished_at - fresh(job).created_at).total_seconds()
-    assert waited >= 1.5
+    assert (fresh(job).status, waited) == (Status.DONE, 1.5)
 
 
 def test_once_runs_exactly_one_job(database_url, log):
@@ -198,7 +195,7 @@ def test_jobs_of_a_killed_child_run_again_at_once(database_url, log):
         [child] = process.children()
         os.kill(child, signal.SIGKILL)
         killed = time.monotonic()
-        wait_for_lines(log, 2, seconds=10)
+        wait_for_lines(log, 2)
         print(f"handed over after {time.monotonic() - killed:.2f} s")
         wait_until(lambda: Note.objects.done().count() == 4)
     crashed = Note.objects.get(crashes__gt=0)
@@ -209,16 +206,18 @@ def test_jobs_of_a_killed_child_run_again_at_once(database_url, log):
 
 def test_jobs_of_a_killed_process_group_are_taken_over_by_another_worker(database_url, log):
     fill(6, log=log, seconds=0.3)
-    with worker(database_url) as victim, worker(database_url, "queueapp.Fleeting") as heir:
+    with (
+        worker(database_url, **QUICK) as victim,
+        worker(database_url, "queueapp.Fleeting", **QUICK) as heir,
+    ):
         wait_for_lines(log, 1)
         victim.send_group(signal.SIGKILL)
         killed = time.monotonic()
-        wait_until(lambda: Note.objects.ready().count(), seconds=15)
+        wait_until(lambda: Note.objects.ready().count())
         print(f"given back after {time.monotonic() - killed:.1f} s")
         heir.send(signal.SIGTERM)
         heir.end()
-    with worker(database_url, "--stop-when-empty") as process:
-        process.end()
+    work_off("queueapp.note")
     assert Note.objects.done().count() == 6
     assert at_work() == 0
 
@@ -227,20 +226,12 @@ def test_a_job_that_kills_its_worker_is_buried_after_the_third_time(database_url
     poison = Note.objects.create(action="crash", log=log)
     neighbours = fill(20, log=log)
     with worker(database_url):
-        wait_until(lambda: fresh(poison).status == Status.BURIED, seconds=40)
+        wait_until(lambda: fresh(poison).status == Status.BURIED)
         wait_until(lambda: Note.objects.done().count() == 20)
     assert started(log)[str(poison.pk)] == 3
     assert {started(log)[str(job.pk)] for job in neighbours} == {1}
     assert len(fresh(poison).errors) == fresh(poison).crashes == 3
     assert Note.objects.done().exclude(crashes=0, attempts=1).count() == 0
-
-
-def test_a_job_over_its_time_to_run_is_stopped_and_retried(database_url, log):
-    job = Note.objects.create(seconds=60, time_to_run=1, log=log)
-    with worker(database_url):
-        wait_for_lines(log, 2)
-    assert fresh(job).errors[0]["exception"] == "TimeToRunExceeded"
-    assert fresh(job).crashes == 0
 
 
 def test_two_workers_share_the_jobs_and_run_none_twice(database_url, log):
@@ -257,12 +248,12 @@ def test_two_workers_share_the_jobs_and_run_none_twice(database_url, log):
 
 def test_a_frozen_worker_is_relieved_and_its_late_writes_are_refused(database_url, log):
     [job] = fill(1, log=log, seconds=2)
-    with worker(database_url) as frozen, worker(database_url) as heir:
+    with worker(database_url, **QUICK) as frozen, worker(database_url, **QUICK) as heir:
         wait_for_lines(log, 1)
         owner = fresh(job).owner
         holder = frozen if Worker.objects.get(pk=owner.split(".")[0]).pid == frozen.pid else heir
         holder.freeze()
-        wait_until(lambda: fresh(job).status == Status.DONE, seconds=25)
+        wait_until(lambda: fresh(job).status == Status.DONE)
         second = fresh(job).owner
         holder.send_group(signal.SIGCONT)
         wait_until(lambda: at_work() == 2)
@@ -281,14 +272,6 @@ def test_the_worker_row_tells_what_its_children_run(database_url, log):
         assert fresh(row).memory > 10_000_000
 
 
-def test_a_worker_stops_when_its_row_asks_for_it(database_url):
-    with worker(database_url) as process:
-        row = wait_until(Worker.objects.first)
-        row.stop_requested_at = row.beat_at
-        row.save(update_fields=["stop_requested_at"])
-        assert process.end() == 0
-
-
 def test_an_unknown_table_is_refused_and_the_known_ones_are_named(database_url):
     with worker(database_url, "shop.Thumbnial") as process:
         assert process.end() == 1
@@ -302,10 +285,10 @@ def test_missing_migrations_name_the_one_command_and_exit_with_3(tmp_path):
     assert "python manage.py migrate" in process.stderr
 
 
-def test_in_debug_an_empty_queue_says_how_to_enqueue(database_url):
-    with worker(database_url, "--stop-when-empty", DEBUG="1") as process:
-        process.end()
-    assert ".objects.create(" in process.stderr
+def test_in_debug_an_empty_queue_says_how_to_enqueue(settings, capsys):
+    settings.DEBUG = True
+    call_command("runworker", "--once")
+    assert ".objects.create(" in capsys.readouterr().err
 
 
 def test_a_reaper_of_its_own_gives_back_the_jobs_of_dead_workers(database_url):
@@ -319,12 +302,12 @@ def test_a_reaper_of_its_own_gives_back_the_jobs_of_dead_workers(database_url):
     assert (fresh(job).attempts, fresh(job).crashes) == (0, 1)
 
 
-def test_a_reaper_makes_one_pass_with_once(database_url):
-    job = Note.objects.enqueue(delay=0.01).job
-    time.sleep(0.05)
-    with running(database_url, "runreaper", "--once") as process:
-        assert process.end() == 0
-    assert "1 promoted" in process.stdout
+def test_a_reaper_makes_one_pass_with_once(capsys):
+    with only_virtual_clock() as clock:
+        job = Note.objects.enqueue(delay=60).job
+        clock.move(60)
+        call_command("runreaper", "--once")
+    assert "1 promoted" in capsys.readouterr().out
     assert fresh(job).status == Status.READY
 
 

@@ -17,6 +17,8 @@ from tests.kit.waiting import wait_until
 from tests.kit.warm_processes import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
+# The dead are noticed soon, and a busy machine's pauses are taken for no death.
+QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "3"}
 
 
 class Process:
