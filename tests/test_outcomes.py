@@ -7,6 +7,7 @@ import pytest
 
 from django_dbqueue.states import Status
 from django_dbqueue.worker.runner import _run
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, table
 from tests.kit.processes import wait_for_lines, worker
 from tests.kit.run_log import events, runs
@@ -25,12 +26,6 @@ MARKS = {
 }
 
 
-def work_off(database_url, *args):
-    with worker(database_url, "--stop-when-empty", *args) as process:
-        assert process.end() == 0, process.stderr
-    return process
-
-
 def state(job):
     job = fresh(job)
     return job.status, job.attempts
@@ -43,41 +38,41 @@ def batch(log, **first):
     return Marked.objects.order_by("pk")
 
 
-def test_what_a_batch_left_unmarked_is_complete_and_what_it_marked_is_left_alone(database_url, log):
+def test_what_a_batch_left_unmarked_is_complete_and_what_it_marked_is_left_alone(log):
     first, unmarked, *marked = batch(log)
-    process = work_off(database_url)
+    said = work_off("queueapp.marked")
     assert state(first) == state(unmarked) == DONE
     assert {job.text: state(job) for job in marked} == MARKS
-    assert "ClaimLost" not in process.stderr
+    assert "ClaimLost" not in said
     assert [entry["message"] for entry in fresh(marked[1]).errors] == ["this one does not work"]
     assert fresh(marked[3]).last_error == "not this one"
 
 
-def test_an_exception_fails_what_a_batch_left_unmarked_and_nothing_else(database_url, log):
+def test_an_exception_fails_what_a_batch_left_unmarked_and_nothing_else(log):
     first, unmarked, *marked = batch(log, action="raise")
-    process = work_off(database_url)
+    said = work_off("queueapp.marked")
     for job in (first, unmarked):
         assert state(job) == (Status.DELAYED, 1)
         assert fresh(job).last_error == "RuntimeError: the batch does not work"
     assert {job.text: state(job) for job in marked} == MARKS
-    assert "ClaimLost" not in process.stderr
+    assert "ClaimLost" not in said
 
 
-def test_a_batch_may_take_its_list_apart(database_url, log):
+def test_a_batch_may_take_its_list_apart(log):
     batch(log, action="pop")
-    work_off(database_url)
+    work_off("queueapp.marked")
     assert [state(job) for job in Marked.objects.filter(text="")] == [DONE, DONE]
 
 
-def test_a_batch_may_be_a_coroutine(database_url, log):
+def test_a_batch_may_be_a_coroutine(log):
     Gathered.objects.bulk_create([Gathered(log=log) for _ in range(5)])
-    work_off(database_url)
+    work_off("queueapp.gathered")
     assert Gathered.objects.done().count() == len(runs(log)) == 5
 
 
-def test_a_run_that_yields_has_failed_for_nothing_in_it_was_run(database_url, log):
+def test_a_run_that_yields_has_failed_for_nothing_in_it_was_run(log):
     job = Yielding.objects.create(log=log)
-    work_off(database_url)
+    work_off("queueapp.yielding")
     assert state(job) == (Status.BURIED, 1)
     assert "nothing in it was run" in fresh(job).last_error
 
@@ -96,20 +91,20 @@ def test_a_batch_that_kills_its_worker_is_charged_for_what_it_left_unmarked(data
     assert [len(history[job.pk]) for job in (first, unmarked, *marked)] == [3, 2, 1, 1, 1, 1]
 
 
-def test_a_job_that_ended_itself_and_then_raises_stays_as_it_ended(database_url, log):
+def test_a_job_that_ended_itself_and_then_raises_stays_as_it_ended(log):
     job = Deed.objects.create(action="complete_and_fail", log=log)
-    process = work_off(database_url)
+    said = work_off("queueapp.deed")
     assert state(job) == DONE
     assert fresh(job).errors == []
-    assert "ClaimLost" not in process.stderr
+    assert "ClaimLost" not in said
 
 
-def test_coroutines_may_use_the_orm_and_their_errors_are_recorded(database_url, log):
+def test_coroutines_may_use_the_orm_and_their_errors_are_recorded(log):
     used = Awaited.objects.create(text="made", action="orm", log=log)
     failed = Awaited.objects.create(action="fail", log=log)
     cancelled = Awaited.objects.create(action="cancel", log=log)
     ended = Awaited.objects.create(action="complete", log=log)
-    process = work_off(database_url)
+    said = work_off("queueapp.awaited")
     assert (state(used), fresh(used).text) == (DONE, "made, seen and saved")
     assert state(failed) == state(cancelled) == (Status.BURIED, 1)
     [entry] = fresh(failed).errors
@@ -117,7 +112,7 @@ def test_coroutines_may_use_the_orm_and_their_errors_are_recorded(database_url, 
     assert "do_fail" in entry["traceback"]
     assert "CancelledError(given up)" in fresh(cancelled).last_error
     assert state(ended) == DONE
-    assert "ClaimLost" not in process.stderr
+    assert "ClaimLost" not in said
 
 
 def test_coroutines_run_in_the_runners_threads_side_by_side_and_leak_no_connection(
