@@ -123,7 +123,7 @@ def test_queues_are_left_to_other_workers(args):
 
 def test_a_queue_that_is_to_be_left_to_others_must_be_named():
     with pytest.raises(CommandError, match="names no queue"):
-        call_command("runworker", "--except", "queueapp.Note")
+        call_command("runworker", "--once", "--except", "queueapp.Note")
 
 
 def test_a_paused_queue_is_left_alone_until_it_is_resumed():

@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.utils import OperationalError
 
@@ -12,39 +13,36 @@ from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.session import LONGEST, Patience
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
 from tests.kit.processes import wait_for_lines, worker
 from tests.kit.waiting import wait_until
-from tests.queueapp.models import Batch, BrokenBackoff, Note
+from tests.queueapp.models import Batch, BrokenBackoff, Moody, Note
 from tests.test_worker import kill_other_connections, started
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
-def work_off(database_url, *args):
-    with worker(database_url, "--stop-when-empty", *args) as process:
-        assert process.end() == 0, process.stderr
-    return process
-
-
-def test_a_job_that_deletes_itself_holds_up_nobody(database_url):
+def test_a_job_that_deletes_itself_holds_up_nobody():
     Note.objects.bulk_create([Note(action="delete" if n == 3 else "") for n in range(10)])
-    work_off(database_url)
+    work_off("queueapp.note")
     assert Note.objects.done().count() == Note.objects.count() == 9
 
 
-def test_a_broken_backoff_is_replaced_and_holds_up_nobody(database_url):
+def test_a_broken_backoff_is_replaced_and_holds_up_nobody(monkeypatch):
+    monkeypatch.setattr(Moody, "works", True)
     BrokenBackoff.objects.bulk_create([BrokenBackoff(fails=n == 1) for n in range(5)])
-    process = work_off(database_url)
+    said = work_off("queueapp.brokenbackoff")
+    assert not Moody.works
     assert BrokenBackoff.objects.done().count() == 4
     assert BrokenBackoff.objects.delayed().count() == 1
-    assert "retrying in 60 s" in process.stderr
+    assert "retrying in 60 s" in said
 
 
-def test_a_job_that_calls_sys_exit_has_failed_and_holds_up_nobody(database_url):
+def test_a_job_that_calls_sys_exit_has_failed_and_holds_up_nobody():
     job = Note.objects.create(action="exit")
     Note.objects.bulk_create([Note() for _ in range(5)])
-    work_off(database_url, "--backoff", "600")
+    work_off("queueapp.note", "--backoff", "600")
     assert Note.objects.done().count() == 5
     assert fresh(job).status == Status.DELAYED
     assert "SystemExit(7)" in fresh(job).last_error
@@ -52,7 +50,8 @@ def test_a_job_that_calls_sys_exit_has_failed_and_holds_up_nobody(database_url):
 
 def test_a_job_enqueued_by_the_last_job_is_run_before_the_worker_stops(database_url):
     Note.objects.create(action="enqueue", seconds=0.4)
-    work_off(database_url)
+    with worker(database_url, "--stop-when-empty") as process:
+        assert process.end() == 0, process.stderr
     assert Note.objects.done().count() == 2
 
 
@@ -60,7 +59,7 @@ def test_a_suspect_runs_alone_among_threads(database_url, log):
     suspect = Note.objects.create(action="crash", log=log)
     Note.objects.bulk_create([Note(seconds=0.05, log=log) for _ in range(30)])
     with worker(database_url, "--threads", "3"):
-        wait_until(lambda: fresh(suspect).status == Status.BURIED, seconds=40)
+        wait_until(lambda: fresh(suspect).status == Status.BURIED)
         wait_until(lambda: Note.objects.done().count() == 30)
     assert started(log)[str(suspect.pk)] == 3
     # Only the first crash, when nobody could know, may be charged to those beside it.
@@ -99,17 +98,23 @@ def test_a_worker_waits_for_a_database_that_is_not_there_yet(tmp_path):
     assert "manage.py migrate" in process.stderr
 
 
-def test_times_that_contradict_each_other_are_refused(database_url):
-    with worker(database_url, DBQUEUE_WORKER_TIMEOUT="3") as process:
-        assert process.end() == 1
-    assert "WORKER_TIMEOUT (3 s) must be more than twice BEAT_INTERVAL (2 s)" in process.stderr
+def refused(monkeypatch, name, value):
+    """What runworker says of a setting in its environment."""
+    monkeypatch.setenv(f"DBQUEUE_{name}", value)
+    with pytest.raises(CommandError) as refusal:
+        call_command("runworker", "--once")
+    return str(refusal.value)
+
+
+def test_times_that_contradict_each_other_are_refused(monkeypatch):
+    told = refused(monkeypatch, "WORKER_TIMEOUT", "3")
+    assert "WORKER_TIMEOUT (3 s) must be more than twice BEAT_INTERVAL (2 s)" in told
 
 
 @pytest.mark.parametrize("name", ["SLEEP", "SHUTDOWN_TIMEOUT"])
-def test_a_setting_below_0_is_refused(database_url, name):
-    with worker(database_url, **{f"DBQUEUE_{name}": "-1"}) as process:
-        assert process.end() == 1
-    assert f"{name.lower()} must be at least 0 seconds, not -1" in process.stderr
+def test_a_setting_below_0_is_refused(monkeypatch, name):
+    told = refused(monkeypatch, name, "-1")
+    assert f"{name.lower()} must be at least 0 seconds, not -1" in told
 
 
 def test_a_board_is_read_whole_while_another_process_writes_it():
