@@ -121,7 +121,7 @@ class InlineWorker:
     def work(self) -> None:
         """Claim, run and record until nothing is ready, as far as can be seen."""
         claimer, idle = self.consumer.claimer, 0
-        while idle < TRIES and claimer.left != 0:
+        while idle < TRIES and not self._has_enough():
             claimer.lanes.look_now()
             had_work = self.claim()
             self._run_claimed()
@@ -130,6 +130,13 @@ class InlineWorker:
             if is_sure and not (had_work or claimer.unsure or claimer.suspects):
                 return
             idle = 0 if had_work else idle + 1
+
+    def _has_enough(self) -> bool:
+        """Whether as many were run as may be; what was claimed and had expired was not run."""
+        claimer, most = self.consumer.claimer, self.options.max_jobs
+        if most is not None and claimer.left == 0 and not claimer.suspects:
+            claimer.left = max(0, most - self.board.jobs)
+        return claimer.left == 0 and not claimer.suspects
 
     def claim(self) -> bool:
         """One turn of the claimer; whether it, or what came before, left work to do."""
