@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from django_dbqueue.exceptions import ClaimLost, Undone
 from django_dbqueue.states import Status
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claim_one, claimed, fresh, overwrite, steal
 from tests.kit.processes import wait_for_lines, worker
 from tests.kit.waiting import wait_until
@@ -19,22 +20,14 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 FAST = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "1"}
 
 
-def run_all(database_url, *models):
-    """A worker runs everything that is ready; what it wrote to stderr."""
-    names = [f"queueapp.{model.__name__}" for model in models or [Transfer]]
-    with worker(database_url, *names, "--stop-when-empty") as process:
-        assert process.end(120) == 0, process.stderr
-        return process.stderr
-
-
 def effects():
     return sorted(Effect.objects.values_list("job", flat=True))
 
 
-def test_a_completed_job_has_its_effect(database_url):
+def test_a_completed_job_has_its_effect():
     jobs = [Transfer.objects.create(), Fleeing.objects.create(), Recited.objects.create()]
     saved = Transfer.objects.create(action="save")
-    run_all(database_url, Transfer, Fleeing, Recited)
+    work_off("queueapp.transfer", "queueapp.fleeing", "queueapp.recited")
     assert effects() == sorted(job.pk for job in [*jobs, saved])
     assert (fresh(saved).data, fresh(saved).attempts) == ({"saved": True}, 1)
     assert not Fleeing.objects.exists()
@@ -56,9 +49,9 @@ FAILURES = {
 }
 
 
-def test_what_a_failed_run_wrote_is_undone_and_the_attempt_recorded(database_url):
+def test_what_a_failed_run_wrote_is_undone_and_the_attempt_recorded():
     jobs = [Transfer.objects.create(action=action, data={"kept": [1]}) for action in FAILURES]
-    run_all(database_url)
+    work_off("queueapp.transfer")
     for job in map(fresh, jobs):
         status = Status.BURIED if job.action == "bury" else Status.DELAYED
         assert (job.action, job.status, job.attempts) == (job.action, status, 1)
@@ -69,21 +62,22 @@ def test_what_a_failed_run_wrote_is_undone_and_the_attempt_recorded(database_url
     assert effects() == [job.pk for job in jobs if job.action == "commit"]
 
 
-def test_a_failed_coroutine_leaves_nothing(database_url):
+def test_a_failed_coroutine_leaves_nothing():
     job = Recited.objects.create(fails=True)
-    run_all(database_url, Recited)
+    work_off("queueapp.recited")
     assert (fresh(job).status, effects()) == (Status.BURIED, [])
 
 
-def test_what_follows_the_commit_may_fail_without_a_second_run(database_url):
+def test_what_follows_the_commit_may_fail_without_a_second_run():
     job = Transfer.objects.create(action="break_hook")
-    assert "not what was to follow" in run_all(database_url)
+    assert "not what was to follow" in work_off("queueapp.transfer")
     assert (fresh(job).status, fresh(job).errors, effects()) == (Status.DONE, [], [job.pk])
 
 
 def test_a_killed_job_has_left_nothing_and_runs_again(database_url):
     job = Transfer.objects.create(action="kill")
-    run_all(database_url)
+    with worker(database_url, "queueapp.Transfer", "--stop-when-empty") as process:
+        assert process.end() == 0, process.stderr
     assert (fresh(job).status, fresh(job).crashes, effects()) == (Status.DONE, 1, [job.pk])
 
 

@@ -8,8 +8,8 @@ from django_dbqueue.checks import check_table
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
-from tests.kit.processes import worker
 from tests.queueapp.models import Answering
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -33,10 +33,9 @@ def said(job):
     return fresh(job).answer.get("said")
 
 
-def test_a_worker_writes_the_results_whatever_becomes_of_the_job(database_url):
+def test_a_worker_writes_the_results_whatever_becomes_of_the_job():
     jobs = {action: Answering.objects.create(action=action) for action in ENDS}
-    with worker(database_url, "--stop-when-empty") as process:
-        assert process.end() == 0, process.stderr
+    work_off("queueapp.answering")
     assert {action: fresh(job).status for action, job in jobs.items()} == ENDS
     assert {action: said(job) for action, job in jobs.items()} == {
         action: [action, "ü", 1] for action in ENDS
@@ -44,10 +43,9 @@ def test_a_worker_writes_the_results_whatever_becomes_of_the_job(database_url):
     assert {fresh(job).note for job in jobs.values()} == {"n"}
 
 
-def test_results_that_their_column_cannot_hold_are_a_failed_attempt(database_url):
+def test_results_that_their_column_cannot_hold_are_a_failed_attempt():
     job = Answering.objects.create(action="nonsense")
-    with worker(database_url, "--stop-when-empty") as process:
-        assert process.end() == 0, process.stderr
+    work_off("queueapp.answering")
     assert fresh(job).status == Status.DELAYED
     assert "not JSON serializable" in fresh(job).last_error
     assert fresh(job).answer == {}
