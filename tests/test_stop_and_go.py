@@ -171,8 +171,8 @@ def test_max_jobs_runs_suspects_too(database_url, log):
 
 
 def test_after_max_time_a_worker_exits_with_12_and_finishes_what_runs(database_url, log):
-    fill(1, log=log, seconds=1)
-    with worker(database_url, "--max-time", "0.3", **QUICK) as process:
+    fill(1, log=log, seconds=2)
+    with worker(database_url, "--max-time", "1.5", **QUICK) as process:
         wait_for_lines(log, 1)
         assert process.end() == 12
     assert Note.objects.done().count() == 1
