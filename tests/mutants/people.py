@@ -111,8 +111,8 @@ MUTANTS = [
     ),
     (
         QUERYSET,
-        "return Enqueued(twin, False)",
-        "return Enqueued(twin, True)",
+        "return Enqueued(twin, created=False)",
+        "return Enqueued(twin, created=True)",
         "a twin counts as new",
     ),
     (QUEUE, "paused_until__gt=DbNow()", "paused_until__isnull=False", "a pause never ends"),
