@@ -15,6 +15,7 @@ from django_dbqueue.mail.sending import dry_run
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, parse_served
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite
 from tests.kit.mail import MAILER, all_rows, email_of, enqueue, letter, queue_all, queued, setting
 from tests.kit.processes import running
@@ -23,6 +24,7 @@ from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
+MAIL = "dbqueue_mail.email"
 NAME = MAILER or "default"
 
 
@@ -41,30 +43,25 @@ def send(database_url, *args, **environment):
 def test_what_is_due_is_sent_and_the_command_ends(database_url, server):
     queue_all([letter(f"ready{n}") for n in range(20)])
     queued("urgent", wishes={"priority": "urgent"})
+    enqueue(letter("due"), scheduled_time=in_minutes(-5))
     later = enqueue(letter("later"), scheduled_time=in_minutes(30))
     note = Note.objects.create()
     send(database_url, **server.environment)
-    assert len(server.received) == 21
-    assert Email.objects.done().count() == 21
+    assert len(server.received) == 22
+    assert Email.objects.done().count() == 22
     assert fresh(later).status == Status.DELAYED
     assert fresh(note).status == Status.READY
 
 
-def test_mail_whose_time_has_come_is_sent_however_much_there_is(database_url, server):
+def test_mail_whose_time_has_come_is_sent_however_much_there_is(server):
     Email.objects.bulk_create(
-        [email_of(letter(f"due{n}"), scheduled_time=in_minutes(-5)) for n in range(520)]
+        [email_of(letter(f"due{n}"), scheduled_time=in_minutes(-5)) for n in range(501)]
     )
-    send(database_url, "--threads", "2", **server.environment)
-    assert len(server.received) == 520
-
-
-def test_before_the_worker_looks_all_that_is_due_is_ready():
-    Email.objects.bulk_create(
-        [email_of(letter(), scheduled_time=in_minutes(-5)) for _ in range(501)]
-    )
-    options = Options(served=parse_served(["dbqueue_mail.Email"]))
+    options = Options(served=parse_served([MAIL]))
     Command().prepare(options, {"skip_checks": True, "verbosity": 0})
-    assert Email.objects.ready().count() == 501
+    assert Email.objects.ready().count() == 501  # before the worker looks
+    work_off(MAIL)
+    assert len(server.received) == 501
 
 
 def test_commands_that_overlap_send_each_mail_once(database_url, server):

@@ -1,7 +1,6 @@
 """How long a mail keeps its message, and who erases it."""
 
 import logging
-import signal
 from datetime import timedelta
 
 import pytest
@@ -14,10 +13,9 @@ from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
 from tests.kit.connections import other_connection
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, reaper, start_all, table
-from tests.kit.mail import archived_all, email_of, letter, queued, setting
-from tests.kit.processes import worker
-from tests.kit.waiting import wait_until
+from tests.kit.mail import MEMORY, archived_all, deliver_to, email_of, letter, queued, setting
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -192,12 +190,13 @@ def test_a_setting_that_makes_no_sense_stops_no_reaper(settings, caplog):
     assert "MAIL_KEEP_BODIES" in caplog.text
 
 
-def test_a_worker_erases_beside_its_work(database_url):
+def test_a_worker_erases_next_to_its_work(settings):
     old = old_archive(25)
-    with worker(database_url, DBQUEUE_MAIL_KEEP_BODIES="3600") as process:
-        wait_until(lambda: all(erased(old)))
-        process.send(signal.SIGTERM)
-        assert process.end() == 0
+    queued("anna")
+    deliver_to(settings, 0, MEMORY, MAIL_KEEP_BODIES=HOUR)
+    work_off("dbqueue_mail.email")
+    assert erased(old) == [True]
+    assert Email.objects.done().count() == 1
 
 
 def test_the_look_for_old_messages_uses_its_index():

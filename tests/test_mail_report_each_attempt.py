@@ -1,17 +1,15 @@
 """A mail that fails again and again is reported to the admins the first time and the last."""
 
-import signal
-
 import pytest
 
 from django_dbqueue.current import running
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
-from tests.kit.jobs import overwrite
-from tests.kit.mail import USING, address, letter, queued
-from tests.kit.processes import worker
-from tests.kit.smtp_server import ScriptedServer
-from tests.kit.waiting import wait_until
+from django_dbqueue.states import Status
+from django_dbqueue.testing import virtual_clock
+from tests.kit.inline_worker import drain
+from tests.kit.jobs import fresh, overwrite
+from tests.kit.mail import USING, address, letter, queued, warnings_mailed_to_admins
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -21,32 +19,15 @@ def reports_about(email):
     return [row.to_message().body for row in rows]
 
 
-def attempts_until_the_end(database_url, answer, **more):
-    """What the admins were told of one mail, until it failed."""
-    server = ScriptedServer()
-    server.to_recipients["later"] = answer
+def test_of_all_failures_the_first_and_the_last_are_reported(server, settings):
+    server.to_recipients["later"] = "451 come back later"
     email = queued("later")
-    environment = {
-        "DJANGO_SETTINGS_MODULE": "tests.kit.settings_mail_reports",
-        "DBQUEUE_TESTS": "1",
-        "DBQUEUE_MAIL_MAX_ATTEMPTS": "4",
-        "DBQUEUE_MAIL_RETRY_FIRST": "0.05",
-        "DBQUEUE_MAIL_RETRY_FACTOR": "1",
-        "EMAIL_HOST": "127.0.0.1",
-        "EMAIL_PORT": str(server.port),
-    }
-    with worker(database_url, **environment) as process:
-        wait_until(lambda: Email.objects.buried().filter(pk=email.pk).exists())
-        process.send(signal.SIGTERM)
-        assert process.end() == 0
-    server.close()
-    return reports_about(email)
-
-
-def test_of_four_failures_the_first_and_the_last_are_reported(database_url):
-    first, last = attempts_until_the_end(database_url, "451 come back later")
-    assert "attempt 1 of 4" in first
-    assert "attempt 4 of 4" in last
+    with warnings_mailed_to_admins(settings), virtual_clock() as clock:
+        drain(clock, "dbqueue_mail.email")
+    assert (fresh(email).status, fresh(email).attempts) == (Status.BURIED, 8)
+    first, last = reports_about(email)
+    assert "attempt 1 of 8" in first
+    assert "attempt 8 of 8" in last
 
 
 @pytest.fixture

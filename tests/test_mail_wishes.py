@@ -1,5 +1,6 @@
 """When and in which order mail wants to be sent, and until when: by arguments, and by headers."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from django.core.exceptions import ValidationError
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
 from tests.kit.mail import letter, queue_all, queued
 from tests.kit.processes import worker
@@ -14,6 +16,7 @@ from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
+MAIL = "dbqueue_mail.email"
 SOON = datetime.now(UTC) + timedelta(hours=1)
 LATER = SOON + timedelta(hours=1)
 
@@ -98,19 +101,19 @@ def test_a_queue_that_cannot_be_is_refused():
         row(Queue="a\tb")
 
 
-def test_mail_that_has_expired_is_not_sent_and_says_so(database_url, server):
+def test_mail_that_has_expired_is_not_sent_and_says_so(server):
     old = queued("anna", wishes={"expires_at": datetime.now(UTC) - timedelta(seconds=1)})
     new = queued("berta", wishes={"expires_at": LATER})
-    with worker(database_url, "--stop-when-empty", **server.environment) as process:
-        assert process.end(60) == 0
+    work_off(MAIL)
     assert [fresh(email).mail_state for email in (old, new)] == ["expired", "sent"]
     assert [one.recipients for one in server.received] == [["berta@x.example"]]
 
 
 def test_urgent_mail_overtakes_bulk_mail_that_was_queued_before(database_url, server):
-    messages = [letter(f"bulk{n}") for n in range(2000)]
+    server.before_answer = lambda _: time.sleep(0.01)
+    messages = [letter(f"bulk{n}") for n in range(400)]
     queue_all(messages)
-    with worker(database_url, **server.environment):
+    with worker(database_url, MAIL, **server.environment):
         wait_until(lambda: server.received)
         seen = len(server.received)
         urgent = letter("anna", headers={"X-DBQueue-Priority": "urgent"})
@@ -126,9 +129,9 @@ def test_a_worker_of_its_own_sends_urgent_mail_while_others_wait_for_a_stalled_s
 ):
     for number in range(5):
         queued(f"stall{number}")
-    lane = "dbqueue_mail.email:urgent"
+    lane = f"{MAIL}:urgent"
     with (
-        worker(database_url, "--except", lane, "--threads", "2", **server.environment),
+        worker(database_url, MAIL, "--except", lane, "--threads", "2", **server.environment),
         worker(database_url, lane, **server.environment),
     ):
         wait_until(lambda: len(server.unanswered) == 2)

@@ -1,4 +1,4 @@
-"""Queued mail from the request to the mail server, through real workers."""
+"""Queued mail from the request to the mail server, through workers."""
 
 import signal
 from base64 import b64encode
@@ -9,12 +9,16 @@ from django.db import transaction
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker, virtual_clock
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
-from tests.kit.mail import letter, queue_all, queued
+from tests.kit.mail import deliver_to, letter, queue_all, queued
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
+
+MAIL = "dbqueue_mail.email"
 
 
 def enqueue(count):
@@ -50,20 +54,22 @@ def test_a_killed_host_costs_at_most_one_duplicate_per_thread(database_url, serv
     assert len(server.received) <= 301
 
 
-def test_deferred_mail_is_sent_later_and_refused_mail_fails(database_url, server):
-    for name in ("late", "refuse", "fine"):
-        queued(name)
-    with worker(database_url, **server.environment, DBQUEUE_MAIL_RETRY_FIRST="0.5"):
-        wait_until(lambda: Email.objects.filter(recipients="late@x.example", attempts__gt=1))
-        wait_until(lambda: Email.objects.filter(recipients="refuse@x.example").buried())
-        wait_until(lambda: Email.objects.filter(recipients="fine@x.example").done())
-    [deferred] = Email.objects.filter(recipients="late@x.example")
-    assert deferred.status in {Status.DELAYED, Status.READY, Status.CLAIMED}
-    assert "451" in deferred.last_error
-    assert [one.recipients for one in server.received] == [["fine@x.example"]]
+def test_deferred_mail_is_sent_later_and_refused_mail_fails(server):
+    late, refused, fine = queued("late"), queued("refuse"), queued("fine")
+    with virtual_clock() as clock, InlineWorker(MAIL, clock=clock) as worker:
+        worker.run()
+        states = [fresh(email).status for email in (late, refused, fine)]
+        assert states == [Status.DELAYED, Status.BURIED, Status.DONE]
+        assert "451" in fresh(late).last_error
+        assert [one.recipients for one in server.received] == [["fine@x.example"]]
+        server.to_messages.clear()
+        worker.drain()
+    assert (fresh(late).status, fresh(late).attempts) == (Status.DONE, 2)
+    assert server.got("late") == 1
 
 
-def test_no_poisoned_message_stops_one_of_the_99_others(database_url, server):
+def test_no_poisoned_message_stops_one_of_the_99_others(server, settings):
+    deliver_to(settings, server.port, "tests.kit.odd_mailer.Odd")
     poisoned = {
         "bad address": queued("anna <<"),
         "exception in the backend": queued("berta", subject="odd"),
@@ -77,10 +83,8 @@ def test_no_poisoned_message_stops_one_of_the_99_others(database_url, server):
     Email.objects.filter(pk=broken.pk).update(message=cut)
     Email.objects.filter(pk=poisoned["unreadable"].pk).update(message='{"version": 1}')
     queue_all([letter(f"customer{n}") for n in range(99)])
-    odd = {"DJANGO_SETTINGS_MODULE": "tests.kit.settings_odd_mailer"}
-    with worker(database_url, **odd, **server.environment):
-        wait_until(lambda: Email.objects.done().count() == len(server.received) == 99)
-        wait_until(lambda: not (Email.objects.ready() | Email.objects.claimed()).exists())
+    work_off(MAIL)
+    assert Email.objects.done().count() == len(server.received) == 99
     assert {name: fresh(one).status for name, one in poisoned.items()} == {
         "bad address": Status.BURIED,
         "exception in the backend": Status.DELAYED,

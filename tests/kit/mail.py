@@ -1,22 +1,27 @@
 """Queued mail, in the tests' own hands: messages, rows in any state, and what a worker does."""
 
+import logging
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import django
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.log import AdminEmailHandler
 
 from django_dbqueue.lifecycle import reap
+from django_dbqueue.mail import reports
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.deliveries import Deliveries, Delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.mail.rows import HAVE_ENDED
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, table
+from tests.kit.settings_mail_reports import ADMINS
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 MEMORY = "django.core.mail.backends.locmem.EmailBackend"
@@ -46,10 +51,31 @@ def deliver_to(settings: Any, port: int, backend: str = SMTP, **more: Any) -> No
 def queue_into_memory(settings: Any) -> None:
     """Queue what the project sends, and deliver it into memory."""
     deliver_to(settings, 0, MEMORY)
+    queue_what_is_sent(settings)
+
+
+def queue_what_is_sent(settings: Any) -> None:
     if HAS_MAILERS:
-        settings.MAILERS["default"] = {"BACKEND": QUEUED, "OPTIONS": {"using": MAILER}}
+        default = {"BACKEND": QUEUED, "OPTIONS": {"using": MAILER}}
+        settings.MAILERS = {**settings.MAILERS, "default": default}
     else:
         settings.EMAIL_BACKEND = QUEUED
+
+
+@contextmanager
+def warnings_mailed_to_admins(settings: Any) -> Iterator[None]:
+    """The project of ``settings_mail_reports`` in this process."""
+    queue_what_is_sent(settings)
+    settings.ADMINS = ADMINS
+    logger, handler = logging.getLogger("django_dbqueue"), AdminEmailHandler()
+    handler.setLevel(logging.WARNING)
+    logger.addHandler(handler)
+    told, reports._told = reports._told, []
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        reports._told = told
 
 
 def setting(settings: Any, **more: Any) -> None:
