@@ -18,10 +18,12 @@ from django_dbqueue.minutes import Tally, add, busy_lately, this_minute, write_b
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.roster import request_drain, request_resume, roster
+from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.pace import Pace
 from django_dbqueue.worker.scribe import Scribe, _sample
 from django_dbqueue.worker.session import Session
+from tests.kit.inline_worker import drain
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Mailed, Note
@@ -42,17 +44,14 @@ def sums(model, *names):
     return [found[name] or 0 for name in names]
 
 
-def test_what_a_worker_did_is_in_the_minutes_once_it_has_stopped(database_url, log):
+def test_what_a_worker_did_is_in_the_minutes_once_it_has_stopped(log):
     for model in (Note, Batch, Mailed):
         for _ in range(3):
             model.objects.create(log=log)
     Note.objects.create(action="fail")
     Note.objects.create(action="fail", queue="other")
-    with worker(database_url) as process:
-        wait_until(lambda: Note.objects.buried().count() == 2)
-        wait_until(lambda: Batch.objects.done().count() == Mailed.objects.done().count() == 3)
-        process.send(signal.SIGTERM)
-        assert process.end() == 0
+    with virtual_clock() as clock:
+        drain(clock, "queueapp.note", "queueapp.batch", "queueapp.mailed")
     for model in (Batch, Mailed):
         assert sums(model, "completed", "failed", "buried") == [3, 0, 0]
     assert sums(Note, "completed", "failed", "buried") == [3, 6, 2]
@@ -234,7 +233,7 @@ def test_a_reaper_by_itself_writes_what_it_found(settings):
 
 
 def test_a_worker_drains_and_goes_on_as_its_row_says(database_url):
-    with worker(database_url, "queueapp.Note") as process:
+    with worker(database_url, "queueapp.Note", DBQUEUE_BEAT_INTERVAL="0.2") as process:
         wait_until(roster)
         [member] = request_drain(roster()[0].uuid)
         wait_until(lambda: roster()[0].state == "draining" and Worker.objects.get().paused)
@@ -248,6 +247,7 @@ def test_a_worker_drains_and_goes_on_as_its_row_says(database_url):
         assert wait_until(lambda: Worker.objects.get().jobs_per_minute) == 1
         process.send(signal.SIGTERM)
         assert process.end() == 0
+    assert sums(Note, "completed", "failed") == [1, 0]
 
 
 def test_the_pace_is_that_of_the_last_minute(monkeypatch):
