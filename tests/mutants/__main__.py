@@ -1,8 +1,9 @@
 """Break the package in one place at a time, and see who notices.
 
-Each mutant is applied in a copy of the project. There the short sweeps run, then the tests of the
-verbs, up to the first failure. Mutants of MariaDB and PostgreSQL need their servers' addresses in
-DBQUEUE_MARIADB_URL and DBQUEUE_POSTGRESQL_URL and are left out without.
+Each mutant is applied in a copy of the project. There the tests run that it names, else the short
+sweeps and then the tests of the verbs, up to the first failure. Mutants of MariaDB and PostgreSQL
+need their servers' addresses in DBQUEUE_MARIADB_URL and DBQUEUE_POSTGRESQL_URL and are left out
+without.
 """
 
 import argparse

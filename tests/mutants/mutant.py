@@ -6,7 +6,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong edit of the package, and what is wrong with it; ``harmless`` says why it is not."""
+    """One wrong edit of the package, and what is wrong with it; ``harmless`` says why it is not.
+
+    ``tests`` are to notice it; where none are named, those of the lifecycle.
+    """
 
     file: str
     old: str
@@ -14,6 +17,7 @@ class Mutant:
     why: str
     database: str = "sqlite"
     harmless: str = ""
+    tests: tuple[str, ...] = ()
 
     @property
     def path(self):
@@ -27,3 +31,8 @@ class Mutant:
 
     def __str__(self):
         return f"{self.file}: {self.why}"
+
+
+def noticed_by(test, rows):
+    """Mutants that one file of tests is to notice."""
+    return [(*row, {"tests": (f"tests/test_{test}.py",)}) for row in rows]

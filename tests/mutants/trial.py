@@ -74,7 +74,7 @@ class Copy:
         before = path.read_text()
         self._write(path, mutant.applied(before))
         try:
-            return self.run(mutant.database, tests or [SWEEPS, *TESTS])
+            return self.run(mutant.database, tests or mutant.tests or [SWEEPS, *TESTS])
         finally:
             self._write(path, before)
 
