@@ -5,10 +5,16 @@
 ``MUTANTS`` is the list; ``python -m tests.mutants`` says which test caught which.
 """
 
-from tests.mutants import databases, ending, moving, people
+from tests.mutants import (
+    blind_spots,
+    databases,
+    ending,
+    moving,
+    people,
+)
 from tests.mutants.mutant import Mutant
 
-TABLES = (ending, moving, people, databases)
+TABLES = (ending, moving, people, databases, blind_spots)
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
     for one in TABLES

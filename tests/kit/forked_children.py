@@ -1,0 +1,38 @@
+"""Children of this very process, without a worker around them."""
+
+import os
+import signal
+from typing import Any
+
+from django_dbqueue.worker.board import Board, Farewell
+from django_dbqueue.worker.children import Children, Death
+from tests.kit.waiting import wait_until
+
+
+def live(stacks: Any, prefix: str, board: Board, share: Any, control: int) -> int:
+    """What a child does that only waits until it is asked to leave."""
+    os.read(control, 1)
+    board.farewell = Farewell.ASKED
+    return 0
+
+
+def fill(children: Children) -> float:
+    return children.fill(lambda board: None)
+
+
+def deaths(children: Children, count: int) -> list[Death]:
+    """The next so many ends."""
+    found: list[Death] = []
+    wait_until(lambda: found.extend(children.deaths()) or len(found) >= count)
+    return found
+
+
+def kill(children: Children) -> None:
+    """From outside."""
+    for pid in children.living:
+        os.kill(pid, signal.SIGKILL)
+
+
+def end(children: Children) -> None:
+    kill(children)
+    deaths(children, len(children.living))

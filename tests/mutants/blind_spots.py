@@ -1,0 +1,174 @@
+"""Mutants of the worker that no test noticed once."""
+
+from tests.mutants.mutant import noticed_by
+
+FINISHER, CLAIMER, CONSUMER = "worker/finisher.py", "worker/claimer.py", "worker/consumer.py"
+CHILDREN, SUPERVISOR = "worker/children.py", "worker/supervisor.py"
+
+OUTCOMES = [
+    (FINISHER, "HOPELESS = 6", "HOPELESS = 0", "an outcome is dropped at the first error"),
+    (FINISHER, "HOPELESS = 6", "HOPELESS = 4", "an outcome is dropped too soon"),
+    (FINISHER, "HOPELESS = 6", "HOPELESS = 10**9", "an outcome that is refused is never given up"),
+    (
+        FINISHER,
+        "            if hopeless:\n                return",
+        "            return",
+        "an outcome that is written at once is dropped at the first error",
+    ),
+    (
+        FINISHER,
+        "            if hopeless:\n                return\n",
+        "",
+        "a runner is held for ever by an outcome that is refused",
+    ),
+    (FINISHER, "LATEST = 0.1", "LATEST = 5.0", "an outcome may wait for 5 s"),
+    (
+        FINISHER,
+        "            if not self._held:\n                self._oldest =",
+        "            if True:\n                self._oldest =",
+        "each outcome makes the others wait longer",
+    ),
+    (
+        FINISHER,
+        "if len(self._held) < self.batch and waited < LATEST and not idle:",
+        "if waited < LATEST and not idle:",
+        "a full batch of outcomes waits",
+    ),
+    (
+        FINISHER,
+        "and waited < LATEST and not idle:",
+        "and waited < LATEST:",
+        "the last outcome waits for others",
+    ),
+    (
+        FINISHER,
+        "if waiting == 1 or waiting == self.batch:",
+        "if waiting == self.batch:",
+        "the first outcome wakes nobody",
+    ),
+    (
+        FINISHER,
+        "if waiting == 1 or waiting == self.batch:",
+        "if waiting == 1:",
+        "a full batch of outcomes wakes nobody",
+    ),
+    (
+        FINISHER,
+        "return self.pending if self._aside or self.patience.failures else 0",
+        "return self.pending if self._aside else 0",
+        "nobody sees that outcomes cannot be written",
+    ),
+    (
+        FINISHER,
+        "    error.__traceback__ = None",
+        "    pass",
+        "a failed job's local variables live on with its error",
+    ),
+]
+CLAIMS = [
+    (
+        CONSUMER,
+        "self.claimer.hold_claims = self.finisher.patience.failures > 0",
+        "pass",
+        "jobs are claimed while outcomes cannot be written",
+    ),
+    (
+        CLAIMER,
+        "if self.hold_claims or self.left == 0",
+        "if self.left == 0",
+        "the claimer claims on while it is to hold",
+    ),
+    (
+        CONSUMER,
+        "self.claimer.hold_claims = self.finisher.patience.failures > 0",
+        "self.claimer.hold_claims |= self.finisher.patience.failures > 0",
+        "nothing is claimed after outcomes could not be written once",
+    ),
+    (
+        CONSUMER,
+        "        self.board.stuck = self.finisher.stuck\n",
+        "",
+        "the supervisor is not told of outcomes that cannot be written",
+    ),
+]
+ENDS_OF_CHILDREN = [
+    (
+        CHILDREN,
+        "return self.farewell is Farewell.NONE and not self.child.is_condemned",
+        "return self.farewell is Farewell.NONE",
+        "a child that was killed on purpose has crashed",
+    ),
+    (
+        CHILDREN,
+        "return self.farewell is Farewell.NONE and not self.child.is_condemned",
+        "return self.code != 0 and not self.child.is_condemned",
+        "a child that leaves without a word has not crashed",
+    ),
+    (CHILDREN, "        if death.is_crash:\n", "        if False:\n", "crashes cost no pause"),
+    (
+        CHILDREN,
+        "if self._to_replace and not any(child.leaving for child in self.living.values()):",
+        "if self._to_replace:",
+        "HUP asks the next child before the last one has left",
+    ),
+    (
+        CHILDREN,
+        "        if self._to_replace and not any(child.leaving",
+        "        while self._to_replace and any(True",
+        "HUP asks all children at once",
+    ),
+    (
+        CHILDREN,
+        "        self._to_replace = [one for one in self._to_replace if one.pid in self.living]\n",
+        "",
+        "a child that has died is asked to leave",
+    ),
+    (
+        CHILDREN,
+        "        has_successor = child.leaving and child.share is None",
+        "        has_successor = False",
+        "a child that was replaced is followed by two",
+    ),
+]
+MEMORY = [
+    (
+        SUPERVISOR,
+        "return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())",
+        "return resident(os.getpid())",
+        "the memory of children is not counted",
+    ),
+    (
+        SUPERVISOR,
+        "return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())",
+        "return sum(c.memory() for c in self.children.living.values())",
+        "the memory of the supervisor is not counted",
+    ),
+    (
+        SUPERVISOR,
+        "return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())",
+        "return resident(os.getpid()) + max(c.memory() for c in self.children.living.values())",
+        "the memory of one child is counted",
+    ),
+    (
+        "worker/ending.py",
+        "if most is not None and memory > most * 1024 * 1024:",
+        "if most is not None and memory > most * 1024:",
+        "--max-memory is in KB",
+    ),
+]
+SIGNALS = [
+    (
+        "worker/signalling.py",
+        "on_hangup = self._stop if os.isatty(0) else self._replace",
+        "on_hangup = self._replace",
+        "a worker outlives its terminal",
+    ),
+]
+
+MUTANTS = [
+    *noticed_by("finisher", OUTCOMES),
+    *noticed_by("holding_claims", CLAIMS),
+    *noticed_by("replacing_children", ENDS_OF_CHILDREN),
+    *noticed_by("memory", MEMORY),
+    *noticed_by("hangup", SIGNALS),
+]

@@ -1,0 +1,191 @@
+"""When outcomes are written, and what becomes of those that the database does not take."""
+
+import logging
+import weakref
+from types import SimpleNamespace
+
+import pytest
+from django.db.models import QuerySet
+
+from django_dbqueue.states import Status
+from django_dbqueue.worker import finisher as module
+from django_dbqueue.worker.finisher import Finisher, Outcome
+from django_dbqueue.worker.session import Session
+from tests.kit.jobs import claimed, fresh, steal, table
+from tests.kit.refusals import allow, refused
+from tests.queueapp.models import Mailed, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+BATCH = 3
+KEPT_FOR = 5  # refusals at least, before an outcome is given up
+GIVEN_UP_BY = 20  # refusals
+
+
+@pytest.fixture
+def wakes():
+    """One entry for each time that the finisher asked for a turn."""
+    return []
+
+
+@pytest.fixture
+def finisher(wakes):
+    return Finisher(Session({"default"}), BATCH, lambda: wakes.append(True))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The finisher's own monotonic clock: ``now`` is to be set."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def outcome(error=None, model=Note, **columns):
+    job = claimed(model, **columns)
+    return Outcome(table(model), job.claim_owner, job, error)
+
+
+def is_done(outcome):
+    return fresh(outcome.job).status == Status.DONE
+
+
+# --- when they are written ------------------------------------------------------------------------
+
+
+def test_an_outcome_waits_a_tenth_of_a_second_for_others_and_no_longer(finisher, clock):
+    first = outcome()
+    finisher.put(first)
+    assert finisher.turn(idle=False) == pytest.approx(0.1)
+    clock.now += 0.09
+    assert finisher.turn(idle=False) == pytest.approx(0.01)
+    assert not is_done(first)
+    clock.now += 0.02
+    finisher.turn(idle=False)
+    assert is_done(first)
+
+
+def test_a_later_outcome_does_not_make_the_first_wait_longer(finisher, clock):
+    first, second = outcome(), outcome()
+    finisher.put(first)
+    finisher.turn(idle=False)
+    clock.now += 0.06
+    finisher.put(second)
+    finisher.turn(idle=False)
+    clock.now += 0.06
+    finisher.turn(idle=False)
+    assert is_done(first)
+    assert is_done(second)
+
+
+def test_as_many_as_are_written_together_do_not_wait(finisher, clock):
+    outcomes = [outcome() for _ in range(BATCH)]
+    for one in outcomes:
+        finisher.put(one)
+    finisher.turn(idle=False)
+    assert all(map(is_done, outcomes))
+
+
+def test_an_outcome_does_not_wait_where_nothing_else_runs(finisher, clock):
+    last = outcome()
+    finisher.put(last)
+    finisher.turn(idle=True)
+    assert is_done(last)
+
+
+def test_the_first_outcome_and_a_full_batch_ask_for_a_turn(finisher, wakes):
+    for count, asked in ((1, 1), (2, 1), (BATCH, 2), (BATCH + 1, 2)):
+        finisher.put(outcome())
+        assert (finisher.pending, len(wakes)) == (count, asked)
+
+
+# --- what the database does not take --------------------------------------------------------------
+
+
+def test_an_error_without_a_known_reason_costs_no_outcome_while_it_may_pass(finisher):
+    one = outcome()
+    finisher.put(one)
+    with refused(Note, "NEW.status = 2"):
+        for tries in range(1, KEPT_FOR + 1):
+            assert finisher.flush() > 0
+            assert (finisher.pending, finisher.stuck) == (1, 1), f"after {tries} refusals"
+    finisher.flush()
+    assert is_done(one)
+    assert (finisher.pending, finisher.stuck) == (0, 0)
+
+
+def test_an_outcome_that_is_refused_for_ever_holds_up_no_other(finisher, caplog):
+    refused_one, other = outcome(text="never"), outcome()
+    for one in (refused_one, other):
+        finisher.put(one)
+    with refused(Note, "NEW.status = 2 AND NEW.text = 'never'"):
+        for _ in range(GIVEN_UP_BY):
+            finisher.flush()
+        assert finisher.pending == 0
+    assert is_done(other)
+    assert fresh(refused_one.job).status == Status.CLAIMED
+    [said] = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert "its outcome cannot be written, so it runs again" in said.getMessage()
+
+
+class Nap:
+    """Instead of sleeping between two tries."""
+
+    def __init__(self, then=lambda pauses: None):
+        self.pauses = []
+        self.then = then
+
+    def wait(self, seconds):
+        assert len(self.pauses) < GIVEN_UP_BY, "it is never given up"
+        self.pauses.append(seconds)
+        self.then(len(self.pauses))
+
+
+def test_nor_where_each_outcome_is_written_at_once(finisher):
+    one = outcome(model=Mailed)
+    finisher._nap = Nap(lambda pauses: allow(Mailed) if pauses == KEPT_FOR else None)
+    with refused(Mailed, "NEW.status = 2"):
+        finisher.write_now(one)
+    assert len(finisher._nap.pauses) == KEPT_FOR
+    assert is_done(one)
+
+
+def test_a_runner_is_not_held_for_ever_by_an_outcome_that_is_refused(finisher):
+    one = outcome(model=Mailed)
+    finisher._nap = Nap()
+    with refused(Mailed, "NEW.status = 2"):
+        finisher.write_now(one)
+    assert len(finisher._nap.pauses) >= KEPT_FOR
+    assert fresh(one.job).status == Status.CLAIMED
+
+
+# --- what is left of a failure --------------------------------------------------------------------
+
+
+class Thing:
+    """A local variable of a job."""
+
+
+def failure():
+    """What a job raised, and whether its local variable is still there."""
+    thing = Thing()
+    try:
+        raise LookupError(f"{thing} finds nothing")
+    except LookupError as error:
+        return error, weakref.ref(thing)
+
+
+@pytest.mark.parametrize("end", ["recorded", "lost", "gone"])
+def test_a_failed_job_s_local_variables_do_not_outlive_its_outcome(finisher, end):
+    """Even where a receiver of a signal, or a loop of references, keeps its error."""
+    error, thing = failure()
+    one = outcome(error)
+    if end == "lost":
+        steal(one.job)
+    if end == "gone":
+        QuerySet(Note).filter(pk=one.job.pk).delete()
+    assert thing() is not None
+    finisher.put(one)
+    finisher.flush()
+    assert finisher.pending == 0
+    assert thing() is None

@@ -1,0 +1,81 @@
+"""The memory of a worker: its own and that of its children, for its row and ``--max-memory``."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from django_dbqueue.models import Worker
+from django_dbqueue.worker.board import Farewell
+from django_dbqueue.worker.ending import ENOUGH
+from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.signalling import Signals, Wakeup
+from django_dbqueue.worker.supervisor import Supervisor
+from tests.kit.forked_children import deaths, end, fill
+from tests.kit.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.usefixtures("db_rows"),
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
+]
+
+MB = 2**20
+GATHERED = 64 * MB  # by a child
+
+
+def gather(stacks, prefix, board, share, control):
+    """A child that holds some memory of its own until it is asked to leave."""
+    held = b"x" * GATHERED
+    board.slot(0).start(b"gathered", 0.0, 1.0, len(held) // GATHERED)
+    os.read(control, 1)
+    board.farewell = Farewell.ASKED
+    return 0
+
+
+@pytest.fixture
+def supervise():
+    """A supervisor with two children that have gathered memory; they are gone afterwards."""
+    made = []
+
+    def supervise(**limits):
+        options = Options(served=parse_served(["queueapp.Note"]), processes=2, **limits)
+        supervisor = Supervisor(options, Signals(Wakeup()))
+        made.append(supervisor.children)
+        supervisor.children.body = gather
+        fill(supervisor.children)
+        wait_until(lambda: supervisor.children.jobs == 2)
+        return supervisor
+
+    yield supervise
+    for children in made:
+        end(children)
+
+
+def resident(pid):
+    """As the system tells people, in bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) * 1024
+
+
+def test_a_worker_s_row_tells_its_memory_with_that_of_its_children(supervise):
+    supervisor = supervise()
+    supervisor._beat()
+    all_of_them = sum(map(resident, [os.getpid(), *supervisor.children.living]))
+    assert abs(Worker.objects.get().memory - all_of_them) < GATHERED / 4
+
+
+def test_the_limit_counts_the_children_too(supervise):
+    supervisor = supervise(max_memory=(resident(os.getpid()) + GATHERED) // MB)
+    supervisor._beat()
+    assert supervisor.ending.code == ENOUGH
+    assert "--max-memory" in supervisor.ending.reason
+    assert not any(death.is_crash for death in deaths(supervisor.children, 2))  # they were asked
+
+
+def test_below_the_limit_a_worker_goes_on(supervise):
+    supervisor = supervise(max_memory=4 * (resident(os.getpid()) + GATHERED) // MB)
+    supervisor._beat()
+    assert supervisor.ending is None
+    assert len(supervisor.children.living) == 2

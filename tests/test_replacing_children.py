@@ -1,0 +1,107 @@
+"""How children end and are followed by others: real forks, but of this process."""
+
+import os
+import signal
+
+import pytest
+
+from django_dbqueue.worker.children import FREE_DEATHS, Children
+from tests.kit.forked_children import deaths, end, fill, kill, live
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+
+@pytest.fixture
+def start(db_rows):
+    """Children that are gone afterwards."""
+    made = []
+
+    def start(processes, body=live):
+        made.append(Children([None] * processes, 1, "a" * 32, body))
+        fill(made[-1])
+        return made[-1]
+
+    yield start
+    for children in made:
+        end(children)
+
+
+def death(children):
+    [found] = deaths(children, 1)
+    return found
+
+
+def kill_on_purpose(children):
+    for child in children.living.values():
+        child.condemn()
+    children.kill_condemned()
+
+
+# --- one after the other --------------------------------------------------------------------------
+
+
+def test_children_are_replaced_one_by_one(start):
+    children = start(3)
+    before = list(children.living)
+    children.replace_all()
+    for gone in range(1, 4):
+        for _ in range(5):
+            children.replace_next()
+            fill(children)
+        leaving = [child.pid for child in children.living.values() if child.leaving]
+        assert (len(leaving), len(children.living)) == (1, 4)
+        assert death(children).child.pid == leaving[0]
+        assert len(set(before) & set(children.living)) == 3 - gone
+    children.replace_next()
+    assert not any(child.leaving for child in children.living.values())
+    assert len(children.living) == 3
+
+
+def test_a_child_that_died_meanwhile_is_not_waited_for(start):
+    children = start(2)
+    children.replace_all()
+    children.replace_next()
+    first, second = children.living
+    os.kill(second, signal.SIGKILL)
+    deaths(children, 2)
+    children.replace_next()
+    fill(children)
+    assert not {first, second} & set(children.living)
+    assert len(children.living) == 2
+
+
+# --- killed on purpose, or crashed ----------------------------------------------------------------
+
+
+def test_a_child_that_we_kill_has_not_crashed(start):
+    children = start(1)
+    kill_on_purpose(children)
+    found = death(children)
+    assert (found.code, found.is_crash) == (-signal.SIGKILL, False)
+
+
+@pytest.mark.parametrize("body", [lambda *_: os._exit(0), lambda *_: 0], ids=["exit", "return"])
+def test_a_child_that_leaves_without_a_word_has_crashed_whatever_its_exit_code(start, body):
+    found = death(start(1, body))
+    assert (found.code, found.is_crash) == (0, True)
+
+
+def test_a_child_that_was_asked_to_leave_has_not_crashed(start):
+    children = start(1)
+    [child] = children.living.values()
+    child.ask_to_stop()
+    assert not death(children).is_crash
+
+
+@pytest.mark.parametrize(
+    ("way", "waits"), [(kill_on_purpose, False), (kill, True)], ids=["us", "others"]
+)
+def test_only_children_that_crash_young_come_back_later(start, way, waits):
+    children = start(1)
+    for _ in range(FREE_DEATHS + 1):
+        fill(children)
+        way(children)
+        death(children)
+    wait = fill(children)
+    assert (len(children.living) == 0) is waits
+    assert (0 < wait <= 30) is waits
