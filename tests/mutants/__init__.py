@@ -10,11 +10,12 @@ from tests.mutants import (
     databases,
     ending,
     moving,
+    options,
     people,
 )
 from tests.mutants.mutant import Mutant
 
-TABLES = (ending, moving, people, databases, blind_spots)
+TABLES = (ending, moving, people, databases, blind_spots, options)
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
     for one in TABLES
