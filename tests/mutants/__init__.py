@@ -11,11 +11,12 @@ from tests.mutants import (
     ending,
     moving,
     options,
+    pauses,
     people,
 )
 from tests.mutants.mutant import Mutant
 
-TABLES = (ending, moving, people, databases, blind_spots, options)
+TABLES = (ending, moving, people, databases, blind_spots, options, pauses)
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
     for one in TABLES

@@ -1,0 +1,77 @@
+"""Mutants of the pauses that differ at random, so that nothing comes back together."""
+
+from tests.mutants.mutant import noticed_by
+
+MAILER = "mail/models/mailer.py"
+
+JITTER = [
+    (
+        "backoff.py",
+        "return pause * random.uniform(1 - self.jitter, 1 + self.jitter)",
+        "return pause",
+        "retries of jobs come back together",
+    ),
+    (
+        "backoff.py",
+        "random.uniform(1 - self.jitter, 1 + self.jitter)",
+        "random.uniform(1 - self.jitter, 1)",
+        "a retry is never later",
+    ),
+    ("mail/backoff.py", "jitter=0.1", "jitter=0", "retries of mail come back together"),
+    (
+        "worker/session.py",
+        " * random.uniform(0.7, 1.0)",
+        "",
+        "all come back together to a database that was away",
+    ),
+    (
+        "worker/lanes.py",
+        "self.pause * random.uniform(0.75, 1.0)",
+        "self.pause",
+        "idle workers look together",
+    ),
+    (
+        "worker/claimer.py",
+        "return 0.0 if jobs else random.uniform(0.001, 0.005)",
+        "return 0.0 if jobs else 0.003",
+        "those who came too late claim again together",
+    ),
+    (
+        "dialects/base.py",
+        "yield random.uniform(0.001, 0.01 * 2**attempt)",
+        "yield 0.01 * 2**attempt",
+        "deadlocked statements are tried again together",
+    ),
+    (
+        "dialects/sqlite.py",
+        "yield random.uniform(0.0003, longest)",
+        "yield longest",
+        "those who wait for SQLite's lock try again together",
+    ),
+    (
+        "models/once.py",
+        "return random.uniform(0.005, 0.02 * 2**self.tries)",
+        "return 0.02 * 2**self.tries",
+        "deadlocked jobs are tried again together",
+    ),
+    (
+        MAILER,
+        "return Turn(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)",
+        "return Turn(wait=self.rest, at=turn_at)",
+        "all mail comes back together after a pause",
+    ),
+    (
+        MAILER,
+        "return Turn(wait=random.uniform(0.1, 1))",
+        "return Turn(wait=0.5)",
+        "all who ask for a turn in vain ask again together",
+    ),
+    (
+        "worker/scribe.py",
+        "time.monotonic() + random.uniform(FIRST, 2 * FIRST)",
+        "time.monotonic() + FIRST",
+        "all workers count the backlogs together",
+    ),
+]
+
+MUTANTS = noticed_by("jitter", JITTER)
