@@ -9,6 +9,7 @@ from tests.mutants import (
     blind_spots,
     databases,
     ending,
+    mail_and_admin,
     moving,
     options,
     pauses,
@@ -16,7 +17,7 @@ from tests.mutants import (
 )
 from tests.mutants.mutant import Mutant
 
-TABLES = (ending, moving, people, databases, blind_spots, options, pauses)
+TABLES = (ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin)
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
     for one in TABLES

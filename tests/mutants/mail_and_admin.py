@@ -1,0 +1,73 @@
+"""Mutants of mail, and of what the admin shows."""
+
+from tests.mutants.mutant import noticed_by
+
+CONNECTIONS, SUPPRESSION = "mail/sending/connections.py", "mail/models/suppression.py"
+ADMIN = "admin/base.py"
+
+SPELLING = [
+    (
+        SUPPRESSION,
+        "        self.address = normal(self.address)\n",
+        "",
+        "a suppressed address is saved as it was spelled",
+    ),
+]
+IDLE = [
+    (
+        CONNECTIONS,
+        "return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)",
+        "return True",
+        "an idle connection is not asked whether it is there",
+    ),
+    (
+        CONNECTIONS,
+        "return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)",
+        "return _answers(self.backend)",
+        "a connection is asked before every message",
+    ),
+    (
+        CONNECTIONS,
+        "return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)",
+        "return monotonic() - self.used < IDLE_SECONDS",
+        "an idle connection is not used again",
+    ),
+    (
+        CONNECTIONS,
+        "return bool(noop()[0] == 250)",
+        "return bool(noop())",
+        "a connection on which the server says no is used on",
+    ),
+    (
+        CONNECTIONS,
+        "    line.used = monotonic()\n",
+        "",
+        "a connection is idle from its first message on",
+    ),
+]
+PAGES = [
+    (
+        ADMIN,
+        """format_html('<span title="{}" class="dbqueue-owner">{}</span>', job.owner, short)""",
+        """SafeString(f'<span title="{job.owner}" class="dbqueue-owner">{short}</span>')""",
+        "an owner is markup in lists",
+    ),
+    (
+        ADMIN,
+        """format_html('<span title="{}" class="dbqueue-owner">{}</span>', job.owner, short)""",
+        """format_html('<span title="{}">{}</span>', SafeString(job.owner), short)""",
+        "an owner is markup in a title",
+    ),
+    (
+        ADMIN,
+        """format_html('<span title="{}" class="dbqueue-owner">{}</span>', job.owner, short)""",
+        """format_html('<span title="{}">{}</span>', job.owner, SafeString(short))""",
+        "a shortened owner is markup",
+    ),
+]
+
+MUTANTS = [
+    *noticed_by("mail_suppressed_by_hand", SPELLING),
+    *noticed_by("mail_idle_connections", IDLE),
+    *noticed_by("admin_escaping", PAGES),
+]
