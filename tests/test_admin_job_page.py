@@ -124,7 +124,7 @@ NESTED = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(NESTED, st.sampled_from(["password", "API-Key", "auth_token", "Set-Cookie", "clientSecret"]))
 def test_no_secret_survives_however_deep_it_lies(value, name):
     for wrap in (lambda v: {"a": [v]}, lambda v: [[{"b": v}]]):
