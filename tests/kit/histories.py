@@ -150,3 +150,69 @@ def row(key: int | str, **columns: Any) -> Entry:
 
 def entry(run: Entry, exception: str) -> Entry:
     return {"owner": run["owner"], "exception": exception}
+
+
+class BadHistories(dict):
+    """By name what tells a bad one, and the verdicts that are to catch it."""
+
+    def caught_by(self, *verdicts):
+        def keep(tell):
+            self[tell.__name__] = verdicts, tell
+            return tell
+
+        return keep
+
+    def check(self, name):
+        """Exactly these verdicts catch it."""
+        expected, tell = self[name]
+        report = told(tell).report()
+        assert report.broken == [*expected], {n: report.verdicts[n].offences for n in report.broken}
+        assert not report.holds
+
+
+def claimed_twice(tale):
+    """The second claim of a job whose first is still running."""
+    tale.enqueue()
+    first = tale.start(pid=11)
+    tale.put(first, attempts=0)
+    return tale.start(pid=21)
+
+
+def finish(tale, run):
+    tale.effect(run)
+    tale.end(run)
+    tale.completed(run)
+
+
+def crashed(tale):
+    tale.enqueue()
+    run = tale.start()
+    tale.kill(11)
+    tale.reaped(run, pid=10)
+    return run
+
+
+def until_its_end(tale):
+    tale.enqueue()
+    run = tale.start()
+    tale.effect(run)
+    tale.end(run)
+    return run
+
+
+def taken_on_the_brink(tale):
+    """What had been handed to a thread counts as started."""
+    tale.enqueue()
+    tale.rows[1] |= {"attempts": 1}
+    late = {"key": 1, "mark": "mark-1", "owner": "worker-1.9", "pid": 11}
+    tale.stop(10, 11)
+    tale.wait(1.5)
+    tale.reaped(late)
+    tale.ran(pid=21)
+    return late
+
+
+def told(tell):
+    tale = Tale()
+    tell(tale)
+    return tale
