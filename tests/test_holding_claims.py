@@ -8,23 +8,25 @@ from django_dbqueue.states import Status
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.consumer import Consumer
 from django_dbqueue.worker.options import Options, parse_served
-from tests.kit.jobs import fresh
+from tests.kit.jobs import fresh, overwrite
 from tests.kit.refusals import refused
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
-OPTIONS = Options(served=parse_served(["queueapp.Note"]), batch_size=1, batch_grows=False)
+SERVED = parse_served(["queueapp.Note"])
 
 
 class ByHand:
     """A child's claiming thread, runner and finisher, each moved by the test."""
 
-    def __init__(self):
+    def __init__(self, **options):
         self.board = Board(threads=1)
         self.board.beat(time.monotonic(), 1)
-        self.consumer = Consumer(OPTIONS, None, "by-hand.1-", self.board)
-        self.finisher = self.consumer.finisher
+        told = Options(**{"served": SERVED, "batch_size": 1, "batch_grows": False} | options)
+        self.consumer = Consumer(told, None, "by-hand.1-", self.board)
+        self.finisher, self.buffer = self.consumer.finisher, self.consumer.buffer
 
     def claim(self):
         """How many are claimed by then."""
@@ -33,8 +35,8 @@ class ByHand:
         return Note.objects.claimed().count()
 
     def run(self):
-        while len(self.consumer.buffer):
-            self.consumer.runners[0]._take(self.consumer.buffer.get())
+        while len(self.buffer):
+            self.consumer.runners[0]._take(self.buffer.get())
 
     def finish(self):
         self.consumer._finish_turn()
@@ -71,3 +73,37 @@ def test_what_was_claimed_before_runs_on(child):
         assert child.finisher.pending == 2
     child.finish()
     assert Note.objects.done().count() == 2
+
+
+def test_a_job_that_may_have_killed_a_worker_waits_until_all_outcomes_are_written():
+    """Else they would be lost with it, and run again."""
+    child = ByHand(batch_size=2)
+    Note.objects.create()
+    suspect = Note.objects.create(priority=2000)
+    overwrite(suspect, crashes=1)
+    assert child.claim() == 2
+    child.run()
+    with refused(Note, "NEW.status = 2"):
+        child.finish()
+        for _ in range(3):
+            child.claim()
+            assert len(child.buffer) == 0
+    child.finish()
+    wait_until(lambda: child.claim() and len(child.buffer))
+    child.run()
+    child.finish()
+    assert Note.objects.done().count() == 2
+
+
+def test_a_worker_that_stops_when_nothing_is_ready_stays_until_all_outcomes_are_written():
+    child = ByHand(stop_when_empty=0.0)
+    Note.objects.create()
+    child.claim()
+    child.run()
+    with refused(Note, "NEW.status = 2"):
+        child.finish()
+        for _ in range(3):
+            child.claim()
+            assert not child.consumer._is_over()
+    child.finish()
+    wait_until(lambda: child.claim() == 0 and child.consumer._is_over())

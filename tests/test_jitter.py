@@ -52,9 +52,13 @@ def idle():
 
 def others_were_faster():
     claimer = Claimer(OPTIONS, "w.1-", Buffer(1), Board(1), Doorbell({"default"}), None, lambda: 0)
+    claimer.turn()
     [watch] = claimer.lanes.watches
+    # It has just seen jobs there.
     watch.queues, watch.next_look = deque(["default"]), float("inf")
-    return claimer.turn()
+    pause = claimer.turn()
+    assert not watch.queues
+    return pause
 
 
 def deadlock():

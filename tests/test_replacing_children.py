@@ -16,8 +16,8 @@ def start(db_rows):
     """Children that are gone afterwards."""
     made = []
 
-    def start(processes, body=live):
-        made.append(Children([None] * processes, 1, "a" * 32, body))
+    def start(processes, body=live, share=None):
+        made.append(Children([share] * processes, 1, "a" * 32, body))
         fill(made[-1])
         return made[-1]
 
@@ -68,6 +68,19 @@ def test_a_child_that_died_meanwhile_is_not_waited_for(start):
     fill(children)
     assert not {first, second} & set(children.living)
     assert len(children.living) == 2
+
+
+def test_where_jobs_are_counted_a_child_is_followed_once_it_is_known_how_many_are_left(start):
+    children = start(1, share=5)
+    [first] = children.living.values()
+    first.board.slot(0).start(b"two of them", 0.0, 1.0, jobs=2)
+    children.replace_all()
+    children.replace_next()
+    fill(children)
+    assert len(children.living) == 1
+    assert death(children).child is first
+    fill(children)
+    assert [child.share for child in children.living.values()] == [3]
 
 
 # --- killed on purpose, or crashed ----------------------------------------------------------------

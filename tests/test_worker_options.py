@@ -6,7 +6,10 @@ import pytest
 
 from django_dbqueue.backoff import Fixed, Listed
 from django_dbqueue.management.commands.runworker import Command
+from django_dbqueue.states import Status
 from django_dbqueue.worker.lanes import Lanes
+from django_dbqueue.worker.start import run_once
+from tests.kit.jobs import fresh
 from tests.queueapp.models import Fleeting, Note
 
 
@@ -138,3 +141,13 @@ def test_a_queue_that_is_left_out_of_one_table_is_served_in_others(tables, left_
 def test_a_queue_that_is_named_is_the_only_one_of_its_table_alone():
     served = taken("queueapp.Note:q", "queueapp.Fleeting")
     assert served == {"Note:q", "Fleeting:q", "Fleeting:default"}
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("args", [["queueapp.Note:q"], ["--except", "queueapp.Note:default"]])
+def test_once_runs_no_job_of_a_queue_that_is_not_served(args):
+    other = Note.objects.create()
+    assert run_once(options(*args)) == 0
+    mine = Note.objects.create(queue="q")
+    assert run_once(options(*args)) == 1
+    assert (fresh(other).status, fresh(mine).status) == (Status.READY, Status.DONE)

@@ -90,6 +90,18 @@ CLAIMS = [
         "",
         "the supervisor is not told of outcomes that cannot be written",
     ),
+    (
+        CLAIMER,
+        "        if self.buffer.under_way or self.unwritten():\n            return 0.05",
+        "        if self.buffer.under_way:\n            return 0.05",
+        "a suspect runs while outcomes are not written",
+    ),
+    (
+        CLAIMER,
+        "        if self.buffer.under_way or self.unwritten():\n            self._quiet_since",
+        "        if self.buffer.under_way:\n            self._quiet_since",
+        "a worker that stops when nothing is ready leaves outcomes behind",
+    ),
 ]
 ENDS_OF_CHILDREN = [
     (
@@ -129,6 +141,18 @@ ENDS_OF_CHILDREN = [
         "        has_successor = False",
         "a child that was replaced is followed by two",
     ),
+    (
+        CHILDREN,
+        "            if child.share is None:\n                self._miss(child)",
+        "            self._miss(child)",
+        "a child is followed before it is known how many jobs are left",
+    ),
+    (
+        CHILDREN,
+        "return None if self.share is None else max(0, self.share - self.board.jobs)",
+        "return self.share",
+        "a child that is followed may have run all of its jobs again",
+    ),
 ]
 MEMORY = [
     (
@@ -156,6 +180,32 @@ MEMORY = [
         "--max-memory is in KB",
     ),
 ]
+DEATHS = [
+    (
+        "worker/relief.py",
+        "started = {} if death.child.is_condemned else _traces(death, death.started, table)",
+        "started = _traces(death, death.started, table)",
+        "what we have stopped by force is charged with a crash",
+    ),
+    (
+        "worker/relief.py",
+        "started = {} if death.child.is_condemned else _traces(death, death.started, table)",
+        "started = {}",
+        "a crash is charged to nobody",
+    ),
+    (
+        "worker/relief.py",
+        "overdue = _traces(death, death.child.overdue, table)",
+        "overdue = {}",
+        "a job that was over its time has not failed",
+    ),
+    (
+        "worker/relief.py",
+        "                self.patience.failed(error)\n                return",
+        "                self.patience.failed(error)",
+        "a death is forgotten while the database is locked",
+    ),
+]
 SIGNALS = [
     (
         "worker/signalling.py",
@@ -169,6 +219,7 @@ MUTANTS = [
     *noticed_by("finisher", OUTCOMES),
     *noticed_by("holding_claims", CLAIMS),
     *noticed_by("replacing_children", ENDS_OF_CHILDREN),
+    *noticed_by("relief", DEATHS),
     *noticed_by("memory", MEMORY),
     *noticed_by("hangup", SIGNALS),
 ]

@@ -1,0 +1,87 @@
+"""What a dead child had in hand is given back, and charged to what may have killed it alone."""
+
+import os
+import time
+
+import pytest
+
+from django_dbqueue import events
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.states import Status
+from django_dbqueue.worker.board import SEPARATOR, Board
+from django_dbqueue.worker.children import Child, Death
+from django_dbqueue.worker.relief import Relief
+from django_dbqueue.worker.session import Session
+from django_dbqueue.worker.stacks import Stacks
+from tests.kit.jobs import fresh, table, table_locked
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+PREFIX = "w.1-"
+
+
+@pytest.fixture
+def child():
+    """A child that has three jobs: it runs the first two, in threads of their own."""
+    Note.objects.bulk_create([Note() for _ in range(3)])
+    jobs = claim(table(), "default", 3, f"{PREFIX}1")
+    board, now = Board(threads=2), time.monotonic()
+    for number, job in enumerate(jobs[:2]):
+        label = SEPARATOR.join([table().label, str(job.pk)])
+        board.slot(number).start(label.encode(), now, now + 60)
+    ours, theirs = os.pipe()
+    child = Child(0, PREFIX, board, Stacks(), theirs, None)
+    yield child
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.fixture
+def relief():
+    return Relief([table()], Session({"default"}), events.reaped)
+
+
+def bury(relief, child):
+    relief.waiting.append(Death(child, -9, child.board.running()))
+    relief.turn()
+
+
+def charges():
+    """Of each job: its state, its attempts and its crashes."""
+    rows = Note.objects.order_by("pk")
+    return list(rows.values_list("status", "attempts", "crashes"))
+
+
+UNHARMED, CRASHED = (Status.READY, 0, 0), (Status.READY, 0, 1)
+
+
+def test_what_ran_when_a_child_crashed_is_charged_with_it(relief, child):
+    bury(relief, child)
+    assert charges() == [CRASHED, CRASHED, UNHARMED]
+    assert relief.waiting == []
+
+
+def test_what_ran_when_a_child_was_stopped_by_force_is_charged_nothing(relief, child):
+    child.condemn()
+    bury(relief, child)
+    assert charges() == [UNHARMED] * 3
+
+
+def test_what_was_over_its_time_to_run_has_failed_and_nothing_else(relief, child):
+    overdue = child.board.running()[0]
+    child.condemn([overdue])
+    bury(relief, child)
+    assert charges() == [(Status.DELAYED, 1, 0), UNHARMED, UNHARMED]
+    failed = fresh(Note(pk=int(overdue.key)))
+    assert failed.errors[-1]["exception"] == "TimeToRunExceeded"
+
+
+def test_it_is_tried_again_while_the_table_is_locked(relief, child):
+    with table_locked(Note):
+        bury(relief, child)
+        assert len(relief.waiting) == 1
+    assert {status for status, _, _ in charges()} == {Status.CLAIMED}
+    relief.turn()
+    assert relief.waiting == []
+    assert charges() == [CRASHED, CRASHED, UNHARMED]
