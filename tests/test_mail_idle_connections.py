@@ -6,7 +6,7 @@ import pytest
 
 from django_dbqueue.mail.sending import connections
 from tests.kit import smtp_server
-from tests.kit.mail import outcomes, sent
+from tests.kit.mail import outcomes, sent, setting
 from tests.kit.smtp_server import Dialogue
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -89,11 +89,14 @@ def test_a_connection_that_answers_is_used_again(answering, rest):
         rest(10)
 
 
-def test_one_that_is_in_use_is_asked_nothing(answering, monkeypatch):
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 60.0)  # however slow this machine is
+def test_one_that_is_in_use_is_asked_nothing(answering, rest, settings, monkeypatch):
+    # However slow this machine is.
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 60.0)
+    setting(settings, MAIL_CONNECTION_MAX_AGE=1000)
     server = answering(Counting)
-    for _ in range(3):
+    for _ in range(4):
         assert outcomes(sent("anna")) == SENT
+        rest(30)
     assert (server.connections, noops(server)) == (1, 0)
 
 
