@@ -17,7 +17,7 @@ STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick clean packages redis
+.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -104,6 +104,11 @@ bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million
 bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)
 
+dist: $(STAMPS)/dist  ## build the sdist and the wheel into dist/, and check what PyPI would show
+	rm -rf dist django_dbqueue.egg-info
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+
 clean:  ## remove environments, caches and the demo's data
 	rm -rf .venv .venv-newest .venv-django-* .venv-peers .demo build dist *.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov
@@ -126,6 +131,10 @@ $(STAMPS)/demo: $(STAMPS)/venv setup.cfg
 
 $(STAMPS)/check: $(STAMPS)/venv setup.cfg
 	$(PIP_INSTALL) -e '.[test,check]'
+	@touch $@
+
+$(STAMPS)/dist: $(STAMPS)/venv setup.cfg
+	$(PIP_INSTALL) -e '.[dist]'
 	@touch $@
 
 # On top of what `make check` has installed, so that nothing is installed twice.
