@@ -13,8 +13,9 @@ from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.kit.broken_rows import edit
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, start, table
-from tests.kit.processes import wait_for_lines, worker
+from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch
 
@@ -37,12 +38,11 @@ UNREADABLE = {
 }[connection.vendor]
 
 
-def work_off(database_url, *args):
-    with worker(database_url, "--stop-when-empty", *args) as process:
-        assert process.end() == 0, process.stderr
-    for trouble in ("went wrong", "claiming:", "recording", "exit code"):
-        assert trouble not in process.stderr
-    return process
+def work_off_in_peace(*args):
+    said = work_off(*args)
+    for trouble in ("went wrong", "claiming:", "recording"):
+        assert trouble not in said
+    return said
 
 
 def buried(model):
@@ -59,28 +59,26 @@ def is_done(model, count):
 
 @pytest.mark.parametrize("what", UNREADABLE)
 @pytest.mark.parametrize("batch", ["1", "10"])
-def test_a_row_that_cannot_be_fetched_is_buried_in_front_of_a_hundred_good_ones(
-    database_url, what, batch
-):
+def test_a_row_that_cannot_be_fetched_is_buried_in_front_of_a_hundred_good_ones(what, batch):
     jobs = [Sealed.objects.create(priority=5)]
     Sealed.objects.bulk_create([Sealed() for _ in range(100)])
     jobs += [Sealed.objects.create(priority=priority) for priority in (6, 7, 2000)]
     for job in jobs:
         edit(job, UNREADABLE[what])
-    process = work_off(database_url, "--batch-size", batch)
+    said = work_off_in_peace("queueapp.sealed", "--batch-size", batch)
     assert is_done(Sealed, 100)
     found = list(buried(Sealed))
     assert {job.pk for job in found} == {job.pk for job in jobs}
     assert all(job.errors[0]["attempt"] == job.attempts == 1 for job in found)
     assert all(job.last_error and job.owner is None for job in found)
-    assert process.stderr.count("is buried: its row cannot be read") == 4
+    assert str(said).count("is buried: its row cannot be read") == 4
 
 
-def test_fields_that_refuse_to_be_read_bury_their_rows_only(database_url):
+def test_fields_that_refuse_to_be_read_bury_their_rows_only():
     for model in (Sealed, SealedBatch):
         texts = ["!a", *["fine"] * 50, "!b", "!c", *["fine"] * 50, "!d"]
         model.objects.bulk_create([model(text=text) for text in texts])
-    work_off(database_url)
+    work_off_in_peace("queueapp.sealed", "queueapp.sealedbatch")
     for model in (Sealed, SealedBatch):
         assert is_done(model, 100)
         assert {job.last_error for job in buried(model)} == {
@@ -88,11 +86,10 @@ def test_fields_that_refuse_to_be_read_bury_their_rows_only(database_url):
         }
 
 
-def test_one_job_by_hand_comes_after_the_broken_ones(database_url):
+def test_one_job_by_hand_comes_after_the_broken_ones():
     Sealed.objects.bulk_create([Sealed(text=text) for text in ("!a", "!b", "fine")])
     for _ in range(3):
-        with worker(database_url, "queueapp.Sealed", "--once") as process:
-            assert process.end() == 0, process.stderr
+        work_off("queueapp.sealed", "--once")
     assert (buried(Sealed).count(), is_done(Sealed, 1)) == (2, True)
 
 
@@ -161,10 +158,10 @@ def refused(bad):
 GARBAGE = ["", "not json", "[]", "{}", '{"version": 1}', '{"version": 99}', "null", "\x07"]
 
 
-def test_mail_whose_stored_form_is_garbage_has_failed(database_url):
+def test_mail_whose_stored_form_is_garbage_has_failed():
     jobs = {text: Email.objects.create(message=text, subject="Hi") for text in GARBAGE}
     Note.objects.bulk_create([Note() for _ in range(20)])
-    work_off(database_url)
+    work_off_in_peace("dbqueue_mail.email", "queueapp.note")
     for text, job in jobs.items():
         row = fresh(job)
         assert (row.status, row.attempts) == (Status.BURIED, 1), text
@@ -181,38 +178,44 @@ def delete(*jobs):
 
 
 @pytest.mark.parametrize("model", [Note, Mailed])
-def test_jobs_deleted_while_they_run_or_wait_in_the_buffer_are_no_error(database_url, log, model):
-    slow = {"seconds": 1.5} if model is Note else {}
-    running = model.objects.create(log=log, priority=1, **slow)
-    waiting = [model.objects.create(log=log) for _ in range(4)]
+def test_jobs_deleted_while_they_run_or_wait_in_the_buffer_are_no_error(monkeypatch, model):
+    running = model.objects.create(priority=1)
+    waiting = [model.objects.create() for _ in range(4)]
     after = Note.objects.create(priority=2000)
-    with worker(database_url, "--batch-size", "5") as process:
-        wait_for_lines(log, 1)
-        delete(running, waiting[0], waiting[3])
-        wait_until(lambda: fresh(after).status == Status.DONE)
-        wait_until(lambda: not model.objects.exclude(status=Status.DONE).exists())
-        process.popen.terminate()
-        assert process.end() == 0
+    ran = []
+
+    def run(job):
+        ran.append(job.pk)
+        if job == running:
+            delete(running, waiting[0], waiting[3])
+
+    monkeypatch.setattr(model, "run", run)
+    said = work_off(*{model._meta.label, Note._meta.label}, "--batch-size", "5")
+    assert ran[:5] == [job.pk for job in (running, *waiting)]
+    assert fresh(after).status == Status.DONE
+    assert not model.objects.exclude(status=Status.DONE).exists()
     for trouble in ("went wrong", "ERROR", "again", "Traceback"):
-        assert trouble not in process.stderr
-    if model is Note:
-        assert "was deleted while it ran; nothing to write" in process.stderr
+        assert trouble not in said
+    assert str(said).count("was deleted while it ran; nothing to write") == 3
 
 
-def test_jobs_that_fail_and_are_gone_by_then_are_no_error(database_url, log):
-    job = Note.objects.create(log=log, seconds=1, action="fail")
-    good = Note.objects.create()
-    with worker(database_url) as process:
-        wait_for_lines(log, 1)
-        delete(job)
-        wait_until(lambda: fresh(good).status == Status.DONE)
-        process.popen.terminate()
-        assert process.end() == 0
-    assert "went wrong" not in process.stderr
-    assert "recording" not in process.stderr
+def test_jobs_that_fail_and_are_gone_by_then_are_no_error(monkeypatch):
+    job, good = Note.objects.create(action="fail"), Note.objects.create()
+    fail = Note.do_fail
+
+    def delete_and_fail(self):
+        delete(self)
+        fail(self)
+
+    monkeypatch.setattr(Note, "do_fail", delete_and_fail)
+    said = work_off("queueapp.note")
+    assert not Note.objects.filter(pk=job.pk).exists()
+    assert fresh(good).status == Status.DONE
+    assert "went wrong" not in said
+    assert "recording" not in said
     # Nothing was written: it is said of no failure, nor when it is retried.
-    assert " failed: " not in process.stderr
-    assert "was deleted while it ran; nothing to write" in process.stderr
+    assert " failed: " not in said
+    assert "was deleted while it ran; nothing to write" in said
 
 
 def test_a_batch_of_which_some_were_deleted_completes_the_others(database_url, log):
