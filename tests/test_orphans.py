@@ -8,8 +8,8 @@ from django.db.utils import OperationalError
 from django_dbqueue.exceptions import Bury
 from django_dbqueue.states import Status
 from django_dbqueue.worker import orphans
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh
-from tests.kit.processes import worker
 from tests.queueapp.models import Friend, Gallery, Note, Person, Portrait
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -30,12 +30,6 @@ def forget(one):
     QuerySet(Person).filter(pk=one.pk)._raw_delete("default")
 
 
-def work_off(database_url):
-    with worker(database_url, "--stop-when-empty") as process:
-        assert process.end() == 0, process.stderr
-    return process
-
-
 def error_of(job):
     """What a runner would make of the job's error."""
     with pytest.raises(Exception) as raised:  # noqa: PT011  # any
@@ -51,12 +45,12 @@ WAYS = {
 }
 
 
-def test_a_job_whose_row_is_gone_is_buried_at_once_by_every_kind_of_key(database_url):
+def test_a_job_whose_row_is_gone_is_buried_at_once_by_every_kind_of_key():
     one = person()
     jobs = {way: of(one, way, wants=way) for way in WAYS}
     forget(one)
     Note.objects.bulk_create([Note() for _ in range(5)])
-    process = work_off(database_url)
+    said = work_off("queueapp.portrait", "queueapp.note")
     for way, words in WAYS.items():
         job = fresh(jobs[way])
         assert (job.status, job.attempts) == (Status.BURIED, 1), way
@@ -64,7 +58,7 @@ def test_a_job_whose_row_is_gone_is_buried_at_once_by_every_kind_of_key(database
         assert "in run\n" in job.errors[0]["traceback"]
         assert "Person matching query does not exist" in job.errors[0]["traceback"]
     assert Note.objects.done().count() == 5
-    assert f"Bury: person {one.pk} does not exist any more; attempt 1 of 3" in process.stderr
+    assert f"Bury: person {one.pk} does not exist any more; attempt 1 of 3" in said
 
 
 def test_a_key_of_a_child_table_is_asked_for_in_the_child_table():
@@ -77,12 +71,12 @@ def test_a_key_of_a_child_table_is_asked_for_in_the_child_table():
 
 
 @pytest.mark.parametrize("wants", ["another", "wrapped"])
-def test_an_ordinary_failure_is_retried(database_url, wants):
+def test_an_ordinary_failure_is_retried(wants):
     one = person()
     job = of(one, wants=wants)
     if wants == "wrapped":
         forget(one)
-    work_off(database_url)
+    work_off("queueapp.portrait")
     assert fresh(job).status == Status.DELAYED
     assert fresh(job).errors[0]["exception"] != "Bury"
 

@@ -16,19 +16,14 @@ from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Worker
 from django_dbqueue.report import take_report
 from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker
 from tests.kit.broken_rows import CLAIMED, LEFT, edit, nonsense
+from tests.kit.clock import only_virtual_clock
+from tests.kit.inline_worker import logged, work_off
 from tests.kit.jobs import claim_one, fresh, reaper, table
-from tests.kit.processes import worker
-from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-
-FAST = {
-    "DBQUEUE_BEAT_INTERVAL": "0.2",
-    "DBQUEUE_WORKER_TIMEOUT": "1",
-    "DBQUEUE_REAP_INTERVAL": "0.2",
-}
 
 
 def broken(name, model=Note, **columns):
@@ -43,18 +38,20 @@ def states():
         return dict(cursor.fetchall())
 
 
-def test_a_worker_goes_on_beside_all_of_them(database_url):
-    for name in nonsense():
-        broken(name, text=name)
-    Note.objects.bulk_create([Note() for _ in range(100)])
-    Note.objects.enqueue(delay=0.5)
+def test_a_worker_goes_on_beside_all_of_them():
+    with only_virtual_clock() as clock, logged() as said, InlineWorker("queueapp.note") as inline:
+        for name in nonsense():
+            broken(name, text=name)
+        Note.objects.bulk_create([Note() for _ in range(100)])
+        Note.objects.enqueue(delay=0.5)
+        for _ in range(10):
+            inline.run()
+            clock.move(0.5)
     expected = {name: LEFT.get(name, Status.DONE) for name in nonsense()}
-    with worker(database_url, "queueapp.Note", **FAST) as process:
-        wait_until(lambda: states() == expected, seconds=30)
-        good = QuerySet(Note).filter(text="")
-        wait_until(lambda: not good.exclude(status=Status.DONE).exists())
-    for trouble in ("went wrong", "claiming:", "exit code", "the reaper leaves", "recording"):
-        assert trouble not in process.stderr
+    assert states() == expected
+    assert not QuerySet(Note).filter(text="").exclude(status=Status.DONE).exists()
+    for trouble in ("went wrong", "claiming:", "the reaper leaves", "recording"):
+        assert trouble not in said
     for name in (n for n, status in expected.items() if status == Status.BURIED and "words" in n):
         job = QuerySet(Note).defer("errors").get(text=name)
         assert "is not a number" in job.last_error
@@ -178,16 +175,16 @@ def overwrite_beat(worker):
     QuerySet(Worker).filter(pk=worker.pk).update(beat_at="2020-01-01T00:00:00Z")
 
 
-def test_a_queue_whose_name_cannot_be_read_is_served_like_any_other(database_url):
+def test_a_queue_whose_name_cannot_be_read_is_served_like_any_other():
     if connection.vendor != "sqlite":
         return  # the others keep no such text
     jobs = [Note.objects.create() for _ in range(3)]
     for job, name in zip(jobs, ("ff", "6100ff", "fe"), strict=True):
         edit(job, f"queue = CAST(x'{name}' AS TEXT)")
     jobs.append(Note.objects.create(queue="\U0001f600"))
-    with worker(database_url, **FAST) as process:
-        wait_until(lambda: QuerySet(Note).filter(status=Status.DONE).count() == len(jobs))
-    assert "left out" not in process.stderr
+    said = work_off("queueapp.note")
+    assert QuerySet(Note).filter(status=Status.DONE).count() == len(jobs)
+    assert "left out" not in said
 
 
 def test_an_owner_that_is_no_text_is_judged_like_any_other():

@@ -13,8 +13,8 @@ from django_dbqueue.states import Status
 from testproject.settings import QUEUED_MAIL
 from testproject.shop.images import paint
 from testproject.shop.models import Customer, Order, Photo, Thumbnail
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
-from tests.kit.processes import worker
 
 MAILERS = {
     "default": {"BACKEND": QUEUED_MAIL, "OPTIONS": {"using": "smtp"}},
@@ -60,11 +60,10 @@ def test_an_order_whose_mail_cannot_be_queued_is_not_placed(customer):
     assert Order.objects.count() == 0
 
 
-def test_a_worker_makes_a_thumbnail(database_url):
+def test_a_worker_makes_a_thumbnail():
     photo = Photo.objects.create(title="A mug", image=paint(1, 400, 300))
     thumbnail = Thumbnail.objects.create(photo=photo, width=100, height=100)
-    with worker(database_url, "--once", "shop.thumbnail") as process:
-        assert process.end() == 0, process.stderr
+    work_off("shop.thumbnail")
     made = fresh(thumbnail)
     assert made.status == Status.DONE
     with Image.open(BytesIO(made.png)) as picture:
@@ -72,11 +71,10 @@ def test_a_worker_makes_a_thumbnail(database_url):
         assert picture.size == (100, 75)
 
 
-def test_what_is_no_picture_is_retried(database_url):
+def test_what_is_no_picture_is_retried():
     photo = Photo.objects.create(title="A text", image=b"no picture")
     thumbnail = Thumbnail.objects.create(photo=photo)
-    with worker(database_url, "--once", "shop.thumbnail") as process:
-        process.end()
+    work_off("shop.thumbnail")
     failed = fresh(thumbnail)
     assert failed.status == Status.DELAYED
     assert "UnidentifiedImageError" in failed.last_error

@@ -15,6 +15,7 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, reaper, table
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
@@ -125,10 +126,9 @@ def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monke
     states = [fresh(job).status for job in (held, waiting, due)]
     assert states == [Status.CLAIMED, Status.READY, Status.DELAYED]
     Note.objects.resume()
-    with worker(database_url, **FAST):
-        wait_until(lambda: Note.objects.done().count() == 3)
-        # Its claims are given back first.
-        wait_until(lambda: fresh(gone).stopped_at is not None)
+    work_off("queueapp.note")
+    assert Note.objects.done().count() == 3
+    assert fresh(gone).stopped_at is not None
 
 
 def test_a_pause_of_an_unknown_table_is_in_nobodys_way(client):
