@@ -1,6 +1,7 @@
 """While outcomes cannot be written, nothing more is claimed: it would have to run twice."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -24,22 +25,23 @@ class ByHand:
     def __init__(self, **options):
         self.board = Board(threads=1)
         self.board.beat(time.monotonic(), 1)
-        told = Options(**{"served": SERVED, "batch_size": 1, "batch_grows": False} | options)
+        given: dict[str, Any] = {"served": SERVED, "batch_size": 1, "batch_grows": False}
+        told = Options(**given | options)
         self.consumer = Consumer(told, None, "by-hand.1-", self.board)
         self.finisher, self.buffer = self.consumer.finisher, self.consumer.buffer
 
     def claim(self):
         """How many are claimed by then."""
         self.consumer.claimer.lanes.look_now()
-        self.consumer._claim_turn()
+        self.consumer.claim_turn()
         return Note.objects.claimed().count()
 
     def run(self):
         while len(self.buffer):
-            self.consumer.runners[0]._take(self.buffer.get())
+            self.consumer.runners[0].take(self.buffer.get())
 
     def finish(self):
-        self.consumer._finish_turn()
+        self.consumer.finish_turn()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.db import OperationalError, connections
@@ -70,7 +71,7 @@ def deadlock_on_a_server():
 
 
 def deadlock_of_a_job():
-    once = SimpleNamespace(tries=2, trouble=lambda error: Trouble.AGAIN)
+    once: Any = SimpleNamespace(tries=2, trouble=lambda error: Trouble.AGAIN)
     return Once.pause_after(once, OperationalError("deadlock"))
 
 

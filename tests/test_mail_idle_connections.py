@@ -18,7 +18,7 @@ class Counting(Dialogue):
     """Counts how often it was asked whether it is there."""
 
     def do_NOOP(self):
-        self.server.noops = noops(self.server) + 1
+        self.server.noops = noops(self.server) + 1  # type: ignore[attr-defined]
         return self.answer_noop()
 
     def answer_noop(self):

@@ -4,6 +4,7 @@ import json
 import re
 import uuid
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -211,7 +212,10 @@ def test_a_real_worker_stops_when_it_is_asked_by_its_host_and_pid(database_url):
 
 
 def test_the_admin_lists_workers_in_words_the_living_first(staff):
-    columns = {"host": "web1", "serves": ["shop.Thumbnail", "dbqueue_mail.Email"]}
+    columns: dict[str, Any] = {
+        "host": "web1",
+        "serves": ["shop.Thumbnail", "dbqueue_mail.Email"],
+    }
     old = Worker.objects.create(uuid="a" * 32, pid=1, stop_reason="SIGTERM", **columns)
     Worker.objects.filter(pk=old.pk).sign_off("SIGTERM")
     runs = {

@@ -23,7 +23,12 @@ def fill(children: Children) -> float:
 def deaths(children: Children, count: int) -> list[Death]:
     """The next so many ends."""
     found: list[Death] = []
-    wait_until(lambda: found.extend(children.deaths()) or len(found) >= count)
+
+    def have_ended() -> bool:
+        found.extend(children.deaths())
+        return len(found) >= count
+
+    wait_until(have_ended)
     return found
 
 

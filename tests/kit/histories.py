@@ -1,5 +1,6 @@
 """Histories made by hand, with the rows that they leave: what the checker is tested with."""
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -152,17 +153,20 @@ def entry(run: Entry, exception: str) -> Entry:
     return {"owner": run["owner"], "exception": exception}
 
 
-class BadHistories(dict):
+Teller = Callable[[Tale], object]
+
+
+class BadHistories(dict[str, tuple[tuple[str, ...], Teller]]):
     """By name what tells a bad one, and the verdicts that are to catch it."""
 
-    def caught_by(self, *verdicts):
-        def keep(tell):
+    def caught_by(self, *verdicts: str) -> Callable[[Teller], Teller]:
+        def keep(tell: Teller) -> Teller:
             self[tell.__name__] = verdicts, tell
             return tell
 
         return keep
 
-    def check(self, name):
+    def check(self, name: str) -> None:
         """Exactly these verdicts catch it."""
         expected, tell = self[name]
         report = told(tell).report()
@@ -170,7 +174,7 @@ class BadHistories(dict):
         assert not report.holds
 
 
-def claimed_twice(tale):
+def claimed_twice(tale: Tale) -> Entry:
     """The second claim of a job whose first is still running."""
     tale.enqueue()
     first = tale.start(pid=11)
@@ -178,13 +182,13 @@ def claimed_twice(tale):
     return tale.start(pid=21)
 
 
-def finish(tale, run):
+def finish(tale: Tale, run: Entry) -> None:
     tale.effect(run)
     tale.end(run)
     tale.completed(run)
 
 
-def crashed(tale):
+def crashed(tale: Tale) -> Entry:
     tale.enqueue()
     run = tale.start()
     tale.kill(11)
@@ -192,7 +196,7 @@ def crashed(tale):
     return run
 
 
-def until_its_end(tale):
+def until_its_end(tale: Tale) -> Entry:
     tale.enqueue()
     run = tale.start()
     tale.effect(run)
@@ -200,7 +204,7 @@ def until_its_end(tale):
     return run
 
 
-def taken_on_the_brink(tale):
+def taken_on_the_brink(tale: Tale) -> Entry:
     """What had been handed to a thread counts as started."""
     tale.enqueue()
     tale.rows[1] |= {"attempts": 1}
@@ -212,7 +216,7 @@ def taken_on_the_brink(tale):
     return late
 
 
-def told(tell):
+def told(tell: Teller) -> Tale:
     tale = Tale()
     tell(tale)
     return tale
