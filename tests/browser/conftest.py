@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, connections
 from django.test import override_settings
 
-from tests.browser.chrome import Chrome
+from tests.browser.chrome import AXE, Chrome
 from tests.browser.people import People
 from tests.browser.scene import Settings, build
 from tests.browser.serving import STRICT, Server
@@ -36,7 +36,7 @@ def database(django_db_setup, django_db_blocker):
 @pytest.fixture(scope="package")
 def site(database):
     """The address of the project, whose mail is queued."""
-    with override_settings(**vars(Settings())):
+    with override_settings(**vars(Settings()), STATICFILES_DIRS=[AXE.parent]):
         server = Server(STRICT)
         yield server.address
         server.close()
@@ -69,6 +69,17 @@ def browse(chrome):
     yield chrome.open
     problems = chrome.end_test()
     assert not problems, "\n".join(problems)
+
+
+@pytest.fixture
+def keep_picture(full):
+    """Of a page, for people to look at; with --full."""
+
+    def keep(page, name):
+        if full:
+            page.keep_picture(name)
+
+    return keep
 
 
 @pytest.fixture

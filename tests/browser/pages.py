@@ -1,5 +1,7 @@
 """Every page of the admin that is ours: its name, and where it is in a scene."""
 
+import pytest
+
 NOTE, KEPT = "/admin/queueapp/note/", "/admin/queueapp/archivedkept/"
 THUMBNAIL = "/admin/shop/thumbnail/"
 QUEUE, WORKER = "/admin/dbqueue/queue/", "/admin/dbqueue/worker/"
@@ -31,12 +33,12 @@ LISTS = {
     "suppressions": SUPPRESSION,
     "suppression form": f"{SUPPRESSION}add/",
 }
-# By the name of the row in the scene.
+# By the name of the row in the scene; of each table the one that has most to show comes first.
 ROWS = {
-    **dict.fromkeys(("done", "buried", "failed", "claimed", "ready", "waiting", "delayed"), NOTE),
+    **dict.fromkeys(("failed", "done", "buried", "claimed", "ready", "waiting", "delayed"), NOTE),
     "old": KEPT,
     "thumbnail": THUMBNAIL,
-    **dict.fromkeys(("sent", "refused", "fancy", "retrying", "unsent"), EMAIL),
+    **dict.fromkeys(("refused", "sent", "fancy", "retrying", "unsent"), EMAIL),
     "archived": OLD_EMAIL,
     "worker": WORKER,
     "mailer": MAILER,
@@ -48,6 +50,21 @@ ALL = [*LISTS, *(f"page {name}" for name in ROWS), *OTHERS]
 # The list of one state differs by its rows.
 OF_ONE_STATE = {f"{table} {state}" for table in ("jobs", "mail") for state in STATES}
 KINDS = [name for name in ALL if name not in OF_ONE_STATE - {"jobs delayed"}]
+
+
+def _template(name):
+    """What is the same for all pages that differ by their rows or their filters only."""
+    part, _, row = name.partition(" ")
+    return LISTS[name].partition("?")[0] if name in LISTS else (part, ROWS[row])
+
+
+ONE_OF_EACH = list({_template(name): name for name in reversed(ALL)}.values())[::-1]
+
+
+def names(always, nightly):
+    """For ``parametrize``: those of every run, and those of ``--full``."""
+    rest = [name for name in nightly if name not in always]
+    return [*always, *(pytest.param(name, marks=pytest.mark.nightly) for name in rest)]
 
 
 def address(name, scene):
