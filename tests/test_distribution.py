@@ -17,7 +17,8 @@ import pytest
 
 from tests.kit.processes import ROOT
 
-pytestmark = [pytest.mark.any_database, pytest.mark.process, pytest.mark.xdist_group("sdist")]
+# It asks a package index for what building needs: not for the inner loop, nor for every run.
+pytestmark = [pytest.mark.any_database, pytest.mark.process, pytest.mark.nightly]
 
 # What a checkout holds that nobody has written.
 MADE = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "*.sqlite3*", "results")
