@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from django_dbqueue.worker.children import FREE_DEATHS, Children
+from django_dbqueue.worker import children as module
+from django_dbqueue.worker.children import FREE_DEATHS, SHORT_LIFE, Children
 from tests.kit.forked_children import deaths, end, fill, kill, live
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -106,15 +107,57 @@ def test_a_child_that_was_asked_to_leave_has_not_crashed(start):
     assert not death(children).is_crash
 
 
-@pytest.mark.parametrize(
-    ("way", "waits"), [(kill_on_purpose, False), (kill, True)], ids=["us", "others"]
-)
-def test_only_children_that_crash_young_come_back_later(start, way, waits):
-    children = start(1)
-    for _ in range(FREE_DEATHS + 1):
-        fill(children)
+class Clock:
+    """By which children are young, and come back; it stands still unless it is set."""
+
+    now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+    def fill(self, children):
+        known = set(children.living)
+        wait = fill(children)
+        for pid in children.living.keys() - known:
+            children.living[pid].started_at = self.now
+        return wait
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_children_that_crash_young_come_back_later_and_later(start, clock):
+    children = start(0)
+    children.shares.append(None)
+    waits = []
+    for _ in range(FREE_DEATHS + 12):
+        clock.fill(children)
+        kill(children)
+        death(children)
+        waits.append(children.fill(refuse) if len(waits) >= FREE_DEATHS else 0)
+        clock.now += waits[-1]
+    assert waits == sorted(waits)
+    assert 0 < waits[FREE_DEATHS] < 1
+    assert waits[-2:] == [30, 30]
+
+
+def refuse(board):
+    pytest.fail("it is forked too soon")
+
+
+@pytest.mark.parametrize(("way", "life"), [(kill_on_purpose, 0), (kill, SHORT_LIFE)])
+def test_those_that_we_kill_or_that_have_lived_for_a_while_come_back_at_once(
+    start, clock, way, life
+):
+    children = start(0)
+    children.shares.append(None)
+    for _ in range(FREE_DEATHS + 2):
+        clock.fill(children)
+        assert len(children.living) == 1
+        clock.now += life
         way(children)
         death(children)
-    wait = fill(children)
-    assert (len(children.living) == 0) is waits
-    assert (0 < wait <= 30) is waits

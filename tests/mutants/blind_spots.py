@@ -100,7 +100,7 @@ CLAIMS = [
         CLAIMER,
         "        if self.buffer.under_way or self.unwritten():\n            self._quiet_since",
         "        if self.buffer.under_way:\n            self._quiet_since",
-        "a worker that stops when nothing is ready leaves outcomes behind",
+        "a worker that stops when nothing is ready does not wait for outcomes",
     ),
 ]
 ENDS_OF_CHILDREN = [
@@ -117,6 +117,18 @@ ENDS_OF_CHILDREN = [
         "a child that leaves without a word has not crashed",
     ),
     (CHILDREN, "        if death.is_crash:\n", "        if False:\n", "crashes cost no pause"),
+    (
+        CHILDREN,
+        "self._young_deaths = self._young_deaths + 1 if young else 0",
+        "self._young_deaths += 1",
+        "the death of an old child costs a pause",
+    ),
+    (
+        CHILDREN,
+        "0.1 * 2.0 ** (self._young_deaths - FREE_DEATHS)",
+        "0.2",
+        "children that die young come back as soon as ever",
+    ),
     (
         CHILDREN,
         "if self._to_replace and not any(child.leaving for child in self.living.values()):",
