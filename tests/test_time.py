@@ -4,6 +4,7 @@ The last test runs this file, and that of the fields, once more without USE_TZ.
 """
 
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -166,19 +167,21 @@ def test_a_time_given_by_the_caller_is_kept(seconds):
 
 
 def test_a_delay_is_neither_early_nor_late():
-    Note.objects.enqueue(delay=0.5)
-    left = next_due()
-    assert 0.2 < left < 0.51
+    Note.objects.enqueue(delay=60)
+    assert next_due() == near(60, 10)
     assert reap.promote(table()) == 0
-    wait_until(lambda: reap.promote(table()), seconds=left + 2)
+    Note.objects.enqueue(delay=0.01)
+    wait_until(lambda: reap.promote(table()))
+    assert Note.objects.delayed().count() == 1
 
 
 def test_a_retry_is_neither_early_nor_late():
-    job = claimed()
-    job.release(delay=0.5)
-    assert 0.2 < next_due() < 0.51
+    claimed().release(delay=60)
+    assert next_due() == near(60, 10)
     assert reap.promote(table()) == 0
-    wait_until(lambda: reap.promote(table()), seconds=3)
+    claimed().release(delay=0.01)
+    wait_until(lambda: reap.promote(table()))
+    assert Note.objects.delayed().count() == 1
 
 
 @pytest.mark.parametrize("seconds", [-5, 5])
@@ -230,8 +233,11 @@ def test_all_this_holds_in_a_project_without_use_tz(database_url, tmp_path):
     changes = {"TEST_USE_TZ": "0", "TEST_TIME_ZONE": "Asia/Kathmandu", "TMPDIR": str(tmp_path)}
     env = os.environ | {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1"} | changes
     files = ["tests/test_time.py", "tests/test_fields.py"]
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "not without_use_tz"]
+    # In its own zone; other zones within one process are seen here.
+    chosen = "((Kathmandu and naive) or test_fields) and not without_use_tz"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", chosen]
     run = subprocess.run(
         [*command, *files], env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert run.returncode == 0, run.stdout[-5000:]
+    assert int(re.search(r"(\d+) passed", run.stdout)[1]) > 40
