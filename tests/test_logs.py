@@ -19,6 +19,7 @@ from django_dbqueue.worker import herald as herald_module
 from django_dbqueue.worker.finisher import Finisher, Outcome
 from django_dbqueue.worker.herald import Herald
 from django_dbqueue.worker.session import Session
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh, table
 from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until
@@ -31,11 +32,9 @@ def log_of(process):
     return [json.loads(line) for line in process.stderr.splitlines() if line.startswith("{")]
 
 
-def test_a_failed_job_is_one_json_object_that_says_what_happens_next(database_url):
+def test_a_failed_job_is_one_json_object_that_says_what_happens_next():
     jobs = [Note.objects.create(action="fail", text="a\nb"), Note.objects.create(action="retry")]
-    with worker(database_url, "--json", "--stop-when-empty", "--tries", "2") as process:
-        assert process.end() == 0
-    failed = [line for line in log_of(process) if line.get("event") == "job.failed"]
+    failed = work_off("queueapp.note", "--tries", "2").told("job.failed")
     first = next(line for line in failed if line["id"] == jobs[0].pk)
     assert (first["table"], first["queue"], first["attempt"]) == ("queueapp.note", "default", 1)
     assert first["owner"].startswith(first["worker"])
@@ -47,11 +46,10 @@ def test_a_failed_job_is_one_json_object_that_says_what_happens_next(database_ur
     assert "retried in 1 h" in second["message"]
 
 
-def test_the_last_failure_says_that_the_attempts_are_used_up(database_url):
+def test_the_last_failure_says_that_the_attempts_are_used_up():
     Note.objects.create(action="fail", text="a\nb")
-    with worker(database_url, "--stop-when-empty", "--tries", "1") as process:
-        process.end()
-    [line] = [line for line in process.stderr.splitlines() if "event=job.failed" in line]
+    said = work_off("queueapp.note", "--tries", "1")
+    [line] = [line for line in str(said).splitlines() if "event=job.failed" in line]
     assert "buried: 1 of 1 attempts used" in line
     assert "a\\nb" in line
     assert "table=queueapp.note queue=default id=" in line
@@ -112,12 +110,9 @@ def test_control_characters_reach_no_terminal():
     assert "\nTraceback" in shown
 
 
-def test_an_error_that_cannot_be_printed_is_logged_all_the_same(database_url):
+def test_an_error_that_cannot_be_printed_is_logged_all_the_same():
     Note.objects.create(action="silence")
-    with worker(database_url, "--stop-when-empty", "--json") as process:
-        assert process.end() == 0
-    assert "Logging error" not in process.stderr
-    [failed] = [line for line in log_of(process) if line.get("event") == "job.failed"]
+    [failed] = work_off("queueapp.note").told("job.failed")
     assert "Unspeakable" in failed["message"]
 
 
@@ -190,10 +185,9 @@ def test_receivers_hear_of_every_turn_of_a_jobs_life_and_may_fail(database_url, 
     assert heard.count("job_buried") == 1
 
 
-def test_a_receiver_that_interrupts_holds_up_no_outcome(database_url):
+def test_a_receiver_that_interrupts_holds_up_no_outcome():
     job = Note.objects.create(text="interrupt")
-    with worker(database_url, "--stop-when-empty") as process:
-        assert process.end() == 0
+    work_off("queueapp.note")
     assert fresh(job).status == Status.DONE
 
 

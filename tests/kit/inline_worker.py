@@ -1,10 +1,12 @@
 """``runworker`` in the test's own process, and what it logged."""
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from django_dbqueue.management.commands._log import TextFormatter
+from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.testing import Clock, InlineWorker
 
 
@@ -15,9 +17,16 @@ class Log(logging.Handler):
         super().__init__(level)
         self.setFormatter(TextFormatter())
         self.lines: list[str] = []
+        self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(self.format(record))
+        self.records.append(record)
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """What ``--json`` would have told of events of this name."""
+        lines = [json.loads(JSONFormatter().format(record)) for record in self.records]
+        return [line for line in lines if line.get("event") == event]
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
