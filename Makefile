@@ -1,5 +1,6 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
+COVERAGE_ON ?= sqlite
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
 MEASURE_ARGS ?=
@@ -15,9 +16,9 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
-PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --only sqlite --only mariadb --only postgresql --full -s
+PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist clean packages redis
+.PHONY: help venv demo admin test test-sqlite quick coverage check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -36,6 +37,9 @@ test: packages $(STAMPS)/servers  ## test on every database; PYTEST_ARGS go to p
 test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
 
+quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no process, no proof; PYTEST_ARGS
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not (browser or process or proof or timing)" $(PYTEST_ARGS)
+
 check: $(STAMPS)/check  ## lint, types, security, migrations, the house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,8 +49,14 @@ check: $(STAMPS)/check  ## lint, types, security, migrations, the house rules
 	$(BIN)/python manage.py check
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
 
+coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' processes, on SQLite; COVERAGE_ON adds databases
+	$(BIN)/python -m coverage erase
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --coverage $(COVERAGE_ON:%=--only %) -m "not timing" $(PYTEST_ARGS)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report
+
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --full -m proof -s $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly" -s $(PYTEST_ARGS)
 
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)

@@ -32,6 +32,8 @@ class Suite:
     python: str = sys.executable
     arguments: tuple[str, ...] = ()
     marks: str = ""
+    # By which module pytest is run.
+    under: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ def url_variable(database: str) -> str:
 
 
 def environment(database: str) -> dict[str, str]:
-    env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    # What one run compiles, pytest's own form of the tests as well, the next one need not.
+    not_ours = {"DATABASE_URL", "PYTHONDONTWRITEBYTECODE"}
+    env = {name: value for name, value in os.environ.items() if name not in not_ours}
     if database != "sqlite":
         env["DATABASE_URL"] = os.environ[url_variable(database)]
     return env | {"DBQUEUE_TESTS": "1"}
@@ -81,7 +85,8 @@ def run_pytest(suite: Suite, arguments: Sequence[str], only: Iterable[str] = ())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         report, output, failed = folder / "report.xml", folder / "output", folder / LAST_FAILED
-        command = [suite.python, "-m", "pytest", f"--junit-xml={report}", f"-ocache_dir={folder}"]
+        command = [suite.python, *suite.under, "-m", "pytest"]
+        command += [f"--junit-xml={report}", f"-ocache_dir={folder}"]
         if only:
             failed.parent.mkdir(parents=True)
             failed.write_text(json.dumps(dict.fromkeys(only, True)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the test suite once per database and report the counts.
 
-    run_tests.py [--only NAME]... [--jobs N] [--workers N] [PYTEST ARGUMENTS...]
+    run_tests.py [--only NAME]... [--jobs N] [--workers N] [--coverage] [PYTEST ARGUMENTS...]
 
 Up to N databases are tested at once, each by so many workers, for the tests mostly wait; each one's
 output is printed when it ends. The tests marked `timing` come last: one database after the other,
@@ -61,7 +61,7 @@ def run_most(suite: Suite, options: argparse.Namespace, arguments: list[str]) ->
 
 
 def untimed(suite: Suite, options: argparse.Namespace) -> list[str]:
-    workers = ["-n", str(options.workers), "--dist", "loadgroup"] if options.workers > 1 else []
+    workers = ["-n", str(options.workers), "--dist", "loadfile"] if options.workers > 1 else []
     return [*workers, *marked(options.marks, suite.marks, "not timing")]
 
 
@@ -100,12 +100,16 @@ def finish(
 def run_timing(suite: Suite, options: argparse.Namespace, arguments: list[str]) -> Result:
     alone = replace(suite, label=f"{suite.label}, tests of time")
     arguments = [*arguments, *marked(options.marks, "timing")]
-    return second_chance(alone, run_pytest(alone, arguments), arguments)
+    result = run_pytest(alone, arguments)
+    # A proof at its full length is for people to look at.
+    return result if "--full" in arguments else second_chance(alone, result, arguments)
 
 
 def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
     compile_packages(sys.executable)
     suites = wanted(options.only)
+    if options.coverage:
+        suites = [replace(suite, under=("-m", "coverage", "run")) for suite in suites]
     with ThreadPoolExecutor(options.jobs) as pool:
         first = list(pool.map(partial(run_most, options=options, arguments=arguments), suites))
     if None in first:
@@ -141,6 +145,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--only", action="append", default=[], choices=(*DATABASES, NEWEST))
     parser.add_argument("--jobs", type=int, default=JOBS, help="databases at once")
     parser.add_argument("--workers", type=int, default=WORKERS, help="processes for each database")
+    parser.add_argument("--coverage", action="store_true", help="measure it; combine it yourself")
     parser.add_argument("-m", dest="marks", default="", help="only tests with such marks")
     options, arguments = parser.parse_known_args(argv)
     return summarise(run_all(options, arguments))
