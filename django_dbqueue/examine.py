@@ -29,6 +29,7 @@ from .worker.options import Served, all_served
 SPAN = 10_000  # rows by key, from either end, and by each index
 ERRORS_SPAN = 1_000  # their errors are dear to read
 CHUNK = 500
+SECOND_LOOK = 1.0  # seconds after the first one, at least
 OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
 
 
@@ -174,7 +175,7 @@ class Examination:
         if not first:
             return []
         # As long as it takes a reaper to come by.
-        Event().wait(max(1.0, conf["REAP_INTERVAL"]))
+        Event().wait(max(SECOND_LOOK, conf["REAP_INTERVAL"]))
         again = self._sick(self._by_key(sorted({row.key for row, _, _ in first}, key=str)))
         still = {(row.key, row.owner, what) for row, what, _ in again}
         return [one for one in first if (one[0].key, one[0].owner, one[1]) in still]

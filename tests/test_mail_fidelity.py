@@ -20,7 +20,7 @@ from tests.kit.message_strategies import messages
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.proof]
 
 SEED = int(os.environ.get("MAIL_SEED", "6"))
-SHORT, LONG = 100, 5000
+SHORT, LONG = 40, 5000
 GENERATED = b"date", b"message-id"
 PLAIN = "subject", "body", "from_email", "content_subtype", "to", "cc", "bcc", "reply_to"
 FOR_PROVIDERS = (

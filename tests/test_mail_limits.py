@@ -48,7 +48,7 @@ def most_in_a_period(gone, rate):
 
 
 @seed(20261122)
-@few(max_examples=200, deadline=None)
+@few(max_examples=60, deadline=None)
 @given(RATES, ASKS)
 def test_no_period_wherever_it_begins_sees_more_than_the_limit(rates, asks):
     gone = play(rates, asks)

@@ -35,6 +35,7 @@ def test_every_mutant_is_listed_once_and_breaks_something_else():
     assert len({str(mutant) for mutant in MUTANTS}) == len(MUTANTS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("why", FIXED)
 def test_the_interleaving_sweep_notices(why, tmp_path):
     if connection.vendor != "sqlite":

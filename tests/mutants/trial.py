@@ -102,7 +102,7 @@ class Copy:
 
     def _environment(self, database):
         env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-        env |= {"DBQUEUE_TESTS": "1", "PYTHONPATH": str(self.folder)}
+        env |= {"DBQUEUE_TESTS": "1", "PYTHONPATH": str(self.folder), "TEST_SWEEP_TIMES": "3"}
         if url := urls()[database]:
             address, mark, options = url.partition("?")
             base, _, name = address.rpartition("/")

@@ -12,8 +12,13 @@ def quiet_log(caplog):
 
 @pytest.fixture
 def unsynced(db_rows, monkeypatch):
-    """No server dies here, so none of thousands of commits has to wait for the disk."""
+    """Nothing loses its power here, so none of thousands of commits has to wait for the disk."""
+    options = connection.settings_dict["OPTIONS"]
     if connection.vendor == "postgresql":
-        options = connection.settings_dict["OPTIONS"]
         monkeypatch.setitem(options, "options", "-c synchronous_commit=off")
-        connection.close()
+    elif connection.vendor == "sqlite":
+        first = f"{options['init_command']} PRAGMA synchronous=OFF"
+        monkeypatch.setitem(options, "init_command", first)
+    connection.close()
+    yield
+    connection.close()

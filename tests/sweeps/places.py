@@ -1,5 +1,6 @@
 """Every statement of a connection as a numbered place: begin, commit, rollback and connect, too."""
 
+from collections import defaultdict
 from contextlib import contextmanager
 from functools import partial
 
@@ -9,6 +10,7 @@ METHODS = {
     "rollback": "_rollback",
     "autocommit": "_set_autocommit",
 }
+WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 class Places:
@@ -63,6 +65,16 @@ def _wrapped(places, name, method):
 class Seen(list):
     """No fault: what there is at each place, in short."""
 
+    def writes(self, chance, times):
+        """Some of each kind that writes jobs, and of the commits: what is cut off there leaves a
+        half, or an answer that nobody has heard."""
+        kinds = defaultdict(list)
+        for number, what in enumerate(self):
+            if what == "commit" or (what.startswith(WRITES) and "queueapp" in what):
+                kinds[what].append(number)
+        for same in kinds.values():
+            yield from chance.sample(same, min(times, len(same)))
+
     def __call__(self, number, what, run):
-        self.append(what[:40])
+        self.append(what[:80])
         return run()

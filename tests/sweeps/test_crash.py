@@ -1,25 +1,23 @@
 """A worker is killed before, and again after, each statement of a scenario: nothing is lost."""
 
 import gc
-import random
 from itertools import product
 
 import pytest
 
 from tests.sweeps.drain import drain, drain_after_death
 from tests.sweeps.places import Seen
-from tests.sweeps.trial import SEED, Kill, Trial
+from tests.sweeps.trial import SEED, TIMES, Kill, Trial, dice
 from tests.sweeps.verdicts import Judge, check_any_time, check_nothing_undone
 
 pytestmark = pytest.mark.usefixtures("db_rows", "quiet_log", "unsynced")
 
-EVERY = 10  # places of which the short form takes one
 
-
-def some(places, seen):
-    """One of several, and all those with half of a move behind them."""
-    halves = [(n, "before") for n, what in enumerate(seen) if what.startswith("DELETE")]
-    return halves + places[random.Random(SEED).randrange(EVERY) :: EVERY]
+def some(seen):
+    """After each kind of write, and before what only half of a move is behind."""
+    chosen = list(seen.writes(dice(), TIMES))
+    halves = [number for number in chosen if seen[number].startswith("DELETE")]
+    return [*product(chosen, ["after"]), *product(halves, ["before"])]
 
 
 def judge_death(trial):
@@ -47,7 +45,7 @@ def test_a_kill_before_or_after_any_statement_loses_nothing(tmp_path, full):
     Trial(tmp_path).play(seen)
     gc.collect()
     places = list(product(range(len(seen)), ("before", "after")))
-    chosen = places if full else some(places, seen)
+    chosen = places if full else some(seen)
     killed, wrong = 0, []
     for number, side in chosen:
         trial = Trial(tmp_path)

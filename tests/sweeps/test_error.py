@@ -1,6 +1,5 @@
 """Each error of the catalogue before, and again after, each statement: no job pays for it."""
 
-import random
 from itertools import product
 
 import pytest
@@ -9,13 +8,13 @@ from django.db import connection
 from tests.sweeps.codes import CLASSES, CODES, Raise
 from tests.sweeps.drain import drain
 from tests.sweeps.places import Seen
-from tests.sweeps.trial import SEED, Trial
+from tests.sweeps.trial import SEED, TIMES, Trial, dice
 from tests.sweeps.verdicts import Judge, check_any_time
 
 pytestmark = pytest.mark.usefixtures("db_rows", "quiet_log", "unsynced")
 
 SIDES = ("before", "after")
-EVERY = 8  # statements of which the short form takes one
+EVERY = 36  # statements of which the short form takes one, apart from those that write
 # Their run() asks the database for something; save() is Django's, in the job's own hands.
 WORK_ON_DATABASE = frozenset({"touches", "releases", "completes", "saves"})
 
@@ -31,21 +30,24 @@ def judge_error(trial, fault):
     ).check(trial.scene())
 
 
-def points(count, full):
-    """(number, code, side); the short form takes one of each class at some statements."""
+def points(seen, full):
+    """(number, code, side); the short form takes one class of errors at each, mostly an answer
+    that was lost."""
     codes = CODES[connection.vendor]
     if full:
-        return list(product(range(count), codes, SIDES))
-    dice = random.Random(SEED)
-    numbers = range(dice.randrange(EVERY), count, EVERY)
+        return list(product(range(len(seen)), codes, SIDES))
+    chance, every = dice(), EVERY // TIMES
+    others = range(chance.randrange(every), len(seen), every)
+    places = [*product(seen.writes(chance, TIMES), ["after"]), *product(others, ["before"])]
     classes = codes[: CLASSES[connection.vendor]]
-    return [(number, dice.choice(classes), side) for number, side in product(numbers, SIDES)]
+    return [(number, chance.choice(classes), side) for number, side in places]
 
 
 @pytest.mark.proof
 def test_an_error_before_or_after_any_statement_harms_no_job(tmp_path, full):
-    count = Trial(tmp_path).play(Seen())
-    chosen = points(count, full)
+    seen = Seen()
+    Trial(tmp_path).play(seen)
+    chosen = points(seen, full)
     raised, wrong = 0, []
     for number, code, side in chosen:
         trial, fault = Trial(tmp_path), Raise(number, code, side)
@@ -56,6 +58,6 @@ def test_an_error_before_or_after_any_statement_harms_no_job(tmp_path, full):
             wrong.append(f"{code.name} {side} statement {number}, {fault.hit}: {error}")
             assert full, wrong
         raised += fault.hit is not None
-    print(f"seed {SEED}: {raised} errors at {len(chosen)} points, {count} statements: {wrong}")
+    print(f"seed {SEED}: {raised} errors at {len(chosen)} points, {len(seen)} statements: {wrong}")
     assert not wrong, "\n".join(wrong)
     assert raised > len(chosen) * 0.9

@@ -1,6 +1,7 @@
 """One run of the scenario, with one fault, on rows made for it."""
 
 import os
+import random
 import signal
 import traceback
 from pathlib import Path
@@ -13,6 +14,13 @@ from tests.sweeps.stage import prepare
 from tests.sweeps.verdicts import Scene, confirmed_steps
 
 SEED = int(os.environ.get("TEST_SWEEP_SEED", "5"))
+# How many times as many places the short forms take.
+TIMES = int(os.environ.get("TEST_SWEEP_TIMES", "1"))
+
+
+def dice():
+    """Each database takes places of its own: together they take more."""
+    return random.Random(f"{SEED} {connection.vendor}")
 
 
 class Kill:
