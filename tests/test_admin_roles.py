@@ -16,6 +16,8 @@ from tests.kit.connections import empty_tables
 from tests.kit.mail import archived, finished, letter
 from tests.kit.mail_admin import fancy_letter
 
+pytestmark = pytest.mark.any_database  # permissions are Django's
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "admin-roles.md"
 # A row of a queue has no page of its own, but a line in the overview.

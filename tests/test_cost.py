@@ -6,7 +6,7 @@ from django.db import connection
 from benchmarks.one_thread import stages
 from tests.queueapp.models import Kept
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("db_rows")]
 
 # Microseconds per no-op job: the aims, which docs/performance.md compares with what was measured.
 AIM = 25 if connection.vendor == "sqlite" else 12

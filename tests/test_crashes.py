@@ -18,7 +18,11 @@ from tests.queueapp.models import Deed, Once, Prompt
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
-KINDS = ("exit_0", "exit_3", "segfault", "abort", "kill")
+KINDS = (
+    *("exit_0", "segfault", "kill"),
+    # These are like the first two.
+    *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("exit_3", "abort")),
+)
 QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "1"}
 
 
@@ -65,11 +69,7 @@ def crash(log, job, neighbours=200):
 
 @pytest.mark.proof
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_job_is_buried_after_three_starts_and_charges_no_neighbour(
-    database_url, log, kind, full
-):
-    if not full and kind in {"exit_3", "abort"}:
-        return  # like their neighbours in KINDS
+def test_a_crash_job_is_buried_after_three_starts_and_charges_no_neighbour(database_url, log, kind):
     job = among_neighbours(log, kind)
     with worker(database_url, f"queueapp.Deed:{kind}") as process:
         wait_until(lambda: settled(Deed, kind), seconds=30)
@@ -181,6 +181,7 @@ def test_children_that_die_with_nothing_in_hand_come_back_later_and_later(databa
         assert pause.findall(process.stderr) == ["0.2", "0.4", "0.8", "1.6"]
 
 
+@pytest.mark.nightly
 @pytest.mark.proof
 def test_other_work_goes_on_at_four_fifths_of_its_rate_while_a_job_crashes(database_url, log, full):
     """Two processes; the same work without and with a crash job in another queue, in turn."""

@@ -10,7 +10,6 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from testproject.demo.account import Account
 from tests.kit.processes import ROOT
@@ -110,10 +109,6 @@ def test_each_sum_that_is_wrong_is_told(wrong, told):
 
 # --- for real -----------------------------------------------------------------------------------
 
-needs_sqlite = pytest.mark.skipif(
-    connection.vendor != "sqlite", reason="the demo is on SQLite, wherever the suite runs"
-)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -125,7 +120,7 @@ def done(folder):
     return demo(folder, "--messages", str(MESSAGES))
 
 
-@needs_sqlite
+@pytest.mark.process
 def test_the_demo_adds_up(done):
     text = done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
@@ -143,7 +138,7 @@ def test_the_demo_adds_up(done):
     assert "\x1b" not in text
 
 
-@needs_sqlite
+@pytest.mark.process
 def test_the_admin_shows_what_the_demo_has_left(done, folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -178,7 +173,7 @@ def fetch(url):
         return b""
 
 
-@needs_sqlite
+@pytest.mark.process
 def test_a_demo_that_hangs_says_what_hangs_and_leaves_no_process(tmp_path):
     late = demo(tmp_path, "--messages", "50", "--deadline", "3")
     assert late.returncode == 1
@@ -187,7 +182,7 @@ def test_a_demo_that_hangs_says_what_hangs_and_leaves_no_process(tmp_path):
     assert not [env for env in commands_of_processes() if os.fsencode(tmp_path) in env]
 
 
-@needs_sqlite
+@pytest.mark.process
 def test_the_admin_asks_for_the_demo_first(tmp_path):
     refused = demo(tmp_path, "admin")
     assert refused.returncode == 1

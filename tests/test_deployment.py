@@ -25,6 +25,8 @@ from tests.queueapp.models import Note
 COMPOSE = (ROOT / "docs/examples/compose.yaml").read_text()
 KUBERNETES = (ROOT / "docs/examples/kubernetes.yaml").read_text()
 
+# What systemd and probes see is files, sockets and signals.
+pytestmark = pytest.mark.any_database
 working = pytest.mark.usefixtures("db_rows")
 
 
@@ -99,6 +101,8 @@ def test_signals_in_the_last_moment_change_no_exit_code(database_url, command):
 
 
 @working
+@pytest.mark.each_database  # for its lock holds up the beat
+@pytest.mark.timing
 @pytest.mark.parametrize("systemd", ["abstract"], indirect=True)
 def test_the_watchdog_is_answered_while_the_database_is_locked(systemd, database_url):
     with worker(database_url, NOTIFY_SOCKET=systemd.address) as process:
@@ -112,6 +116,7 @@ def test_the_watchdog_is_answered_while_the_database_is_locked(systemd, database
         assert process.end() == STOPPED
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("systemd", ["abstract"], indirect=True)
 def test_a_worker_that_waits_for_its_database_is_alive_but_not_ready(systemd, tmp_path):
     away = f"sqlite:///{tmp_path}/nowhere/db.sqlite3"
@@ -131,6 +136,7 @@ def health(tmp_path):
 
 
 @working
+@pytest.mark.timing
 def test_the_health_file_stays_fresh_while_a_job_holds_the_gil_and_goes_with_the_worker(
     database_url, log, health
 ):
@@ -230,6 +236,7 @@ def test_a_worker_that_is_process_1_runs_jobs_and_heeds_signals(database_url, lo
         assert outer.end() == STOPPED
 
 
+@pytest.mark.process
 def test_a_worker_that_is_process_1_heeds_term_before_it_has_found_its_database(tmp_path):
     away = f"sqlite:///{tmp_path}/nowhere/db.sqlite3"
     with process_one(away) as (outer, pid):

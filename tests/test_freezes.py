@@ -105,6 +105,7 @@ class Freeze:
         assert job.text == (f"saved by {heir}" if self.write == "save" else "")
 
 
+@pytest.mark.timing
 @pytest.mark.proof
 def test_every_late_write_of_a_frozen_worker_is_refused_and_has_no_effect(database_url, log, full):
     rounds, freezes = 30 if full else 3, []

@@ -13,6 +13,8 @@ from tests.queueapp.models import Note
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
+@pytest.mark.any_database  # whose supervisor beats in another process
+@pytest.mark.timing
 @pytest.mark.proof
 def test_a_job_that_holds_the_gil_is_not_taken_for_dead(database_url, log, full):
     """It does so for longer than a worker may go without a beat; the supervisor beats for it."""

@@ -25,7 +25,8 @@ from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Note, Unspeakable
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+# What is told of a job does not depend on where its row is.
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 
 
 def log_of(process):

@@ -184,6 +184,7 @@ def most_in_a_second(times):
     return max(sum(begin <= at < begin + 1 for at in times) for begin in times)
 
 
+@pytest.mark.timing
 @pytest.mark.proof
 def test_four_workers_together_keep_a_limit_and_use_most_of_it(db_rows, database_url, server, full):
     seconds = 20 if full else 4

@@ -1,7 +1,6 @@
 """The tests notice when the package is broken on purpose; ``make mutants`` tries every mutant."""
 
 import pytest
-from django.db import connection
 
 from tests.mutants import MUTANTS
 from tests.mutants.mutant import ROOT
@@ -36,10 +35,9 @@ def test_every_mutant_is_listed_once_and_breaks_something_else():
 
 
 @pytest.mark.nightly
+@pytest.mark.process
 @pytest.mark.parametrize("why", FIXED)
 def test_the_interleaving_sweep_notices(why, tmp_path):
-    if connection.vendor != "sqlite":
-        pytest.skip("once is enough; it runs on SQLite in any case")
     [mutant] = [mutant for mutant in MUTANTS if mutant.why == why]
     found = Copy(tmp_path / "copy", 0).judge(mutant, [INTERLEAVING])
     assert found.word == CAUGHT

@@ -81,6 +81,7 @@ def ran(project):
     return (project / "log").read_text().split() if (project / "log").exists() else []
 
 
+@pytest.mark.process
 def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
     process = start(project, "runworker", "--reload")
     try:
@@ -99,6 +100,7 @@ def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
         process.kill()
 
 
+@pytest.mark.process
 def test_a_reloader_starts_no_other_reloader_however_it_was_asked_for(project):
     process = start(project, "runworker", "--relo")
     try:
@@ -108,6 +110,7 @@ def test_a_reloader_starts_no_other_reloader_however_it_was_asked_for(project):
         process.kill()
 
 
+@pytest.mark.process
 def test_a_worker_that_ended_is_started_again(project):
     process = start(project, "runworker", "--reload", "--max-jobs", "1")
     try:
@@ -119,6 +122,7 @@ def test_a_worker_that_ended_is_started_again(project):
         process.kill()
 
 
+@pytest.mark.process
 def test_a_worker_does_not_outlive_its_reloader(project):
     process = start(project, "runworker", "--reload")
     try:

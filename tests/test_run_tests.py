@@ -9,6 +9,7 @@ import pytest
 
 from tests.kit.processes import ROOT
 
+pytestmark = pytest.mark.process
 SETTINGS = """
 [tool:pytest]
 addopts = -q --strict-markers

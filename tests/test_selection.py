@@ -5,6 +5,7 @@ import pytest
 from tests.kit.processes import ROOT
 
 pytest_plugins = "pytester"
+pytestmark = pytest.mark.process
 CONFTEST = f"""
 import sys
 
@@ -48,6 +49,11 @@ def test_of_rows(django_db_setup):
 def test_of_pages(django_db_setup):
     pass
 
+@pytest.mark.any_database
+@pytest.mark.each_database
+def test_of_locks(django_db_setup):
+    pass
+
 @pytest.mark.nightly
 def test_long(django_db_setup):
     pass
@@ -62,7 +68,7 @@ def test_worker(database_url):
 def test_other_worker(database_url):
     pass
 """
-IN_PROCESS = ["test_plain", "test_of_sql", "test_of_rows", "test_of_pages"]
+IN_PROCESS = ["test_plain", "test_of_sql", "test_of_rows", "test_of_pages", "test_of_locks"]
 PROCESSES = ["test_of_time", "test_worker", "test_other_worker"]
 
 
@@ -88,7 +94,7 @@ def test_all_run_on_sqlite_but_those_of_the_night(selected):
 
 def test_on_each_database_runs_what_can_reach_it_or_depends_on_it(selected):
     found = selected("--each-database")
-    assert found == ["test_of_sql", "test_of_rows", *PROCESSES]
+    assert found == ["test_of_sql", "test_of_rows", "test_of_locks", *PROCESSES]
 
 
 def test_processes_are_known_by_what_they_ask_for(selected):
@@ -105,4 +111,4 @@ def test_how_many_are_left_out_is_told(pytester):
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS)
     done = pytester.runpytest_subprocess("-p", "no:django", "--each-database")
-    done.assert_outcomes(passed=5, deselected=3)
+    done.assert_outcomes(passed=6, deselected=3)

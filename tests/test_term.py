@@ -88,6 +88,7 @@ class Round:
         return run.end is None or (ended_late and job.status == Status.READY)
 
 
+@pytest.mark.timing
 @pytest.mark.proof
 def test_after_term_nothing_is_claimed_or_charged_and_the_worker_leaves_in_time(
     database_url, log, full

@@ -75,6 +75,7 @@ def restart_command(private):
     return shlex.join([*script, server.name, str(server.folder.parent)])
 
 
+@pytest.mark.nightly
 def test_nothing_is_lost_or_run_without_a_cause(private_session):  # noqa: F811
     private_session.start()
     restart = restart_command(private_session)
@@ -195,6 +196,7 @@ def test_the_scratch_database_is_another_one(tmp_path):
     assert beside(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
 
 
+@pytest.mark.process
 def test_the_migrations_are_up_to_date(tmp_path):
     own = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "own.sqlite3")}
     config = beside(own, tmp_path)
@@ -208,6 +210,7 @@ def test_the_migrations_are_up_to_date(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.process
 def test_a_folder_with_other_histories_is_refused(tmp_path):
     (tmp_path / "old.jsonl").touch()
     run = torture("sqlite://:memory:", f"--keep={tmp_path}")

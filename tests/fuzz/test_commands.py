@@ -20,7 +20,7 @@ from tests.fuzz.tally import Tally
 from tests.fuzz.values import NASTY
 from tests.kit.processes import running
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 
 WORDS = [
     *(

@@ -44,10 +44,11 @@ def mark(item: pytest.Item) -> None:
 
 def depends_on_the_database(item: pytest.Item) -> bool:
     """A test that does not ask for the database cannot reach it: pytest-django sees to that."""
+    if has(item, "each_database"):
+        return True
     if has(item, "any_database") or has(item, "browser"):
         return False
-    reaches_it = "django_db_setup" in asked_for(item) or has(item, "django_db")
-    return reaches_it or has(item, "each_database")
+    return "django_db_setup" in asked_for(item) or has(item, "django_db")
 
 
 def is_first(item: pytest.Item, seen: set[Path]) -> bool:
