@@ -150,13 +150,13 @@ def test_a_locked_database_holds_up_jobs_for_a_while_and_costs_nothing(two):
 
 def test_a_database_that_is_away_costs_no_claim_on_the_other(two):
     """The beats on the one that is there go on: nobody takes the worker for dead."""
-    patient = {"DBQUEUE_WORKER_TIMEOUT": "4"}
-    two.shell("Near.objects.create(seconds=8)")
+    patient = {"DBQUEUE_WORKER_TIMEOUT": "3"}
+    two.shell("Near.objects.create(seconds=6)")
     holder = two.worker(**patient)
     wait_until(lambda: two.states()["near"] == [(1, 1)])
     with two.aside_locked():
         other = two.worker("--database", "default", **patient)
-        wait_until(lambda: two.states()["near"] == [(2, 1)], seconds=30)
+        wait_until(lambda: two.states()["near"] == [(2, 1)])
         assert "beating: " in holder.log.read_text()
         assert "is gone" not in other.log.read_text()
     assert "taken for dead" not in holder.log.read_text()
