@@ -135,7 +135,7 @@ class Scene:
 @contextmanager
 def scene(private: Any, log: str, full: bool) -> Iterator[Scene]:
     """The scene is set; leave the block when the outage is over."""
-    made = Scene(private, log, 30 if full else 4, {} if full else FAST)
+    made = Scene(private, log, 30 if full else 3, {} if full else FAST)
     with ExitStack() as stack:
         stack.push(made.tell)
         made.begin(stack)
