@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 import uuid
 from contextlib import contextmanager
 from io import StringIO
@@ -16,13 +15,14 @@ from django.db.models import QuerySet
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.examine import examine
+from django_dbqueue import examine as examination
+from django_dbqueue.examine import Examination, examine
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.keep import copy_to_archive
 from django_dbqueue.models import Worker
 from django_dbqueue.symptoms import ERRORS, ROW
 from tests.kit.broken_rows import edit
-from tests.kit.jobs import buried, claimed, done, overwrite, start, table, table_locked
+from tests.kit.jobs import buried, claimed, done, overwrite, table, table_locked
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import ArchivedKept, Kept, Note
@@ -64,6 +64,27 @@ FAST = {
     "DBQUEUE_WORKER_TIMEOUT": "1",
     "DBQUEUE_REAP_INTERVAL": "0.2",
 }
+
+
+@pytest.fixture(autouse=True)
+def looks_again_soon(settings, monkeypatch):
+    """Where nothing else is at work, what is wrong stays so."""
+    monkeypatch.setattr(examination, "SECOND_LOOK", 0.02)
+    settings.DBQUEUE = {"REAP_INTERVAL": 0.02}
+
+
+@pytest.fixture
+def before_the_second_look(monkeypatch):
+    def call(work):
+        look = Examination._by_key
+
+        def late(self, keys):
+            work()
+            return look(self, keys)
+
+        monkeypatch.setattr(Examination, "_by_key", late)
+
+    return call
 
 
 def check(*args):
@@ -224,34 +245,40 @@ def a_worker(**columns):
     return row.uuid
 
 
-def test_claims_of_workers_that_are_gone():
+def test_claims_of_workers_that_are_gone(settings, monkeypatch):
+    settings.DBQUEUE = {"WORKER_TIMEOUT": 10, "REAP_INTERVAL": 20}
+    monkeypatch.setattr(examination.Event, "wait", lambda *_: None)
     claimed()
     held_by(a_worker())
     held_by(a_worker(beat_at=DbNow(plus=-11)))
     expected = {
         held_by(uuid.uuid4().hex): "is not known",
         held_by(a_worker(stopped_at=DbNow())): "has stopped",
-        held_by(a_worker(beat_at=DbNow(plus=-13))): "has not beaten for long",
+        held_by(a_worker(beat_at=DbNow(plus=-51))): "has not beaten for long",
     }
     expected = {key: f"is claimed by a worker that {state}" for key, state in expected.items()}
     assert found() == expected
 
 
-def test_what_is_mended_before_the_second_look_was_work():
+def test_what_is_mended_before_the_second_look_was_work(before_the_second_look):
     job, lasting = broken("status = 77"), broken("status = 77")
-    looking = start(lambda: examine("default").findings)
-    time.sleep(0.5)
-    edit(job, "status = 0")
-    assert [finding.id for finding in looking.result()] == [str(lasting.pk)]
+    before_the_second_look(lambda: edit(job, "status = 0"))
+    assert [finding.id for finding in examine("default").findings] == [str(lasting.pk)]
 
 
-def test_a_claim_that_passed_to_another_owner_is_not_the_same():
+def test_a_claim_that_passed_to_another_owner_is_not_the_same(before_the_second_look):
     key = held_by(uuid.uuid4().hex)
-    looking = start(lambda: examine("default").findings)
-    while looking.is_alive():
-        overwrite(Note(pk=key), owner=f"{uuid.uuid4().hex}.1-1")
-        time.sleep(0.05)
-    assert looking.result() == []
+    before_the_second_look(lambda: overwrite(Note(pk=key), owner=f"{uuid.uuid4().hex}.1-1"))
+    assert examine("default").findings == []
+
+
+def test_the_second_look_comes_after_a_reaper_had_time_to_come_by(settings, monkeypatch):
+    broken("status = 77")
+    settings.DBQUEUE = {"REAP_INTERVAL": 0.3}
+    waits = []
+    monkeypatch.setattr(examination.Event, "wait", lambda self, seconds: waits.append(seconds))
+    examine("default")
+    assert waits == [0.3]
 
 
 def test_no_more_rows_are_shown_than_asked_for():
@@ -362,7 +389,11 @@ def test_a_table_that_somebody_has_locked_is_not_waited_for():
     assert [one.table for one in examined.unchecked] == locked
 
 
-def test_no_findings_while_workers_work_are_killed_and_relieved(database_url, monkeypatch):
+def test_no_findings_while_workers_work_are_killed_and_relieved(
+    database_url, settings, monkeypatch
+):
+    monkeypatch.setattr(examination, "SECOND_LOOK", 1.0)
+    settings.DBQUEUE = {}
     for name, value in FAST.items():
         monkeypatch.setenv(name, value)
     args = ("queueapp.Note", "--processes", "2", "--batch-size", "5")
