@@ -19,9 +19,9 @@ TESTING = (
 )
 
 
-def sqlite_test_name() -> str:
+def sqlite_test_name(checkout: Path = BASE_DIR) -> str:
     """A file, so that threads and processes share it; one per checkout and environment."""
-    place = hashlib.sha256(os.fsencode(f"{BASE_DIR} {sys.prefix}")).hexdigest()[:12]
+    place = hashlib.sha256(os.fsencode(f"{checkout} {sys.prefix}")).hexdigest()[:12]
     return str(Path(tempfile.gettempdir()) / f"test_dbqueue_{place}.sqlite3")
 
 

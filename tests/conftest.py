@@ -35,15 +35,19 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def django_db_setup(
-    django_test_environment: None, django_db_modify_db_settings: None, django_db_blocker: Any
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_modify_db_settings: None,
+    django_db_blocker: Any,
 ) -> Iterator[None]:
     """The test databases; pytest-django's own makes only those that its marker asks for."""
+    keep = bool(request.config.getoption("--reuse-db"))
     with django_db_blocker.unblock():
-        config = setup_databases(verbosity=0, interactive=False)
+        config = setup_databases(verbosity=0, interactive=False, keepdb=keep)
     yield
     with django_db_blocker.unblock():
         connections.close_all()
-        teardown_databases(config, verbosity=0)
+        teardown_databases(config, verbosity=0, keepdb=keep)
 
 
 @pytest.fixture

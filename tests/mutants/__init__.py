@@ -1,6 +1,6 @@
 """The package, broken on purpose in one place at a time: the tests must notice each.
 
-    python -m tests.mutants [--short] [--jobs N] [--only SUBSTRING]
+    python -m tests.mutants [--short] [--jobs N] [--only SUBSTRING] [--fresh]
 
 ``MUTANTS`` is the list; ``python -m tests.mutants`` says which test caught which.
 """

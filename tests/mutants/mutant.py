@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 class Mutant:
     """One wrong edit of the package, and what is wrong with it; ``harmless`` says why it is not.
 
-    ``tests`` are to notice it; where none are named, those of the lifecycle.
+    ``tests`` are the files that are to notice it, before those of ``selection.FILES``.
     """
 
     file: str
@@ -22,6 +22,11 @@ class Mutant:
     @property
     def path(self):
         return Path("django_dbqueue") / self.file
+
+    @property
+    def edit(self):
+        """What is changed, and on which database it is tried: no other mutant has the same."""
+        return [self.file, self.old, self.new, self.database]
 
     def applied(self, text):
         """The text of the file with the edit; ``ValueError`` unless it fits in one place."""

@@ -1,49 +1,45 @@
-"""One mutant in a copy of the project: the tests run there until one fails."""
+"""One mutant in a copy of the project: its tests run there until one fails."""
 
+import json
 import os
-import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from pathlib import Path
 
+from testproject.settings import sqlite_test_name
 from tests.mutants.mutant import ROOT
+from tests.mutants.plugin import RESULT
 
-PARTS = ("django_dbqueue", "testproject", "tests", "setup.cfg", "manage.py")
-SWEEPS = "tests/sweeps"
-TESTS = [
-    f"tests/test_{name}.py"
-    for name in (
-        "finish",
-        "complete_in_transaction",
-        "results",
-        "reap",
-        "claim",
-        "by_hand",
-        "keep",
-        "saving",
-        "dedup",
-        "enqueue",
-        "stop_and_go",
-        "errors",
-        "trouble",
-        "beats",
-        "rows_by_hand",
-        "robust",
-        "broken_rows",
-        "workers_command",
-    )
-]
-LONGEST = 600  # seconds of one mutant; one that hangs is noticed
+PARTS = ("django_dbqueue", "testproject", "tests", "docs", "setup.cfg", "manage.py")
+# Those left out take time to import, and nobody looks at what they do.
+PLUGINS = ("tests.mutants.plugin", "no:cacheprovider", "no:hypothesispytest", "no:xdist")
+# The one would hinder that modules are compiled once, the others are set here.
+LEFT_OUT = ("PYTHONDONTWRITEBYTECODE", "DATABASE_URL", "PYTEST_ADDOPTS")
+MAKE_DATABASE = """
+import django, pytest
+django.setup()
+from django.db import connection
+connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+connection.close()
+"""
 CAUGHT, SURVIVED = "caught", "survived"
+FINE = {0, 5}  # of pytest: all have passed, or none is left
 
 
 @dataclass(frozen=True)
 class Verdict:
     word: str
     by: str = ""
+
+
+class Interrupted(Exception):
+    """The whole run ends: what became of this trial says nothing."""
 
 
 @cache
@@ -61,6 +57,12 @@ class Copy:
     def __init__(self, folder, number):
         self.folder, self.number = folder, number
         self.edits = count(1)
+        self.output = folder / "output"
+        self.process = None
+        self.is_ended = False
+        # Where SQLite's test database is, and one that no test has seen.
+        self.database = Path(sqlite_test_name(folder))
+        self.untouched = folder / "untouched.sqlite3"
         leave = shutil.ignore_patterns("__pycache__")
         folder.mkdir()
         for part in PARTS:
@@ -69,12 +71,15 @@ class Copy:
             else:
                 shutil.copy(ROOT / part, folder / part)
 
-    def judge(self, mutant, tests=None):
+    def judge(self, mutant, tests, seconds):
+        """Run the tests until one fails; to take longer than ``seconds`` is to fail, too."""
         path = self.folder / mutant.path
         before = path.read_text()
         self._write(path, mutant.applied(before))
         try:
-            return self.run(mutant.database, tests or mutant.tests or [SWEEPS, *TESTS])
+            return self._noticed(mutant.database, tests, seconds)
+        except subprocess.TimeoutExpired:
+            return Verdict(CAUGHT, "it hangs")
         finally:
             self._write(path, before)
 
@@ -83,36 +88,91 @@ class Copy:
         # Bytecode is known by second and size: so no two edits may be of the same second.
         os.utime(path, (next(self.edits),) * 2)
 
-    def run(self, database, tests):
-        command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *tests]
-        try:
-            done = subprocess.run(
-                command,
+    def _noticed(self, database, tests, seconds):
+        """By the first test that fails; one of processes has to fail twice."""
+        passed_over = []
+        while self.run(database, ["-x", *passed_over, *tests], seconds) not in FINE:
+            by, is_shaky = next(iter(self.result()["failed"]), (None, False))
+            if by is None:
+                raise RuntimeError(self.said())
+            if not is_shaky or self.run(database, [by], seconds):
+                return Verdict(CAUGHT, by)
+            passed_over.append(f"--deselect={by}")
+        return Verdict(SURVIVED)
+
+    def result(self):
+        """What the plugin has written in the last run."""
+        path = self.folder / RESULT
+        return json.loads(path.read_text()) if path.exists() else {"seconds": {}, "failed": []}
+
+    def said(self):
+        return self.output.read_text(errors="replace")[-3000:]
+
+    def run(self, database, arguments, seconds):
+        """pytest's exit code; what it says is in ``output``."""
+        command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in PLUGINS)]
+        if database == "sqlite":
+            command += ["--reuse-db"]
+            self._put_untouched_database()
+        (self.folder / RESULT).unlink(missing_ok=True)
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*command, *arguments],
                 cwd=self.folder,
                 env=self._environment(database),
-                stdout=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
                 stderr=subprocess.STDOUT,
-                text=True,
-                timeout=LONGEST,
-                check=False,
             )
-        except subprocess.TimeoutExpired:
-            return Verdict(CAUGHT, "it hangs")
-        return verdict(done.returncode, done.stdout)
+        try:
+            code = self.process.wait(seconds)
+        finally:
+            self._end_what_is_left()
+        if self.is_ended:
+            raise Interrupted
+        return code
+
+    def _put_untouched_database(self):
+        self.remove_database()
+        if not self.untouched.exists():
+            self._make_database()
+        shutil.copy(self.untouched, self.database)
+
+    def _make_database(self):
+        subprocess.run(
+            [sys.executable, "-c", MAKE_DATABASE],
+            cwd=self.folder,
+            env=self._environment("sqlite") | {"DJANGO_SETTINGS_MODULE": "testproject.settings"},
+            check=True,
+        )
+        shutil.move(self.database, self.untouched)
+        self.remove_database()
+
+    def remove_database(self):
+        for end in ("", "-wal", "-shm", "-journal"):
+            Path(f"{self.database}{end}").unlink(missing_ok=True)
+
+    def end(self):
+        """From another thread: whatever runs here, it is over."""
+        self.is_ended = True
+        if self.process is not None:
+            self.process.kill()
+
+    def _end_what_is_left(self):
+        """Workers of a test that was ended are in sessions of their own, and would go on."""
+        self.process.kill()
+        self.process.wait()
+        mark = f"PYTHONPATH={self.folder}".encode()
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in path.read_bytes().split(b"\0"):
+                    os.kill(int(path.parent.name), signal.SIGKILL)
 
     def _environment(self, database):
-        env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        env = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
         env |= {"DBQUEUE_TESTS": "1", "PYTHONPATH": str(self.folder), "TEST_SWEEP_TIMES": "3"}
         if url := urls()[database]:
             address, mark, options = url.partition("?")
             base, _, name = address.rpartition("/")
             env["DATABASE_URL"] = f"{base}/{name}_mutants_{self.number}{mark}{options}"
         return env
-
-
-def verdict(code, output):
-    if code == 0:
-        return Verdict(SURVIVED)
-    if failed := re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE):
-        return Verdict(CAUGHT, failed[1])
-    raise RuntimeError(f"the tests could not run:\n{output[-3000:]}")

@@ -1,0 +1,140 @@
+"""``python -m tests.mutants``: what counts as caught, how long that may take, what is known."""
+
+import pytest
+
+from tests.kit.processes import has_ended
+from tests.kit.waiting import wait_until
+from tests.mutants import baseline
+from tests.mutants.baseline import Baseline, NotGreen
+from tests.mutants.campaign import Campaign
+from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.record import Record, key_of
+from tests.mutants.report import report
+from tests.mutants.selection import FILES, files_for, path_of
+from tests.mutants.trial import CAUGHT, SURVIVED, Copy, Verdict
+
+pytestmark = [pytest.mark.any_database, pytest.mark.process]
+
+EDIT = ("backoff.py", "return self.pause\n", "return 0\n")
+MUTANT = Mutant(*EDIT, "it does not wait")
+HARMLESS = Mutant(*EDIT[:2], "return self.pause + 0\n", "it waits as long", harmless="it does")
+MINE = "tests/test_mine.py"
+WAITS = "from django_dbqueue.backoff import Fixed\ndef test_it_waits(): assert Fixed(5).seconds(1)"
+SLEEPS = """
+import subprocess, time
+from pathlib import Path
+def test_it_sleeps():
+    sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    Path("pid").write_text(str(sleeper.pid))
+    time.sleep(600)
+"""
+FAILS_ONCE = """
+import pytest
+from pathlib import Path
+@pytest.mark.process
+def test_it_fails_once():
+    before, _ = Path("seen").exists(), Path("seen").touch()
+    assert before
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    copy = Copy(tmp_path_factory.mktemp("copies") / "copy", 0)
+    yield copy
+    copy.remove_database()
+
+
+def write(copy, text, name=MINE):
+    (copy.folder / name).write_text(text)
+
+
+def test_a_mutant_is_caught_by_the_test_that_fails_and_leaves_the_copy_as_it_was(copy):
+    write(copy, WAITS)
+    assert copy.judge(MUTANT, [MINE], 60) == Verdict(CAUGHT, f"{MINE}::test_it_waits")
+    assert copy.judge(HARMLESS, [MINE], 60) == Verdict(SURVIVED)
+    assert (copy.folder / MUTANT.path).read_text() == (ROOT / MUTANT.path).read_text()
+
+
+def test_a_mutant_that_hangs_is_caught_and_nothing_of_it_goes_on(copy):
+    write(copy, SLEEPS)
+    assert copy.judge(MUTANT, [MINE], 10) == Verdict(CAUGHT, "it hangs")
+    sleeper = int((copy.folder / "pid").read_text())
+    wait_until(lambda: has_ended(sleeper))
+
+
+def test_a_test_of_processes_has_to_fail_twice(copy):
+    write(copy, FAILS_ONCE)
+    assert copy.judge(MUTANT, [MINE], 60) == Verdict(SURVIVED)
+
+
+def test_tests_that_cannot_run_judge_nothing(copy):
+    with pytest.raises(RuntimeError, match="not found"):
+        copy.judge(MUTANT, ["tests/test_none.py"], 60)
+
+
+def test_tests_that_fail_without_a_mutant_end_the_run_and_the_others_are_recorded(copy, tmp_path):
+    record, green = Record(tmp_path / "record.jsonl"), "tests/test_guard.py"
+    write(copy, "def test_never(): assert False")
+    write(copy, WAITS, green)
+    with pytest.raises(NotGreen, match=r"test_mine\.py::test_never"):
+        baseline.measure(copy, record, "sqlite", [MINE, green])
+    known, missing = baseline.look_up(record, [("sqlite", MINE), ("sqlite", green)])
+    assert (list(known.seconds), missing) == ([("sqlite", green)], [("sqlite", MINE)])
+
+
+def test_a_mutant_may_take_several_times_as_long_as_its_tests_without_it():
+    measured = Baseline({("sqlite", "a"): 2.0, ("sqlite", "b"): 10.0})
+    assert measured.limit("sqlite", ["a", "b"]) == baseline.LEAST + baseline.TIMES * 12
+
+
+@pytest.mark.nightly
+def test_a_run_goes_on_from_its_record_even_if_that_ends_in_the_middle_of_a_line(tmp_path, capsys):
+    path, verdicts = tmp_path / "record.jsonl", []
+    path.write_text('{"key": "12')
+    for known in range(2):
+        with Campaign(1, Record(path), lambda _: ["tests/test_jitter.py"]) as campaign:
+            verdicts += campaign.run([MUTANT])
+        assert f"1 mutants, {known} known from before" in capsys.readouterr().out
+    assert verdicts[0] == verdicts[1]
+
+
+def test_what_caught_it_the_last_time_is_tried_first(tmp_path):
+    record = Record(tmp_path / "record.jsonl")
+    record.add("some key", edit=MUTANT.edit, word=CAUGHT, by="tests/test_slow.py::test_it")
+    assert Record(record.path).last_caught_by(MUTANT) == "tests/test_slow.py"
+    assert Record(record.path, fresh=True).last_caught_by(MUTANT) == ""
+
+
+def test_what_was_found_out_with_other_tests_or_another_package_counts_no_more(tmp_path):
+    keys = set()
+    for number, (package, test) in enumerate(["11", "21", "22"]):
+        root = tmp_path / str(number)
+        (root / "django_dbqueue").mkdir(parents=True)
+        (root / "django_dbqueue" / "a.py").write_text(package)
+        (root / "test.py").write_text(test)
+        keys |= {key_of(MUTANT.edit, ["test.py"], root), key_of(MUTANT.edit, [], root)}
+    assert len(keys) == 5
+
+
+def test_the_most_specific_line_of_the_table_says_which_files_are_tried():
+    mutant = Mutant("worker/lanes.py", "", "", "", tests=("tests/test_mine.py",))
+    expected = ["tests/test_mine.py", *map(path_of, FILES["worker/lanes.py"].split())]
+    assert files_for(mutant) == expected
+    assert path_of("sweeps/crash") == "tests/sweeps/test_crash.py"
+
+
+def test_every_file_of_the_table_is_there():
+    names = {name for names in FILES.values() for name in names.split()}
+    assert [name for name in sorted(names) if not (ROOT / path_of(name)).exists()] == []
+
+
+def test_the_report_names_who_survived_and_counts_the_others(capsys):
+    other = Mutant("guard.py", "a", "b", "nobody notices")
+    found = [Verdict(CAUGHT, f"{MINE}::test_it"), Verdict(SURVIVED), Verdict(SURVIVED)]
+    assert report([MUTANT, HARMLESS, other], found, [], 1.0) == 1
+    said = capsys.readouterr().out
+    assert "survived: guard.py: nobody notices" in said
+    assert "\nsurvived: backoff.py" not in said
+    assert said.endswith("caught 1 of 2\n")
+    assert report([MUTANT], found[:1], [], 1.0) == 0
