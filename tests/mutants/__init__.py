@@ -6,18 +6,27 @@
 """
 
 from tests.mutants import (
+    admin,
     blind_spots,
+    commands,
     databases,
     ending,
+    mail,
+    mail_afterwards,
     mail_and_admin,
     moving,
     options,
     pauses,
     people,
+    supervisor,
+    worker,
 )
 from tests.mutants.mutant import Mutant
 
-TABLES = (ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin)
+TABLES = (
+    *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
+    *(worker, supervisor, commands, mail, mail_afterwards, admin),
+)
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
     for one in TABLES

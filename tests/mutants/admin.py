@@ -1,0 +1,238 @@
+"""Mutants of the admin: who may see and do what, asked before, recorded, escaped."""
+
+BASE, LISTS, LINKS = "admin/base.py", "admin/lists.py", "admin/links.py"
+PERMISSIONS, MASKING, ARGUMENTS = "admin/permissions.py", "admin/masking.py", "admin/arguments.py"
+DEEDS, BY_HAND, EXPORT = "admin/deeds.py", "admin/by_hand.py", "admin/export.py"
+PLACES, PAUSE, QUEUES, WORKERS = (
+    *("admin/places.py", "admin/pause.py", "admin/queues.py", "admin/workers.py"),
+)
+EMAILS, CONTENTS, PAGE = "mail/admin/emails.py", "mail/admin/contents.py", "mail/admin/page.py"
+
+MUTANTS = [
+    (
+        PERMISSIONS,
+        'has_cancel_permission = allows("delete")',
+        'has_cancel_permission = allows("retry")',
+        "who may retry may cancel for good",
+    ),
+    (
+        LINKS,
+        "return model_admin is not None and model_admin.has_view_permission(request)",
+        "return model_admin is not None",
+        "pages lead to what may not be seen",
+    ),
+    (
+        BASE,
+        "may_ask = not is_hidden or self.has_inspect_permission(request)",
+        "may_ask = True",
+        "the list tells letter by letter what may not be seen",
+    ),
+    (
+        BASE,
+        "        if not self.has_inspect_permission(request):\n            names = without",
+        "        if False:\n            names = without",
+        "the list shows the texts of errors to everybody",
+    ),
+    (
+        BASE,
+        "return not is_own and super().has_delete_permission(request, obj)",
+        "return super().has_delete_permission(request, obj)",
+        "a job that is claimed is deleted by Django's own page",
+    ),
+    (
+        BASE,
+        "queues = [queue] if queue else queues_of(request, self.model)",
+        "queues = queues_of(request, self.model)[:1]",
+        "a dedup_key is looked for in the first queue alone",
+    ),
+    (
+        LISTS,
+        "return queryset.filter(queue=self.value()) if self.value() else queryset",
+        "return queryset",
+        "an action on all that match is done to every queue",
+    ),
+    (
+        LISTS,
+        "return in_state(queryset, status) if self.has_states else queryset.filter(status=status)",
+        "return in_state(queryset, status) if self.has_states else queryset",
+        "the list of an archive shows every state, whichever was asked for",
+    ),
+    (MASKING, "if _is_secret_pair(value, more):", "if False:", "a header's secret is shown"),
+    (
+        MASKING,
+        'if not text.lstrip().startswith(("{", "[")):',
+        'if not text.startswith(("{", "[")):',
+        "a secret in JSON as text is shown where a space stands before it",
+    ),
+    (
+        MASKING,
+        "hidden = HOLDING if _names_a_secret(value, more) else ()",
+        "hidden = ()",
+        "a value beside the name of a secret is shown",
+    ),
+    (
+        ARGUMENTS,
+        "if shown is not None and field.name not in shown:",
+        "if False:",
+        "the page shows all columns to who may not inspect",
+    ),
+    (
+        ARGUMENTS,
+        "        if is_sensitive(field.name, more):\n",
+        "        if is_sensitive(field.name):\n",
+        "what the project calls secret is shown on the page",
+    ),
+    (
+        DEEDS,
+        "[s for s in Status if s in deed.sources and selected in {None, s}]",
+        "[s for s in Status if s in deed.sources]",
+        "an action on all buried jobs is done to the delayed ones, too",
+    ),
+    (
+        DEEDS,
+        'rows = list(queryset.order_by("pk")) if deed.is_final else []',
+        "rows = []",
+        "jobs are cancelled for good without a question",
+    ),
+    (
+        DEEDS,
+        "flag = DELETION if deed is CANCEL else CHANGE",
+        "flag = CHANGE",
+        "the log calls a cancelled job changed",
+    ),
+    (
+        DEEDS,
+        'by_hand.log(request, work.first, f"{deed.verb}: {work}", work.taken, flag)',
+        "pass",
+        "nobody knows who did it",
+    ),
+    (BY_HAND, "    if len(rows) > MOST:\n", "    if False:\n", "mail is erased beyond 500 at once"),
+    (
+        BY_HAND,
+        "if rows and not is_confirmed(request):",
+        "if False:",
+        "messages are erased without a question",
+    ),
+    (
+        BY_HAND,
+        'return request.POST.get("confirmed") == "yes"',
+        'return "confirmed" in request.POST',
+        "whatever is answered to a question is a yes",
+    ),
+    (
+        EXPORT,
+        'FORMULA = tuple("=+-@',
+        'FORMULA = tuple("=+-',
+        "a cell of an export is a formula",
+    ),
+    (
+        EXPORT,
+        "if is_sensitive(field.name, self.more):",
+        "if is_sensitive(field.name):",
+        "what the project calls secret is exported",
+    ),
+    (
+        EXPORT,
+        "is_seen = may_inspect or field.primary_key or field.name in model_admin.open_columns",
+        "is_seen = True",
+        "what a job holds is exported to who may not inspect",
+    ),
+    (
+        EXPORT,
+        '            self.entry.save(update_fields=["change_message"])\n',
+        "",
+        "the log does not say how many rows were exported",
+    ),
+    (
+        PLACES,
+        'sign = "-" if self.is_descending != backwards else ""',
+        'sign = "-" if self.is_descending else ""',
+        "the way back through a list skips rows",
+    ),
+    (
+        PLACES,
+        "    if isinstance(found, int) and abs(found) > BIGGEST:\n        raise",
+        "    if False:\n        raise",
+        "a number that is too big in the address of a list is an error of the page",
+    ),
+    (
+        PAUSE,
+        "    if not model_admin.has_pause_permission(request):\n        raise",
+        "    if False:\n        raise",
+        "everybody may pause queues",
+    ),
+    (
+        PAUSE,
+        'return float(self.cleaned_data["minutes"] * 60)',
+        'return float(self.cleaned_data["minutes"])',
+        "a pause of minutes lasts for seconds",
+    ),
+    (
+        PAUSE,
+        'data.get("until") and not 0 < self._left() <= MOST_DAYS * 86400:',
+        'data.get("until") and not self._left() <= MOST_DAYS * 86400:',
+        "a queue is paused until a time that is over",
+    ),
+    (PAUSE, "    by_hand.log(request, [row], said)\n", "", "nobody knows who paused a queue"),
+    (QUEUES, '(resume_view, ("POST",))', "(resume_view, READING)", "a link resumes a queue"),
+    (
+        WORKERS,
+        "        if not self.has_stop_permission(request):\n            raise",
+        "        if False:\n            raise",
+        "everybody may stop workers",
+    ),
+    (
+        WORKERS,
+        'else format_html("{}", job)',
+        "else SafeString(job)",
+        "what a worker says of its jobs is taken for markup",
+    ),
+    (
+        WORKERS,
+        "and its jobs wait for their time.\n        return False",
+        "and its jobs wait for their time.\n        return True",
+        "the row of a dead worker is deleted, and nobody misses it",
+    ),
+    (
+        EMAILS,
+        'not_exported = frozenset({"message"})',
+        "not_exported = frozenset()",
+        "an export holds whole messages",
+    ),
+    (
+        EMAILS,
+        'has_settle_permission = _allows("settle")',
+        'has_settle_permission = _allows("resend")',
+        "who may send again may mark as sent",
+    ),
+    (
+        EMAILS,
+        'is_hidden = lookup.partition("__")[0] == "message"',
+        "is_hidden = False",
+        "the list of mail tells letter by letter what a message says",
+    ),
+    (
+        EMAILS,
+        '                log(request, [email], f"Sent again as {new[-1]}")\n',
+        "                pass\n",
+        "nobody knows who has sent a mail again",
+    ),
+    (
+        PAGE,
+        'return found if may_inspect else [replace(one, text="") for one in found]',
+        "return found",
+        "what servers said is shown to who may not inspect",
+    ),
+    (
+        CONTENTS,
+        "sandbox; default-src 'none'; img-src data:",
+        "default-src 'none'; img-src data: https:",
+        "the preview of a mail fetches pictures from elsewhere",
+    ),
+    (
+        CONTENTS,
+        "        if not self.has_inspect_permission(request):\n            raise",
+        "        if False:\n            raise",
+        "everybody who sees mail may read it",
+    ),
+]

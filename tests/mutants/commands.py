@@ -1,0 +1,142 @@
+"""Mutants of the commands: what they are told reaches whoever does it."""
+
+OPTIONS, ROSTER = "worker/options.py", "roster.py"
+RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
+DBQUEUE, CHECK = "management/commands/dbqueue.py", "management/commands/_check.py"
+LOG, PATROL = "management/commands/_log.py", "worker/patrol.py"
+
+MUTANTS = [
+    (
+        OPTIONS,
+        "max_attempts=self.tries or table.policy.max_attempts",
+        "max_attempts=table.policy.max_attempts",
+        "--tries is not heeded",
+    ),
+    (
+        OPTIONS,
+        "backoff=self.backoff or table.policy.backoff",
+        "backoff=table.policy.backoff",
+        "--backoff is not heeded",
+    ),
+    (
+        OPTIONS,
+        "if worker_timeout <= 2 * beat_interval:",
+        "if worker_timeout <= beat_interval:",
+        "a single late beat may make a worker look dead",
+    ),
+    (
+        OPTIONS,
+        "return self.queue in {None, queue} and",
+        "return",
+        "of a table all queues are served, whichever is named",
+    ),
+    (
+        OPTIONS,
+        "using or router.db_for_write(found[0])",
+        "router.db_for_write(found[0])",
+        "--database is not heeded where tables are named",
+    ),
+    (
+        OPTIONS,
+        "        if one.queue is None:\n            raise",
+        "        if False:\n            raise",
+        "--except with a table leaves nothing out and says nothing",
+    ),
+    (
+        OPTIONS,
+        "if not 1 <= getattr(self, name) <= most:",
+        "if not 1 <= getattr(self, name):",
+        "a slip of the finger forks until the host stands still",
+    ),
+    (
+        RUNWORKER,
+        'if not given["skip_checks"]:',
+        "if True:",
+        "--skip-checks is not heeded",
+    ),
+    (
+        RUNWORKER,
+        "if not 1 <= number < 2**31:",
+        "if not 0 <= number < 2**31:",
+        "--max-jobs 0 is taken for a number of jobs",
+    ),
+    (
+        RUNWORKER,
+        "if not 0 <= number <= MAX_SECONDS:",
+        "if not 0 <= number:",
+        "a number of seconds may be infinite",
+    ),
+    (
+        RUNREAPER,
+        'interval = conf["REAP_INTERVAL"] if interval is None else interval',
+        'interval = conf["REAP_INTERVAL"]',
+        "--interval is not heeded",
+    ),
+    (
+        RUNREAPER,
+        'all_served(options["database"])',
+        "all_served(None)",
+        "--database is not heeded by a reaper",
+    ),
+    (
+        PATROL,
+        "self.reaper.turn(judge=lambda: False)",
+        "self.reaper.turn(judge=lambda: True)",
+        "runreaper --once takes whoever is a little late for dead",
+    ),
+    (
+        PATROL,
+        "judge=self.beats.may_judge",
+        "judge=lambda: True",
+        "a reaper judges right after its start",
+    ),
+    (
+        DBQUEUE,
+        'take_report(options["database"])',
+        "take_report()",
+        "--database is not heeded by status",
+    ),
+    (
+        DBQUEUE,
+        "ASKS[asked](options[asked], using)",
+        "ASKS[asked](options[asked])",
+        "--database is not heeded by workers --stop",
+    ),
+    (
+        DBQUEUE,
+        'if options["dry_run"]:',
+        "if False:",
+        "adopt --dry-run writes a migration",
+    ),
+    (
+        CHECK,
+        "    if examined.is_clean:\n        return text\n",
+        "    if text:\n        return text\n",
+        "dbqueue check exits with 0 whatever it has found",
+    ),
+    (
+        LOG,
+        "    if logger.handlers:\n        return",
+        "    if False:\n        return",
+        "the project's LOGGING gets a second handler beside its own",
+    ),
+    (
+        LOG,
+        "return (super().formatMessage(record) + fields).translate(VISIBLE)",
+        "return super().formatMessage(record) + fields",
+        "an error's line breaks make lines of their own in the log",
+    ),
+    (
+        ROSTER,
+        "[member for member in roster(using) if member.lives]",
+        "roster(using)",
+        "a dead worker is asked to stop instead of its namesake",
+    ),
+    (ROSTER, "len(prefix) >= SHORTEST and ", "", "one letter stops a worker"),
+    (
+        ROSTER,
+        "one_meaning = not (by_host and by_uuid) and len({m.uuid for m in by_uuid}) <= 1",
+        "one_meaning = not (by_host and by_uuid)",
+        "the beginning of two uuids stops both",
+    ),
+]

@@ -1,0 +1,243 @@
+"""Mutants of mail on its way: whom it goes to, when, and in which words."""
+
+LIMITS, MAILER, CONF = "mail/limits.py", "mail/models/mailer.py", "mail/conf.py"
+SUPPRESSION, SPELLING = "mail/models/suppression.py", "mail/spelling.py"
+BACKOFF, CODEC, PARTS = "mail/backoff.py", "mail/storing/codec.py", "mail/storing/parts.py"
+SEND, HANDOVER = "mail/sending/send.py", "mail/sending/handover.py"
+ENVELOPE, CONNECTIONS = "mail/sending/envelope.py", "mail/sending/connections.py"
+SMTP, BACKENDS, MESSAGE_IDS = "mail/sending/smtp.py", "mail/backends.py", "mail/message_ids.py"
+
+MUTANTS = [
+    (
+        LIMITS,
+        "self.seconds * max(1.0, count / self.limit) + self.later",
+        "self.seconds + self.later",
+        "a message to very many uses up a single period",
+    ),
+    (
+        LIMITS,
+        "+ min(count, rate.limit) - rate.limit",
+        "+ count - rate.limit",
+        "a message to more than the limit goes out at any time",
+    ),
+    (
+        LIMITS,
+        " and at <= now + LATER\n",
+        "\n",
+        "after the clock was set back a mailer stands still",
+    ),
+    (
+        LIMITS,
+        "merged[slot] = at, before + taken",
+        "merged[slot] = at, taken",
+        "of tokens that were taken together only the last count",
+    ),
+    (
+        MAILER,
+        ".exclude(paused_until__gt=until)",
+        "",
+        "a short pause of a mailer ends a longer one",
+    ),
+    (
+        MAILER,
+        "return self.urgent_count if _seconds(self.urgent_until, self.now) else 0",
+        "return 0",
+        "those in line leave no token to who is urgent",
+    ),
+    (
+        SUPPRESSION,
+        "given = {address: normal(address) for address in addresses}",
+        "given = {address: address for address in addresses}",
+        "a suppressed address in another spelling gets mail",
+    ),
+    (
+        SUPPRESSION,
+        "ignore_conflicts=True)\n        is_empty.forget()",
+        "ignore_conflicts=True)",
+        "the first suppression is not heeded at once",
+    ),
+    (
+        SPELLING,
+        "unquote(local)).lower()",
+        "unquote(local))",
+        "capitals make another person",
+    ),
+    (SPELLING, 'domain.strip().rstrip(".")', "domain.strip()", "a dot makes another domain"),
+    (
+        BACKOFF,
+        'cap=mail_conf["RETRY_CAP"]',
+        'cap=float("inf")',
+        "mail is tried again only after days",
+    ),
+    (CONF, '"RETRY_FIRST": 1200.0', '"RETRY_FIRST": 12.0', "mail is tried again after seconds"),
+    (
+        CODEC,
+        "_headers(without_wishes(message.extra_headers))",
+        "_headers(message.extra_headers)",
+        "headers that are for us alone are delivered",
+    ),
+    (
+        CODEC,
+        'ADDRESS_LISTS = ("to", "cc", "bcc", "reply_to")',
+        'ADDRESS_LISTS = ("to", "cc", "bcc")',
+        "a message loses its Reply-To",
+    ),
+    (
+        CODEC,
+        'return found if part == "reply_to" else _single(found, part)',
+        "return found",
+        "two addresses in one text pass for one",
+    ),
+    (
+        CODEC,
+        'if name.lower() == "bcc":',
+        'if name == "bcc":',
+        "a header shows the blind copies to everybody",
+    ),
+    (
+        PARTS,
+        r'LINE_BREAK = re.compile(r"[\r\n\0]")',
+        r'LINE_BREAK = re.compile(r"[\n\0]")',
+        "a carriage return begins another header",
+    ),
+    (
+        PARTS,
+        "mangle_from_=False",
+        "mangle_from_=True",
+        'a line that begins with "From " is changed',
+    ),
+    (
+        SEND,
+        "is_first = email.attempts <= 1",
+        "is_first = True",
+        "who was refused is asked again at every attempt",
+    ),
+    (
+        SEND,
+        'if not email.crashes or mail_conf["IN_DOUBT"] != "hold":',
+        "if True:",
+        "what a dead worker may have sent is sent again though it is to be held",
+    ),
+    (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
+    (
+        SEND,
+        "    email.turn_at = turn.at\n",
+        "",
+        "mail at a limit forgets its place in the line",
+    ),
+    (
+        SEND,
+        "len(envelope.handed_over_for)",
+        "1",
+        "a limit counts messages, not recipients",
+    ),
+    (
+        SEND,
+        "one.doubts > most for",
+        "one.doubts >= most for",
+        "mail is held in doubt one attempt too soon",
+    ),
+    (HANDOVER, "TAKEN = {250, 251, 252}", "TAKEN = {250}", "whom a server forwards to is refused"),
+    (
+        HANDOVER,
+        "if error is not None and self._was_hung_up(error):",
+        "if False:",
+        "a connection that a server has given up costs an attempt",
+    ),
+    (
+        HANDOVER,
+        "self._heard is None or self._heard.recipients:",
+        "self._heard is None:",
+        "who was hung up on in the middle of a message is asked at once again",
+    ),
+    (
+        HANDOVER,
+        'if meaning == "fail" and not self._is_connected:',
+        "if False:",
+        "mail has failed for good since nobody could be reached",
+    ),
+    (
+        HANDOVER,
+        "            self.wants_pause = error\n",
+        "            pass\n",
+        "a server that wants to be left alone is not",
+    ),
+    (
+        ENVELOPE,
+        "allowed = [one for one in waiting if is_allowed(one)]",
+        "allowed = list(waiting)",
+        "mail leaves MAIL_ALLOWED_DOMAINS",
+    ),
+    (
+        ENVELOPE,
+        'domain == one or domain.endswith(f".{one}")',
+        "domain.endswith(one)",
+        "notexample.org passes for example.org",
+    ),
+    (
+        ENVELOPE,
+        "return bool(found) and all(at and",
+        "return bool(found) and any(at and",
+        "of two addresses in one text a single one has to be allowed",
+    ),
+    (
+        ENVELOPE,
+        "left = [one for one in allowed if address_of(one) not in suppressed]",
+        "left = allowed",
+        "suppressed addresses get mail",
+    ),
+    (
+        ENVELOPE,
+        "if address_of(one) in known}",
+        "}",
+        "a provider is told what was to be merged for those who get nothing",
+    ),
+    (
+        CONNECTIONS,
+        'if self.messages >= mail_conf["CONNECTION_MAX_MESSAGES"]:',
+        "if False:",
+        "a connection carries more messages than it may",
+    ),
+    (
+        CONNECTIONS,
+        "        line.close()\n        raise",
+        "        raise",
+        "after an error nobody says goodbye",
+    ),
+    (
+        CONNECTIONS,
+        'backend.timeout = mail_conf["TIMEOUT"]',
+        "pass",
+        "a server that says nothing is waited for without end",
+    ),
+    (
+        CONNECTIONS,
+        "    backend.fail_silently = False\n",
+        "",
+        "a mailer that fails in silence has sent everything",
+    ),
+    (
+        SMTP,
+        "            self.listener.conversation.is_in_doubt = True\n",
+        "",
+        "mail that was sent and not answered is no case of doubt",
+    ),
+    (
+        SMTP,
+        "        self.listener.conversation.is_in_doubt = False\n",
+        "",
+        "a message that the server has refused as a whole is in doubt",
+    ),
+    (
+        BACKENDS,
+        "if message.recipients() and not leads_to_more(message):",
+        "if message.recipients():",
+        "mail about the failure of mail never ends",
+    ),
+    (
+        MESSAGE_IDS,
+        "if isinstance(message.extra_headers[name], Ours):",
+        "if True:",
+        "the project's own Message-ID is taken out",
+    ),
+]

@@ -1,0 +1,112 @@
+"""Mutants of what becomes of mail: outcomes, providers' news, sending again, forgetting."""
+
+OUTCOMES, TRACKING, LATECOMERS = "mail/outcomes.py", "mail/tracking.py", "mail/latecomers.py"
+PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
+FORGET_LOG, IN_DOUBT, RESEND = "mail/privacy/forget_log.py", "mail/in_doubt.py", "mail/resend.py"
+
+MUTANTS = [
+    (
+        OUTCOMES,
+        "PAUSE_CODES = {421, 454}",
+        "PAUSE_CODES = {454}",
+        "421 is no wish to be left alone",
+    ),
+    (
+        OUTCOMES,
+        "later = LOGIN_CODES | {TOO_MANY} if to_one else LOGIN_CODES",
+        "later = LOGIN_CODES",
+        "who was one recipient too many is refused for good",
+    ),
+    (
+        OUTCOMES,
+        '"fail" if status // 100 in {2, 4} else "retry"',
+        '"fail" if status // 100 == 4 else "retry"',
+        "what a provider has taken is sent again, as its answer cannot be read",
+    ),
+    (
+        OUTCOMES,
+        "isinstance(error, ITS_OWN_FAULT) and not _is_of_the_network(error)",
+        "isinstance(error, ITS_OWN_FAULT)",
+        "mail fails for good by an error of the network",
+    ),
+    (
+        OUTCOMES,
+        "if problem is None and given[0] in MEANINGS:",
+        "if problem is None:",
+        "a classifier's nonsense is believed",
+    ),
+    (
+        TRACKING,
+        'why in {None, "bounced", "invalid"} and not _is_soft(event)',
+        'why in {None, "bounced", "invalid"}',
+        "a full mailbox suppresses its address for ever",
+    ),
+    (
+        TRACKING,
+        "if row is None or (model is Email and row.status == Status.CLAIMED):",
+        "if row is None:",
+        "news of mail in a worker's hands are lost to what the worker writes",
+    ),
+    (
+        TRACKING,
+        "(news.outcome is Outcome.REFUSED or news.at > known.at)",
+        "True",
+        "what has come back counts as delivered by older news",
+    ),
+    (LATECOMERS, "KEEP_NEWS = 3600.0", "KEEP_NEWS = 3.6", "early news are given up after seconds"),
+    (
+        PERSON,
+        r"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})",
+        "(?:{locals_})",
+        "to forget anna is to forget joanna",
+    ),
+    (
+        PERSON,
+        r"(?:{domains})(?![\w-]|\.\w)",
+        "(?:{domains})",
+        "to forget somebody at x.example is to forget somebody at x.example.org",
+    ),
+    (
+        PERSON,
+        "if name.lower() in SENDER_HEADERS:",
+        "if False:",
+        "who is forgotten is taken out of mail that they have sent",
+    ),
+    (
+        FORGET,
+        "free = [one for one in seen if one[1] != Status.CLAIMED]",
+        "free = seen",
+        "mail is deleted under the hands of its worker",
+    ),
+    (
+        ERASE,
+        "found = found.filter(status__in=HAVE_ENDED)",
+        "pass",
+        "mail that is still to be sent loses its message",
+    ),
+    (
+        FORGET_LOG,
+        "return quote_plus(person.out_of_text(plain)) if person.is_in(plain) else value",
+        "return value",
+        "the admin's log goes on naming whom somebody has searched for",
+    ),
+    (
+        IN_DOUBT,
+        "if not doubtful or row.status != Status.BURIED:",
+        "if not doubtful:",
+        "mail is marked as sent while it is tried again",
+    ),
+    (
+        RESEND,
+        "if before.waiting(message.recipients(), refused_too=True):",
+        "if False:",
+        "who has got a message gets it a second time",
+    ),
+    (RESEND, "    if other is not None:\n", "    if False:\n", "a mail is sent again twice"),
+    (
+        RESEND,
+        'if k.lower() != "message-id"',
+        "",
+        "a message that is sent again has the Message-ID of the first",
+    ),
+]

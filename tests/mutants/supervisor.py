@@ -1,0 +1,123 @@
+"""Mutants of a supervisor: its beats, its children, what it gives back, and why it stops."""
+
+SUPERVISOR, CHILDREN = "worker/supervisor.py", "worker/children.py"
+RELIEF, ENDING, BEATS = "worker/relief.py", "worker/ending.py", "worker/beats.py"
+
+MUTANTS = [
+    (
+        SUPERVISOR,
+        "        if self.signals.stops > 1:\n            return 0.0",
+        "        if False:\n            return 0.0",
+        "a second signal does not stop at once",
+    ),
+    (
+        SUPERVISOR,
+        "self.stopping_since + self.options.shutdown_timeout - time.monotonic()",
+        "self.stopping_since + 3600 - time.monotonic()",
+        "--shutdown-timeout is not heeded",
+    ),
+    (
+        SUPERVISOR,
+        "if not self.relief.left_claims:",
+        "if True:",
+        "a worker signs off though claims of its dead children are left: nobody misses them",
+    ),
+    (
+        SUPERVISOR,
+        "if self.ending is not None or not self.beats.has_begun:",
+        "if self.ending is not None:",
+        "a child claims before anybody knows of its worker",
+    ),
+    (
+        SUPERVISOR,
+        "for one in [served, *all_served(served.using)]",
+        "for one in [served]",
+        "a worker reaps only the tables that it serves",
+    ),
+    (
+        SUPERVISOR,
+        "judge=self.beats.may_judge",
+        "judge=lambda: True",
+        "a supervisor judges others right after an outage",
+    ),
+    (
+        CHILDREN,
+        "        self.jobs_before += child.board.jobs\n",
+        "",
+        "what dead children have run is not counted",
+    ),
+    (
+        CHILDREN,
+        "if not has_successor and death.farewell is not Farewell.EMPTY:",
+        "if not has_successor:",
+        "a child that left since nothing was ready is replaced",
+    ),
+    (
+        CHILDREN,
+        'prefix = f"{self.uuid}.{self.spawned + 1}-"',
+        'prefix = f"{self.uuid}.{self.spawned + 1}"',
+        "the death of the first child takes the jobs of the tenth",
+    ),
+    (
+        CHILDREN,
+        "        board.paused = self.paused\n",
+        "",
+        "a child that is forked while its worker is paused claims",
+    ),
+    (
+        CHILDREN,
+        "pause = min(most, 0.1 * 2.0 ** (self._young_deaths - FREE_DEATHS))",
+        "pause = 0.0",
+        "children that die young are replaced at once, for ever",
+    ),
+    (
+        CHILDREN,
+        "self._young_deaths = self._young_deaths + 1 if young else 0",
+        "self._young_deaths += 1",
+        "the deaths of days are counted as if they came in a row",
+    ),
+    (
+        CHILDREN,
+        "max(0, self.share - self.board.jobs)",
+        "self.share",
+        "the successor of a dead child may run as many jobs as both",
+    ),
+    (
+        CHILDREN,
+        "        self.let_go()\n        stacks.record()",
+        "        stacks.record()",
+        "a child does not notice that its supervisor is gone, as its brother keeps their pipe",
+    ),
+    (
+        RELIEF,
+        "        if job.table == table.label\n",
+        "",
+        "a crash is charged to a job of another table that has the same key",
+    ),
+    (
+        RELIEF,
+        "while reaped := reap.reap_owner",
+        "if reaped := reap.reap_owner",
+        "of many jobs of a dead child only the first come back",
+    ),
+    (ENDING, "ENOUGH = 12", "ENOUGH = 1", "a worker that has reached a limit seems to have failed"),
+    (ENDING, "memory > most * 1024 * 1024", "memory > most * 1024", "--max-memory is in kilobytes"),
+    (
+        ENDING,
+        "parts = [most // processes + (n < most % processes) for n in range(processes)]",
+        "parts = [most // processes for n in range(processes)]",
+        "--max-jobs is rounded down to a multiple of the processes",
+    ),
+    (
+        BEATS,
+        "            self._drains.discard(alias)\n        elif",
+        "            pass\n        elif",
+        "a worker that was drained never goes on",
+    ),
+    (
+        BEATS,
+        "worker.serves = list(self.serves[alias])",
+        "worker.serves = []",
+        "nobody knows what a worker serves",
+    ),
+]
