@@ -72,7 +72,7 @@ def test_a_process_does_not_outlive_a_thread_that_it_needs(capfd, is_told):
 
 
 @pytest.mark.parametrize(
-    ("where", "name"), [(Consumer, "_is_over"), (Consumer, "_flush_last"), (Runner, "_take")]
+    ("where", "name"), [(Consumer, "_is_over"), (Consumer, "_flush_last"), (Runner, "take")]
 )
 def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, name):
     def die(*_):
