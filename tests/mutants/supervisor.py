@@ -72,12 +72,6 @@ MUTANTS = [
     ),
     (
         CHILDREN,
-        "self._young_deaths = self._young_deaths + 1 if young else 0",
-        "self._young_deaths += 1",
-        "the deaths of days are counted as if they came in a row",
-    ),
-    (
-        CHILDREN,
         "max(0, self.share - self.board.jobs)",
         "self.share",
         "the successor of a dead child may run as many jobs as both",
