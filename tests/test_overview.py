@@ -11,6 +11,7 @@ from django_dbqueue.admin.live import HEADER
 from django_dbqueue.admin.overview import groups, summary
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
+from tests.kit.broken_rows import edit
 from tests.kit.jobs import buried, claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, lanes, look, minute, text_of
 from tests.queueapp.models import Note
@@ -208,3 +209,11 @@ def test_a_renewal_leaves_messages_to_whoever_loads_the_page(browser):
     said = "Paused queueapp.note, queue a, until somebody resumes it: tea."
     assert said not in text_of(browser.get(OVERVIEW, headers={HEADER: "1"}))
     assert said in text_of(browser.get(OVERVIEW))
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="elsewhere a column has one type")
+@pytest.mark.parametrize("make", [buried, claimed, Note.objects.create])
+def test_a_queue_whose_name_is_of_bytes_is_shown_next_to_others(browser, make):
+    edit(make(), "queue = x'ff'")
+    for page in (OVERVIEW, f"{OVERVIEW}charts/?table={NOTE}", "/admin/queueapp/note/"):
+        assert "default" in text_of(browser.get(page)), page
