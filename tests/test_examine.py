@@ -6,6 +6,7 @@ import signal
 import uuid
 from contextlib import contextmanager
 from io import StringIO
+from threading import Event
 from typing import Any
 
 import pytest
@@ -247,7 +248,7 @@ def a_worker(**columns):
 
 def test_claims_of_workers_that_are_gone(settings, monkeypatch):
     settings.DBQUEUE = {"WORKER_TIMEOUT": 10, "REAP_INTERVAL": 20}
-    monkeypatch.setattr(examination.Event, "wait", lambda *_: None)
+    monkeypatch.setattr(Event, "wait", lambda *_: None)
     claimed()
     held_by(a_worker())
     held_by(a_worker(beat_at=DbNow(plus=-11)))
@@ -276,7 +277,7 @@ def test_the_second_look_comes_after_a_reaper_had_time_to_come_by(settings, monk
     broken("status = 77")
     settings.DBQUEUE = {"REAP_INTERVAL": 0.3}
     waits = []
-    monkeypatch.setattr(examination.Event, "wait", lambda self, seconds: waits.append(seconds))
+    monkeypatch.setattr(Event, "wait", lambda self, seconds: waits.append(seconds))
     examine("default")
     assert waits == [0.3]
 

@@ -108,7 +108,7 @@ def test_what_caught_it_the_last_time_is_tried_first(tmp_path):
 
 def test_what_was_found_out_with_other_tests_or_another_package_counts_no_more(tmp_path):
     keys = set()
-    for number, (package, test) in enumerate(["11", "21", "22"]):
+    for number, (package, test) in enumerate([("1", "1"), ("2", "1"), ("2", "2")]):
         root = tmp_path / str(number)
         (root / "django_dbqueue").mkdir(parents=True)
         (root / "django_dbqueue" / "a.py").write_text(package)
