@@ -123,7 +123,7 @@ def slope(samples):
 
 @pytest.mark.proof
 def test_very_many_jobs_leave_no_memory_descriptor_thread_or_connection_behind(database_url, full):
-    total, step = (100_000, 5_000) if full else (5_000, 1_000)
+    total, step = (100_000, 5_000) if full else (2_000, 1_000)
     wait_until(lambda: not open_connections())  # of the last test
     with worker(database_url, *SERVED, "--threads", "2") as process:
         work_off(1_000)
