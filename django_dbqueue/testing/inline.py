@@ -50,8 +50,9 @@ class InlineWorker:
 
     Its arguments are those of ``manage.py runworker``; what needs a process of its own (such as
     ``--threads`` or ``--max-memory``) is refused with a ``ValueError``. It ends no job at its time
-    to run, and a job that kills its process kills the test. Use it as a context manager: at the end
-    it gives back what it holds, signs off and closes the thread's connections to its databases.
+    to run, a job that kills its process kills the test, and jobs share the worker's connection. It
+    looks after no table that it does not serve. Use it as a context manager: at the end it gives
+    back what it holds, signs off and closes the thread's connections to its databases.
     """
 
     def __init__(self, *arguments: str, clock: Clock | None = None) -> None:
