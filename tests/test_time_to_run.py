@@ -27,7 +27,7 @@ WAYS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_is_stopped_recorded_with_its_stack_and_to_be_retried(database_url, log, way):
+def test_it_is_stopped_recorded_with_its_stack_and_retried(database_url, log, way):
     columns, place = WAYS[way]
     late = Note.objects.create(time_to_run=1, log=log, **columns)
     neighbours = [Note.objects.create(log=log) for _ in range(5)]
@@ -86,7 +86,7 @@ def test_a_child_that_is_interrupted_while_it_writes_its_stacks_is_waited_for():
     stacks.close()
 
 
-def test_a_child_that_cannot_write_its_stacks_is_killed_all_the_same_and_its_job_retried(
+def test_a_child_that_cannot_write_its_stacks_is_killed_all_the_same_and_its_job_runs_again(
     database_url, log
 ):
     late = Note.objects.create(seconds=60, time_to_run=1, log=log)
