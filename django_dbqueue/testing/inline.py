@@ -34,6 +34,7 @@ logger = logging.getLogger("django_dbqueue")
 
 TRIES = 40  # turns without progress; then what stands in the way is an error
 MONTH = 30 * 86_400.0  # seconds
+TICK = 0.001  # seconds; a database may round down how long it is until a job is due
 # Options of runworker that only a process, or several, can honour.
 OF_PROCESSES = (
     *("processes", "threads", "max_time", "max_memory", "health_file"),
@@ -98,7 +99,7 @@ class InlineWorker:
         while (pause := self._until_due()) is not None:
             if self.clock.now.timestamp() + pause > end:
                 raise StillWaiting(f"jobs are delayed beyond {within:g} s")
-            self.clock.move(max(0.0, pause))
+            self.clock.move(max(TICK, pause))
             count += self.run()
         return count
 
