@@ -88,7 +88,7 @@ class Freeze:
         """Let it go on, and wait until it has tried to write and beats again."""
         refused = refusals(self.frozen)
         uuid = self.owner.partition(".")[0]
-        assert not is_alive(uuid)
+        wait_until(lambda: not is_alive(uuid))
         self.frozen.send_group(signal.SIGCONT)
         open_gate(self.log, "frozen")
         wait_until(lambda: refusals(self.frozen) > refused)
