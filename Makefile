@@ -82,7 +82,7 @@ django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, agai
 mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 and 6.1; each reads what all have stored; Django's own tests (20 minutes); PYTEST_ARGS
 	$(BIN)/python scripts/mail_versions.py $(PYTEST_ARGS)
 
-mutants: packages $(STAMPS)/servers  ## break the package in 139 places, one by one: the tests notice (an hour); MUTANTS_ARGS
+mutants: packages $(STAMPS)/servers  ## break the package in over 400 places, one by one: the tests notice (a night); MUTANTS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED
