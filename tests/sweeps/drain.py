@@ -21,7 +21,7 @@ def drain():
     Chore.objects.resume("quiet")
     worker = StepwiseWorker()
     worker.beat()
-    wait_until(lambda: _pass(worker), 10)
+    wait_until(lambda: _pass(worker))
     worker.reap()
     worker.sign_off()
     worker.close()
