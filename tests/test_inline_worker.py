@@ -29,6 +29,13 @@ def test_it_runs_all_that_is_ready_and_says_how_many(log):
     assert Fleeting.objects.count() == 0
 
 
+def test_jobs_that_take_longer_than_a_worker_may_be_silent_are_all_run(settings):
+    settings.DBQUEUE = {"BEAT_INTERVAL": 0.05, "WORKER_TIMEOUT": 0.2}
+    Note.objects.bulk_create([Note(seconds=0.3) for _ in range(3)])
+    with InlineWorker("queueapp.Note") as worker:
+        assert worker.run() == 3
+
+
 def test_what_is_delayed_waits_until_the_clock_is_moved():
     with virtual_clock() as clock, InlineWorker("queueapp.Note", clock=clock) as worker:
         job = Note.objects.enqueue(delay=3600).job

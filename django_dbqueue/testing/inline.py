@@ -146,7 +146,9 @@ class InlineWorker:
         return bool(self.consumer.buffer.under_way or self.consumer.finisher.pending)
 
     def take(self, item: Item) -> None:
-        """Run what the runners take at once."""
+        """Run what the runners take at once; they start nothing while beats are missing."""
+        if not self.beats.wait():
+            self.beat()
         self.consumer.runners[0].take(item)
 
     def record(self) -> None:
