@@ -17,6 +17,8 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_TESTS = 5  # pytest's exit code
+# A test that takes longer hangs: the run ends with the stacks of its threads.
+HANGS = ("-ofaulthandler_timeout=300", "-ofaulthandler_exit_on_timeout=true")
 # Where pytest's cache keeps the tests that failed last.
 LAST_FAILED = Path("v/cache/lastfailed")
 RUNNING: set[subprocess.Popen[Any]] = set()
@@ -91,6 +93,8 @@ def run_pytest(suite: Suite, arguments: Sequence[str], only: Iterable[str] = ())
             failed.parent.mkdir(parents=True)
             failed.write_text(json.dumps(dict.fromkeys(only, True)))
             command += ["--last-failed", "--last-failed-no-failures=none"]
+        if "--full" not in arguments:
+            command += HANGS
         with output.open("wb") as file:
             own = [*command, *suite.arguments, *arguments]
             code = run(own, environment(suite.database), file)

@@ -58,6 +58,12 @@ def test_of_time():
 def test_last():
     run("last", {{0}})
 """
+HANGING = """
+import time
+
+def test_hangs():
+    time.sleep(600)
+"""
 SLOW = "tests/test_suite.py::test_of_time"
 RECORD = "tests/timing-failures.txt"
 
@@ -165,6 +171,13 @@ def test_a_database_without_a_test_has_failed_unless_something_was_asked_for(pro
     assert table[1] == "  mariadb 0 passed, 1 failed (no test was run)"
     code, table = project.run("tests", only=["sqlite", "mariadb"])
     assert (code, table[1:]) == (0, ["  mariadb 0 passed, 0 failed", "3 passed, 0 failed"])
+
+
+def test_a_test_that_hangs_ends_the_run_and_shows_where(project):
+    (project.tests / "test_hanging.py").write_text(HANGING)
+    code, table = project.run("-ofaulthandler_timeout=1")
+    assert (code, table[-1]) == (1, "0 passed, 1 failed")
+    assert "in test_hangs" in project.said
 
 
 def test_a_run_that_cannot_start_has_failed(project):
