@@ -18,7 +18,7 @@ from typing import IO, Any
 ROOT = Path(__file__).resolve().parent.parent
 NO_TESTS = 5  # pytest's exit code
 # A test that takes longer hangs: the run ends with the stacks of its threads.
-HANGS = ("-ofaulthandler_timeout=300", "-ofaulthandler_exit_on_timeout=true")
+HANGS = ("-ofaulthandler_timeout=600", "-ofaulthandler_exit_on_timeout=true")
 # Where pytest's cache keeps the tests that failed last.
 LAST_FAILED = Path("v/cache/lastfailed")
 RUNNING: set[subprocess.Popen[Any]] = set()
