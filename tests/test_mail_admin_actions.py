@@ -68,6 +68,7 @@ def test_sending_again_is_asked_for_twice(browser: Any) -> None:
 def test_erasing_is_asked_for_twice(browser: Any) -> None:
     sent, waiting = finished(), queued()
     assert "erased for good" in act(browser, "forget_selected", sent, waiting)
+    act(browser, "forget_selected", sent, waiting, confirmed="no")
     assert not fresh(sent).is_erased
     page = act(browser, "forget_selected", sent, waiting, confirmed="yes")
     assert "1 erased, 1 skipped" in page

@@ -148,7 +148,7 @@ class Dialogue:
     def do_RCPT(self) -> bool:
         [address] = re.findall("<(.*?)>", self.line)
         answer = scripted(address, self.server.to_recipients)
-        if answer is None:
+        if answer is None or answer.startswith("25"):
             self.recipients.append(address)
         return self.say(answer or "250 recipient fine")
 

@@ -1,0 +1,118 @@
+"""What a child's claiming thread does with what it has claimed, until a runner takes it."""
+
+import time
+
+import pytest
+from django.db import connection
+from django.db.utils import InterfaceError
+
+from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker
+from tests.kit.jobs import fresh
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def start():
+    """A worker of notes whose parts the test moves."""
+    workers = []
+
+    def start(*arguments):
+        worker = InlineWorker("queueapp.Note", *arguments)
+        worker.beat()
+        workers.append(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.close()
+
+
+def make(count, **columns):
+    return [Note.objects.create(**columns) for _ in range(count)]
+
+
+def turn(worker):
+    """One turn of the claimer, which looks for new jobs; how many are claimed afterwards."""
+    worker.consumer.claimer.lanes.look_now()
+    worker.claim()
+    return Note.objects.claimed().count()
+
+
+def run(worker):
+    while len(worker.consumer.buffer):
+        worker.take(worker.consumer.buffer.get())
+    worker.record()
+
+
+def test_a_paused_child_gives_back_what_no_runner_has_taken(start):
+    jobs, worker = make(3), start()
+    assert turn(worker) == 3
+    worker.board.paused = True
+    assert turn(worker) == 0
+    assert [fresh(job).attempts for job in jobs] == [0, 0, 0]
+    worker.board.paused = False
+    assert turn(worker) == 3
+
+
+def test_what_no_runner_takes_for_some_seconds_is_left_to_others(start):
+    make(2)
+    worker = start()
+    assert turn(worker) == 2
+    wait(worker, 1)
+    assert turn(worker) == 2
+    wait(worker, 10)
+    assert turn(worker) == 0
+
+
+def wait(worker, seconds):
+    """As if the buffer had been filled so long ago."""
+    worker.consumer.claimer._filled_at = time.monotonic() - seconds
+
+
+def test_what_was_given_back_may_be_claimed_again_within_max_jobs(start):
+    jobs, worker = make(3), start("--max-jobs", "2")
+    assert turn(worker) == 2
+    worker.board.paused = True
+    assert turn(worker) == 0
+    worker.board.paused = False
+    assert turn(worker) == 2
+    run(worker)
+    assert turn(worker) == 0
+    assert sorted(fresh(job).status for job in jobs) == [Status.READY, Status.DONE, Status.DONE]
+
+
+def test_what_a_claim_took_whose_answer_was_lost_is_given_back(start):
+    [job] = make(1)
+    worker = start()
+    with connection.execute_wrapper(lose_the_answer_of_a_claim):
+        assert turn(worker) == 1
+    lost = fresh(job).owner
+    assert turn(worker) == 1
+    assert fresh(job).owner != lost
+    assert fresh(job).attempts == 1
+
+
+def lose_the_answer_of_a_claim(execute, sql, params, many, context):
+    found = execute(sql, params, many, context)
+    if sql.startswith("UPDATE") and "attempts = " in sql:
+        if connection.vendor == "sqlite":
+            context["cursor"].fetchall()  # the statement is over
+        raise InterfaceError("the line is dead")
+    return found
+
+
+def test_a_worker_knows_that_it_is_empty_only_by_a_look_after_its_last_job(start):
+    make(1, action="enqueue")
+    worker = start("--stop-when-empty")
+    claimer = worker.consumer.claimer
+    assert turn(worker) == 1
+    turn(worker)  # nothing is ready, but a job is under way
+    run(worker)
+    assert claimer.empty_for() < 0
+    assert turn(worker) == 1
+    run(worker)
+    turn(worker)
+    assert claimer.empty_for() >= 0

@@ -1,0 +1,111 @@
+"""What the commands are told reaches those who act on it, and nonsense reaches nobody."""
+
+import logging
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
+from django.db.models import QuerySet
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.management.commands._log import log_to_stderr
+from django_dbqueue.management.commands.runworker import Command
+from django_dbqueue.models import Worker
+from django_dbqueue.states import Status
+from django_dbqueue.worker.options import Options, all_served, parse_served
+from django_dbqueue.worker.patrol import Patrol
+from tests.kit.jobs import claimed, fresh, overwrite
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+# --- runworker ------------------------------------------------------------------------------------
+
+
+def test_a_named_table_is_served_on_the_database_that_is_named():
+    assert [one.using for one in parse_served(["queueapp.Note", "Note:slow"], "aside")] == [
+        "aside",
+        "aside",
+    ]
+
+
+@pytest.mark.parametrize("name", ["processes", "threads"])
+def test_a_slip_of_the_finger_forks_nothing(name):
+    Options(served=all_served(), **{name: 1000})
+    with pytest.raises(ValueError, match=f"{name} must be at least 1 and at most 1000, not 1001"):
+        Options(served=all_served(), **{name: 1001})
+
+
+@pytest.mark.parametrize("text", ["inf", "nan", "1e12", "-1"])
+def test_a_time_that_no_database_can_add_is_refused(text):
+    parser = Command().create_parser("manage.py", "runworker")
+    with pytest.raises(CommandError, match="stop-when-empty-for: invalid seconds"):
+        parser.parse_args(["--stop-when-empty-for", text])
+
+
+def test_a_worker_starts_in_spite_of_the_checks_if_it_is_told_to(settings):
+    settings.DBQUEUE = {"NO_SUCH_SETTING": 1}
+    chosen = Options(served=parse_served(["queueapp.Note"]))
+    with pytest.raises(SystemCheckError, match="NO_SUCH_SETTING"):
+        Command().prepare(chosen, {"skip_checks": False, "verbosity": 0})
+    Command().prepare(chosen, {"skip_checks": True, "verbosity": 0})
+
+
+# --- runreaper ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arguments", "interval"), [(["--interval=7.5"], 7.5), ([], 1.0)])
+def test_a_reaper_passes_at_the_interval_that_it_is_told(monkeypatch, arguments, interval):
+    started = []
+    monkeypatch.setattr(Patrol, "run", lambda patrol: started.append(patrol.interval))
+    with pytest.raises(SystemExit):
+        call_command("runreaper", *arguments)
+    assert started == [interval]
+
+
+@pytest.fixture
+def silent():
+    """A job whose worker has not beaten for a minute."""
+    worker = Worker.objects.create(uuid="d" * 32, pid=1, host="slow", serves=["queueapp.note"])
+    QuerySet(Worker).filter(pk=worker.pk).update(beat_at=DbNow(plus=-60))
+    job = claimed(Note)
+    overwrite(job, owner=f"{worker.uuid}.1")
+    return job
+
+
+@pytest.fixture
+def patrol():
+    patrol = Patrol(all_served(), 1.0, beat_interval=2, worker_timeout=10)
+    # A minute passes at once; what happens meanwhile is the test's to say.
+    patrol.wakeup.wait = lambda seconds: None
+    return patrol
+
+
+def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, patrol):
+    patrol.wakeup.wait = lambda seconds: QuerySet(Worker).update(beat_at=DbNow())
+    patrol.once()
+    assert fresh(silent).status == Status.CLAIMED
+
+
+def test_a_reaper_with_once_gives_back_the_jobs_of_who_stays_silent(silent, patrol):
+    patrol.once()
+    assert fresh(silent).status == Status.READY
+
+
+def test_a_reaper_that_has_just_started_calls_nobody_dead(silent, patrol):
+    for _ in range(3):
+        patrol._turn()
+    assert fresh(silent).status == Status.CLAIMED
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+def test_a_project_that_logs_in_its_own_way_gets_no_second_line():
+    logger, own = logging.getLogger("django_dbqueue"), logging.NullHandler()
+    logger.handlers[:] = [own]
+    log_to_stderr(1)
+    assert logger.handlers == [own]
+    logger.handlers.clear()
+    log_to_stderr(1)
+    assert len(logger.handlers) == 1

@@ -1,0 +1,54 @@
+"""What a provider tells of a mail while that is tried again, or long before it is recorded."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from anymail.signals import AnymailTrackingEvent, tracking
+from django.utils import timezone
+
+from django_dbqueue.mail.deliveries import Delivery, Outcome
+from django_dbqueue.mail.latecomers import Latecomers
+from django_dbqueue.mail.models import Email, ProviderNote
+from django_dbqueue.states import Status
+from tests.kit.jobs import claim_one, fresh, overwrite, table
+from tests.kit.mail import outcomes, sent
+
+pytestmark = pytest.mark.usefixtures("db_rows", "esp")
+
+ANNA = "anna@x.example"
+
+
+def tell_of_a_bounce(name):
+    event = AnymailTrackingEvent(
+        event_type="bounced",
+        recipient=ANNA,
+        reject_reason="bounced",
+        message_id=name,
+        timestamp=datetime(2100, 1, 1, tzinfo=UTC),
+        mta_response="smtp; 550 5.1.1 no such user",
+    )
+    tracking.send(sender=None, event=event, esp_name="Test")
+
+
+def said(outcome):
+    return {ANNA: Delivery(outcome).stored()}
+
+
+def test_a_bounce_of_who_was_put_off_before_is_noted_once_the_next_attempt_has_ended():
+    email = sent("anna")
+    columns = {"finished_at": None, "owner": None, "deliveries": said(Outcome.DEFERRED)}
+    overwrite(email, status=Status.READY, **columns)
+    job = claim_one(Email)
+    tell_of_a_bounce(email.provider_id)
+    job.deliveries = said(Outcome.DELIVERED)
+    job.complete()
+    Latecomers()(table(Email))
+    assert outcomes(fresh(email))["anna"] == ("refused", 550)
+
+
+@pytest.mark.parametrize(("minutes", "is_kept"), [(59, True), (61, False)])
+def test_news_of_a_mail_that_nobody_knows_are_kept_for_an_hour(minutes, is_kept):
+    tell_of_a_bounce("nobody's")
+    ProviderNote.objects.update(created_at=timezone.now() - timedelta(minutes=minutes))
+    Latecomers()(table(Email))
+    assert ProviderNote.objects.exists() == is_kept

@@ -1,0 +1,181 @@
+"""What a supervisor does for others and for itself: it judges, gives back, counts and signs off."""
+
+import pytest
+from django.db.models import QuerySet
+from django.db.utils import OperationalError
+
+from django_dbqueue import events
+from django_dbqueue.fields import DbNow
+from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.models import Worker
+from django_dbqueue.roster import request_drain, request_resume
+from django_dbqueue.states import Status
+from django_dbqueue.worker.board import SEPARATOR, Board, Farewell
+from django_dbqueue.worker.children import Child, Children, Death
+from django_dbqueue.worker.ending import Ending, Limits
+from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.relief import Relief
+from django_dbqueue.worker.session import Patience, Session
+from django_dbqueue.worker.signalling import Signals, Wakeup
+from django_dbqueue.worker.stacks import Stacks
+from django_dbqueue.worker.supervisor import Supervisor
+from tests.kit.forked_children import deaths, fill
+from tests.kit.jobs import fresh, table
+from tests.kit.waiting import wait_until
+from tests.queueapp.models import Mailed, Note
+
+pytestmark = [
+    pytest.mark.usefixtures("db_rows"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
+]
+
+SERVED = parse_served(["queueapp.Note"])
+
+
+def supervisor(**options):
+    """Of one table; it has no children yet."""
+    return Supervisor(Options(served=SERVED, **options), Signals(Wakeup()))
+
+
+def job_of_a_dead_worker(model):
+    gone = Worker.objects.create(
+        uuid="d" * 32, pid=1, host="gone", serves=[model._meta.label_lower]
+    )
+    QuerySet(Worker).filter(pk=gone.pk).update(beat_at=DbNow(plus=-60))
+    model.objects.create()
+    [job] = claim(table(model), "default", 1, f"{gone.uuid}.1")
+    return job
+
+
+def look_after(one):
+    one._beat()
+    one._next_reap = 0.0
+    one._reap()
+
+
+def test_others_can_see_what_it_serves():
+    one = supervisor()
+    one._beat()
+    assert Worker.objects.get().serves == ["queueapp.note"]
+
+
+def test_the_jobs_of_a_dead_worker_come_back_whichever_table_it_served():
+    job = job_of_a_dead_worker(Mailed)
+    one = supervisor(beat_interval=0.01, worker_timeout=0.2)
+    wait_until(lambda: [look_after(one)] and fresh(job).status == Status.READY)
+
+
+def test_who_was_not_in_touch_for_long_calls_nobody_dead():
+    job = job_of_a_dead_worker(Note)
+    one = supervisor()
+    for _ in range(3):
+        look_after(one)
+    assert fresh(job).status == Status.CLAIMED
+
+
+@pytest.mark.parametrize("has_left_claims", [True, False])
+def test_who_leaves_claims_behind_does_not_sign_off_so_that_others_miss_it(has_left_claims):
+    one = supervisor()
+    one._beat()
+    if has_left_claims:
+        one.relief.waiting.append(death())
+    one.relief.give_up()
+    one._sign_off(Ending("for the test"))
+    assert (Worker.objects.get(pk=one.uuid).stopped_at is None) == has_left_claims
+
+
+def death():
+    return Death(Child(0, "w.1-", Board(1), Stacks(), -1, None), -9, [])
+
+
+@pytest.mark.parametrize(("farewell", "successors"), [(Farewell.EMPTY, 0), (Farewell.ASKED, 1)])
+def test_a_child_that_found_nothing_to_do_has_no_successor(farewell, successors):
+    def leave(stacks, prefix, board, share, control):
+        board.farewell = farewell
+        return 0
+
+    children = Children([None], 1, "a" * 32, leave)
+    fill(children)
+    deaths(children, 1)
+    assert len(children.shares) == successors
+
+
+def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():
+    ran, waited = Note.objects.create(), Mailed.objects.create(pk=Note.objects.get().pk)
+    for model in (Note, Mailed):
+        assert claim(table(model), "default", 1, "w.1-1")
+    board = Board(1)
+    board.slot(0).start(SEPARATOR.join([table(Note).label, str(ran.pk)]).encode(), 1.0, 2.0)
+    bury(board, Note, Mailed)
+    assert [(fresh(job).status, fresh(job).crashes) for job in (ran, waited)] == [
+        (Status.READY, 1),
+        (Status.READY, 0),
+    ]
+
+
+def test_all_jobs_of_a_dead_child_come_back_however_many(monkeypatch):
+    monkeypatch.setattr(reap, "CHUNK", 2)
+    Note.objects.bulk_create([Note() for _ in range(5)])
+    assert len(claim(table(), "default", 5, "w.1-1")) == 5
+    bury(Board(1), Note)
+    assert Note.objects.ready().count() == 5
+
+
+def bury(board, *models):
+    relief = Relief([table(model) for model in models], Session({"default"}), events.reaped)
+    child = death().child
+    relief.waiting.append(Death(child, -9, board.running()))
+    relief.turn()
+
+
+def test_what_a_dead_child_has_started_stays_counted():
+    def start_two(stacks, prefix, board, share, control):
+        board.slot(0).start(b"two", 0.0, 1.0, jobs=2)
+        return 0
+
+    children = Children([None], 1, "a" * 32, start_two)
+    fill(children)
+    deaths(children, 1)
+    assert children.jobs == 2
+
+
+def test_of_a_batch_too_long_to_be_shown_whole_jobs_are_shown():
+    board = Board(1)
+    keys = [str(10**12 + number) for number in range(3000)]
+    board.slot(0).start(SEPARATOR.join(["queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000)
+    shown = [job.key for job in board.running()]
+    assert len(shown) > 1000
+    assert shown == keys[: len(shown)]
+
+
+@pytest.mark.parametrize(("most", "processes"), [(10, 3), (2, 3), (9, 3), (1, 1)])
+def test_the_children_may_run_as_many_jobs_together_as_the_worker_may(most, processes):
+    limits = Limits(Options(served=SERVED, max_jobs=most, processes=processes))
+    assert sum(limits.shares()) == most
+    assert len(limits.shares()) == min(most, processes)
+
+
+def test_a_worker_that_has_reached_a_limit_exits_with_12():
+    limits = Limits(Options(served=SERVED, max_time=0.001))
+    assert wait_until(lambda: limits.reached(0)).code == 12
+    limits = Limits(Options(served=SERVED, max_memory=100))
+    assert limits.reached(99 * 2**20) is None
+    assert limits.reached(101 * 2**20).code == 12
+
+
+def test_a_worker_that_was_asked_to_drain_goes_on_when_it_is_asked_to():
+    beats = supervisor().beats
+    heard = []
+    for ask in (request_drain, request_resume, request_drain):
+        assert beats.beat({})
+        ask(beats.uuid)
+        assert beats.beat({})
+        heard.append(beats.drain_requested)
+    assert heard == [True, False, True]
+
+
+def test_after_an_outage_nobody_waits_for_long_however_late_a_worker_counts_as_dead(settings):
+    settings.DBQUEUE = {"WORKER_TIMEOUT": 600}
+    patience = Patience("trying")
+    assert max(patience.failed(OperationalError("away")) for _ in range(20)) <= 3
