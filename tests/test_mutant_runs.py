@@ -5,18 +5,21 @@ import pytest
 from tests.kit.processes import has_ended
 from tests.kit.waiting import wait_until
 from tests.mutants import baseline
-from tests.mutants.baseline import Baseline, NotGreen
+from tests.mutants.baseline import Known, NotGreen
 from tests.mutants.campaign import Campaign
+from tests.mutants.lines import lines_of
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.plan import LEAST, TIMES, steps_for
 from tests.mutants.record import Record, key_of
 from tests.mutants.report import report
 from tests.mutants.selection import FILES, files_for, path_of
-from tests.mutants.trial import CAUGHT, SURVIVED, Copy, Verdict
+from tests.mutants.trial import CAUGHT, SURVIVED, Copy, Step, Verdict
 
 pytestmark = [pytest.mark.any_database, pytest.mark.process]
 
 EDIT = ("backoff.py", "return self.pause\n", "return 0\n")
 MUTANT = Mutant(*EDIT, "it does not wait")
+ELSEWHERE = Mutant("backoff.py", "return self.pauses", "return self.cap", "it is another")
 HARMLESS = Mutant(*EDIT[:2], "return self.pause + 0\n", "it waits as long", harmless="it does")
 MINE = "tests/test_mine.py"
 WAITS = "from django_dbqueue.backoff import Fixed\ndef test_it_waits(): assert Fixed(5).seconds(1)"
@@ -49,28 +52,36 @@ def write(copy, text, name=MINE):
     (copy.folder / name).write_text(text)
 
 
+def step(*names, seconds=60, are_shaky=False):
+    return [Step([f"{MINE}::{name}" for name in names], seconds, are_shaky)]
+
+
 def test_a_mutant_is_caught_by_the_test_that_fails_and_leaves_the_copy_as_it_was(copy):
     write(copy, WAITS)
-    assert copy.judge(MUTANT, [MINE], 60) == Verdict(CAUGHT, f"{MINE}::test_it_waits")
-    assert copy.judge(HARMLESS, [MINE], 60) == Verdict(SURVIVED)
+    assert copy.judge(MUTANT, step("test_it_waits")) == Verdict(CAUGHT, f"{MINE}::test_it_waits")
+    assert copy.judge(HARMLESS, step("test_it_waits")) == Verdict(SURVIVED)
     assert (copy.folder / MUTANT.path).read_text() == (ROOT / MUTANT.path).read_text()
 
 
+@pytest.mark.nightly
 def test_a_mutant_that_hangs_is_caught_and_nothing_of_it_goes_on(copy):
     write(copy, SLEEPS)
-    assert copy.judge(MUTANT, [MINE], 10) == Verdict(CAUGHT, "it hangs")
+    assert copy.judge(MUTANT, step("test_it_sleeps", seconds=10)) == Verdict(CAUGHT, "it hangs")
     sleeper = int((copy.folder / "pid").read_text())
     wait_until(lambda: has_ended(sleeper))
 
 
-def test_a_test_of_processes_has_to_fail_twice(copy):
-    write(copy, FAILS_ONCE)
-    assert copy.judge(MUTANT, [MINE], 60) == Verdict(SURVIVED)
+@pytest.mark.nightly
+def test_a_test_of_processes_has_to_fail_twice_and_those_after_it_are_run(copy):
+    write(copy, FAILS_ONCE + WAITS)
+    steps = step("test_it_fails_once", "test_it_waits", are_shaky=True)
+    assert copy.judge(MUTANT, steps) == Verdict(CAUGHT, f"{MINE}::test_it_waits")
 
 
+@pytest.mark.nightly
 def test_tests_that_cannot_run_judge_nothing(copy):
     with pytest.raises(RuntimeError, match="not found"):
-        copy.judge(MUTANT, ["tests/test_none.py"], 60)
+        copy.judge(MUTANT, [Step(["tests/test_none.py::test_it"], 60)])
 
 
 def test_tests_that_fail_without_a_mutant_end_the_run_and_the_others_are_recorded(copy, tmp_path):
@@ -79,13 +90,13 @@ def test_tests_that_fail_without_a_mutant_end_the_run_and_the_others_are_recorde
     write(copy, WAITS, green)
     with pytest.raises(NotGreen, match=r"test_mine\.py::test_never"):
         baseline.measure(copy, record, "sqlite", [MINE, green])
-    known, missing = baseline.look_up(record, [("sqlite", MINE), ("sqlite", green)])
-    assert (list(known.seconds), missing) == ([("sqlite", green)], [("sqlite", MINE)])
-
-
-def test_a_mutant_may_take_several_times_as_long_as_its_tests_without_it():
-    measured = Baseline({("sqlite", "a"): 2.0, ("sqlite", "b"): 10.0})
-    assert measured.limit("sqlite", ["a", "b"]) == baseline.LEAST + baseline.TIMES * 12
+    tests, missing = baseline.look_up(record, [("sqlite", MINE), ("sqlite", green)])
+    assert missing == [("sqlite", MINE)]
+    [known] = tests["sqlite"]
+    assert (known.name, known.is_shaky) == (f"{green}::test_it_waits", False)
+    for mutant, reached in ((MUTANT, True), (ELSEWHERE, False)):
+        lines = lines_of(mutant, (ROOT / mutant.path).read_text())
+        assert known.reaches(str(mutant.path), baseline.packed(lines)) == reached
 
 
 @pytest.mark.nightly
@@ -99,10 +110,71 @@ def test_a_run_goes_on_from_its_record_even_if_that_ends_in_the_middle_of_a_line
     assert verdicts[0] == verdicts[1]
 
 
-def test_what_caught_it_the_last_time_is_tried_first(tmp_path):
+# --- which tests, and in which order --------------------------------------------------------------
+
+
+def known(name, seconds=1.0, *lines, is_shaky=False):
+    packed = {str(MUTANT.path): baseline.packed(lines)} if lines else {}
+    return Known(f"tests/test_{name}", seconds, is_shaky, packed)
+
+
+def test_first_what_reaches_it_where_it_is_likely_then_elsewhere_then_the_rest():
+    [line] = lines_of(MUTANT, (ROOT / MUTANT.path).read_text())
+    tests = [
+        known("likely.py::test_slow", 9.0, line),
+        known("likely.py::test_quick", 1.0, line),
+        known("likely.py::test_of_another_line", 1.0, line + 1),
+        known("likely.py::test_of_processes", 1.0, is_shaky=True),
+        known("meant.py::test_of_another_line"),
+        known("other.py::test_it", 1.0, line),
+        known("other.py::test_endless", 1000.0, line),
+        known("other.py::test_of_processes", 1.0, line, is_shaky=True),
+    ]
+    files = ["tests/test_likely.py", "tests/test_meant.py"]
+    near, rest, processes = steps_for(MUTANT, tests, files, {"tests/test_meant.py"})
+    assert near.tests == [tests[4].name, tests[1].name, tests[0].name]
+    assert rest.tests == [tests[5].name, tests[2].name]
+    assert (processes.tests, processes.are_shaky) == ([tests[3].name], True)
+    assert near.seconds == LEAST + TIMES * 11
+
+
+TEXT = """
+LIMIT = 5
+
+def first(value):
+    if (
+        value > LIMIT
+        and value
+    ):
+        return call(
+            value,
+        )
+    try:
+        return 1
+    except ValueError:
+        return 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("LIMIT = 5", "LIMIT = 6", {2}),
+        ("and value", "or value", {5, 6, 7, 8}),
+        ("            value,\n", "", {9, 10, 11}),
+        ("        return 1\n    except", "        pass\n    except", {13}),
+        ("except ValueError", "except KeyError", {14}),
+        ("return 1\n    except ValueError:\n        return 2", "return 2", {13, 14, 15}),
+    ],
+)
+def test_a_mutant_changes_the_lines_of_its_statements_and_not_those_inside_them(old, new, lines):
+    assert lines_of(Mutant("backoff.py", old, new, "for the test"), TEXT) == lines
+
+
+def test_what_caught_it_the_last_time_is_known_whatever_has_changed_since(tmp_path):
     record = Record(tmp_path / "record.jsonl")
     record.add("some key", edit=MUTANT.edit, word=CAUGHT, by="tests/test_slow.py::test_it")
-    assert Record(record.path).last_caught_by(MUTANT) == "tests/test_slow.py"
+    assert Record(record.path).last_caught_by(MUTANT) == "tests/test_slow.py::test_it"
     assert Record(record.path, fresh=True).last_caught_by(MUTANT) == ""
 
 

@@ -4,9 +4,12 @@ import pytest
 
 from tests.mutants import MUTANTS
 from tests.mutants.mutant import ROOT
-from tests.mutants.trial import CAUGHT, Copy
+from tests.mutants.trial import CAUGHT, Copy, Step
 
-INTERLEAVING = "tests/sweeps/test_interleaving.py"
+INTERLEAVING = (
+    "tests/sweeps/test_interleaving.py"
+    "::test_two_verbs_at_once_leave_what_one_after_the_other_leaves"
+)
 # Two that are wrong only when another comes in between.
 FIXED = (
     "a job is copied to the archive that has moved on since the look",
@@ -40,7 +43,6 @@ def test_every_mutant_is_listed_once_and_breaks_something_else():
 def test_the_interleaving_sweep_notices(why, tmp_path):
     [mutant] = [mutant for mutant in MUTANTS if mutant.why == why]
     copy = Copy(tmp_path / "copy", 0)
-    found = copy.judge(mutant, [INTERLEAVING], 600)
+    found = copy.judge(mutant, [Step([INTERLEAVING], 600)])
     copy.remove_database()
-    assert found.word == CAUGHT
-    assert found.by.startswith(INTERLEAVING)
+    assert (found.word, found.by) == (CAUGHT, INTERLEAVING)

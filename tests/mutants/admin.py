@@ -84,9 +84,9 @@ MUTANTS = [
     ),
     (
         DEEDS,
-        "[s for s in Status if s in deed.sources and selected in {None, s}]",
-        "[s for s in Status if s in deed.sources]",
-        "an action on all buried jobs is done to the delayed ones, too",
+        "if self.taken >= AT_ONCE:",
+        "if False:",
+        "an action on all that match is done to a million of them at once",
     ),
     (
         DEEDS,
@@ -209,7 +209,7 @@ MUTANTS = [
         EMAILS,
         'is_hidden = lookup.partition("__")[0] == "message"',
         "is_hidden = False",
-        "the list of mail tells letter by letter what a message says",
+        "a filter of the list reads every message",
     ),
     (
         EMAILS,

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from tests.mutants import baseline
-from tests.mutants.baseline import Baseline
+from tests.mutants.plan import steps_for
 from tests.mutants.record import key_of
 from tests.mutants.selection import files_for
-from tests.mutants.trial import Copy, Verdict
+from tests.mutants.trial import HANGS, Copy, Verdict
 
 FAILED = "not tried"
 
@@ -21,7 +21,7 @@ class Campaign:
 
     def __init__(self, jobs, record, files_for=files_for):
         self.jobs, self.record, self.files_for = jobs, record, files_for
-        self.times = Baseline()
+        self.tests = {}
 
     def __enter__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="mutants")
@@ -42,35 +42,32 @@ class Campaign:
 
     def run(self, mutants):
         """The verdicts, in the order of the mutants; ``NotGreen`` where one would mean nothing."""
-        known = {mutant: self._known(mutant) for mutant in mutants}
+        wanted = {(m.database, name): None for m in mutants for name in self.files_for(m)}
+        known = {mutant: self._known(mutant, wanted) for mutant in mutants}
         missing = [mutant for mutant in mutants if known[mutant] is None]
-        print(
-            f"{len(mutants)} mutants, {len(mutants) - len(missing)} known from before", flush=True
-        )
-        self._measure(missing)
-        # The longest first, so that nobody waits for one in the end.
-        missing.sort(key=self._limit, reverse=True)
-        found = {self._pool.submit(self._with_copy, partial(self._try, m)): m for m in missing}
-        for done in as_completed(found):
-            known[found[done]] = done.result()
+        _say(f"{len(mutants)} mutants, {len(mutants) - len(missing)} known from before")
+        if missing:
+            self._measure(wanted)
+        doing = {
+            self._pool.submit(self._with_copy, partial(self._try, m, wanted)): m for m in missing
+        }
+        for done in as_completed(doing):
+            known[doing[done]] = done.result()
         return [known[mutant] for mutant in mutants]
 
-    def _measure(self, mutants):
-        wanted = {(m.database, name): None for m in mutants for name in self.files_for(m)}
-        self.times, missing = baseline.look_up(self.record, wanted)
-        print(f"{len(missing)} of {len(wanted)} test files are run without a mutant", flush=True)
-        measure = [
+    def _measure(self, wanted):
+        _, missing = baseline.look_up(self.record, wanted)
+        _say(f"{len(missing)} of {len(wanted)} test files are run without a mutant")
+        doing = [
             self._pool.submit(
-                self._with_copy, partial(self._measure_some, database=database, names=names)
+                self._with_copy,
+                partial(baseline.measure, record=self.record, database=database, files=files),
             )
-            for database, names in baseline.parts(missing, self.jobs * 2)
+            for database, files in baseline.parts(missing, self.jobs * 2)
         ]
-        for done in measure:
+        for done in as_completed(doing):
             done.result()
-        self.times, _ = baseline.look_up(self.record, wanted)
-
-    def _measure_some(self, copy, database, names):
-        baseline.measure(copy, self.record, database, names)
+        self.tests, _ = baseline.look_up(self.record, wanted)
 
     def _with_copy(self, do):
         copy = self._free.get()
@@ -79,35 +76,32 @@ class Campaign:
         finally:
             self._free.put(copy)
 
-    def _try(self, mutant, copy):
+    def _try(self, mutant, wanted, copy):
         began = time.monotonic()
+        first = {*mutant.tests, self.record.last_caught_by(mutant)}
+        steps = steps_for(mutant, self.tests[mutant.database], self.files_for(mutant), first)
         try:
-            verdict = copy.judge(mutant, self._in_order(mutant), self._limit(mutant))
+            verdict = copy.judge(mutant, steps)
         except RuntimeError as error:
             return Verdict(FAILED, str(error))
         seconds = round(time.monotonic() - began, 1)
         said = {"word": verdict.word, "by": verdict.by, "seconds": seconds}
-        self.record.add(self._key(mutant), edit=mutant.edit, why=mutant.why, **said)
+        key = self._key(mutant, verdict.by, wanted)
+        self.record.add(key, edit=mutant.edit, why=mutant.why, **said)
         where = f"{mutant.database:10} {mutant}"
-        print(f"{verdict.word:9} {seconds:6.1f} s {where}: {verdict.by}", flush=True)
+        _say(f"{verdict.word:9} {seconds:6.1f} s {where}: {verdict.by}")
         return verdict
 
-    def _known(self, mutant):
-        line = self.record.known(self._key(mutant))
+    def _known(self, mutant, wanted):
+        by = self.record.last_caught_by(mutant)
+        line = self.record.known(self._key(mutant, by, wanted))
         return line and Verdict(line["word"], line["by"])
 
-    def _key(self, mutant):
-        return key_of(mutant.edit, self.files_for(mutant))
+    def _key(self, mutant, by, wanted):
+        """Of one that was caught by a test, which says so again; else of all tests."""
+        everything = [file for database, file in wanted if database == mutant.database]
+        return key_of(mutant.edit, everything if by in {"", HANGS} else [by.partition("::")[0]])
 
-    def _limit(self, mutant):
-        return self.times.limit(mutant.database, self.files_for(mutant))
 
-    def _in_order(self, mutant):
-        """First what caught it the last time or is meant to, then the quick ones."""
-        last, seconds = self.record.last_caught_by(mutant), self.times.seconds
-
-        def place(name):
-            is_meant = name == last or name in mutant.tests
-            return not is_meant, seconds[mutant.database, name]
-
-        return sorted(self.files_for(mutant), key=place)
+def _say(text):
+    print(text, flush=True)

@@ -1,6 +1,6 @@
 """What was found out, line by line in a file: a run that was interrupted goes on from there.
 
-A line counts as long as the package, the tests that were chosen and their helpers are unchanged.
+A line counts as long as the package, the tests that said so and their helpers are unchanged.
 """
 
 import hashlib
@@ -37,9 +37,8 @@ class Record:
         return self._by_key.get(key)
 
     def last_caught_by(self, mutant):
-        """The file whose test caught it last, whatever has changed since then; or ''."""
-        line = self._by_edit.get(str(mutant.edit), {})
-        return line.get("by", "").partition("::")[0]
+        """The test that caught it last, whatever has changed since then; or ''."""
+        return self._by_edit.get(str(mutant.edit), {}).get("by", "")
 
     def add(self, key, **columns):
         line = {"key": key, **columns}

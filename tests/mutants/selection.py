@@ -9,10 +9,16 @@ VERBS = (
     "trouble cancelled robust rows_by_hand "
 )
 SWEEPS = "sweeps/crash sweeps/error sweeps/interleaving "
-CHILD = "ahead guard finisher holding_claims inline_worker once outcomes worker worker_troubles "
-SUPERVISOR = "beats crashes minutes relief replacing_children stop_and_go time_to_run worker "
-COMMANDS = "workers_command worker_options worker stop_and_go "
-ADMIN = "admin_acts admin_lists admin_roles admin_job_page admin_job_page_inside "
+CHILD = (
+    "ahead claiming_thread finisher guard holding_claims inline_worker once outcomes run_of_a_job "
+    "worker worker_troubles "
+)
+SUPERVISOR = (
+    "beats children_apart crashes minutes relief replacing_children stop_and_go supervising "
+    "time_to_run worker "
+)
+COMMANDS = "commands_heed workers_command worker_options worker stop_and_go "
+ADMIN = "admin_acts admin_finds admin_lists admin_roles admin_job_page admin_job_page_inside "
 MAIL_ADMIN = (
     "mail_admin_actions mail_admin_list mail_admin_lookups mail_admin_page mail_admin_permissions "
 )
@@ -28,33 +34,34 @@ FILES = {
     "reaper.py": VERBS + SWEEPS + "unknown_tables minutes",
     "roster.py": "workers_command workers_admin",
     "management/": COMMANDS,
-    "management/commands/_log.py": "logs",
+    "management/commands/_log.py": "logs commands_heed",
     "management/commands/_check.py": "examine",
     "management/commands/dbqueue.py": COMMANDS + "adopt aliases explain_job",
     "management/commands/runreaper.py": COMMANDS + "aliases minutes",
     "worker/": CHILD + SUPERVISOR,
-    "worker/beats.py": "beats robust minutes workers_command workers_admin aliases worker "
-    "stop_and_go freezes sweeps/crash",
-    "worker/board.py": CHILD,
+    "worker/beats.py": "beats supervising robust minutes workers_command workers_admin aliases "
+    "worker stop_and_go freezes sweeps/crash",
+    "worker/board.py": CHILD + "supervising",
     "worker/buffer.py": CHILD + "freezes",
     "worker/children.py": SUPERVISOR + "abandoned forks",
     "worker/claimer.py": CHILD + "stop_and_go crashes broken_rows",
     "worker/consumer.py": CHILD + "stop_and_go abandoned term",
-    "worker/ending.py": COMMANDS + "memory",
+    "worker/ending.py": COMMANDS + "memory supervising",
     "worker/finisher.py": CHILD + "broken_rows minutes logs results locked_table",
     "worker/lanes.py": "ahead robust inline_worker once worker worker_troubles aliases",
-    "worker/options.py": "worker_options worker_troubles worker stop_and_go aliases checks_once",
-    "worker/patrol.py": "worker aliases minutes stop_and_go",
+    "worker/options.py": "worker_options commands_heed worker_troubles worker stop_and_go "
+    "aliases checks_once",
+    "worker/patrol.py": "commands_heed worker aliases minutes stop_and_go",
     "worker/relief.py": SUPERVISOR,
     "worker/runner.py": CHILD + "freezes time_to_run results crashes",
-    "worker/session.py": CHILD + "autocommit pool",
+    "worker/session.py": CHILD + "supervising autocommit pool",
     "worker/supervisor.py": SUPERVISOR + "memory workers_command unknown_tables",
     "mail/": MAIL,
     "mail/backends.py": "mail_backend mail_loop mail_report_each_attempt",
     "mail/backoff.py": "mail_retry_schedule mail_errors mail_checks",
     "mail/conf.py": "mail_retry_schedule mail_checks mail_errors",
     "mail/in_doubt.py": "mail_in_doubt mail_admin_actions",
-    "mail/latecomers.py": "mail_early_news",
+    "mail/latecomers.py": "mail_early_news mail_news_meanwhile",
     "mail/limits.py": "mail_limits mail_large_messages mail_line mail_dry_run",
     "mail/models/mailer.py": "mail_limits mail_line mail_pause_reason mail_which_mailer "
     "mail_large_messages mail_lately",
@@ -69,15 +76,17 @@ FILES = {
     "mail/sending/envelope.py": "mail_allowed mail_staging mail_suppressed_spellings "
     "mail_odd_addresses mail_resend mail_anymail",
     "mail/sending/connections.py": "mail_connections mail_idle_connections mail_goodbye "
-    "mail_hung_up mail_reconnect mail_delivery",
-    "mail/sending/handover.py": MAIL + "mail_hung_up mail_in_doubt mail_slow_answer mail_anymail",
-    "mail/storing/": "mail_codec mail_refusals mail_refused_texts mail_template mail_fidelity "
-    "mail_backend mail_wishes",
-    "mail/tracking.py": "mail_tracking mail_early_news",
-    "mail/admin/": MAIL_ADMIN,
+    "mail_silent_mailer mail_answers_on_the_way mail_hung_up mail_reconnect mail_delivery",
+    "mail/sending/handover.py": MAIL
+    + "mail_answers_on_the_way mail_hung_up mail_in_doubt mail_slow_answer mail_anymail",
+    "mail/storing/": "mail_codec mail_stored_again mail_stored_parts mail_refusals "
+    "mail_refused_texts mail_template mail_fidelity mail_backend mail_wishes",
+    "mail/tracking.py": "mail_tracking mail_early_news mail_news_meanwhile",
+    "mail/admin/": MAIL_ADMIN + "admin_keeps_back",
     "admin/": ADMIN,
+    "admin/by_hand.py": ADMIN + MAIL_ADMIN,
     "admin/export.py": "admin_export admin_roles",
-    "admin/masking.py": "admin_job_page admin_job_page_inside admin_export",
+    "admin/masking.py": "admin_keeps_back admin_job_page admin_job_page_inside admin_export",
     "admin/pause.py": "pause admin_roles",
     "admin/queues.py": "pause overview admin_roles",
     "admin/workers.py": "workers_admin admin_roles",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testproject.settings import sqlite_test_name
 from tests.mutants.mutant import ROOT
-from tests.mutants.plugin import RESULT
+from tests.mutants.plugin import CHOSEN, LINES, RESULT
 
 PARTS = ("django_dbqueue", "testproject", "tests", "docs", "setup.cfg", "manage.py")
 # Those left out take time to import, and nobody looks at what they do.
@@ -29,13 +29,23 @@ connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=Fals
 connection.close()
 """
 CAUGHT, SURVIVED = "caught", "survived"
-FINE = {0, 5}  # of pytest: all have passed, or none is left
+HANGS = "it hangs"
 
 
 @dataclass(frozen=True)
 class Verdict:
     word: str
     by: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Tests that are run together, in this order, and how long they may take."""
+
+    tests: list[str]
+    seconds: float
+    # Whether they may fail for other reasons than a mutant: then they have to fail twice.
+    are_shaky: bool = False
 
 
 class Interrupted(Exception):
@@ -71,44 +81,58 @@ class Copy:
             else:
                 shutil.copy(ROOT / part, folder / part)
 
-    def judge(self, mutant, tests, seconds):
-        """Run the tests until one fails; to take longer than ``seconds`` is to fail, too."""
+    def judge(self, mutant, steps):
+        """Run the tests until one fails; to take too long is to fail, too."""
         path = self.folder / mutant.path
         before = path.read_text()
         self._write(path, mutant.applied(before))
         try:
-            return self._noticed(mutant.database, tests, seconds)
+            found = (self._failed(mutant.database, step) for step in steps)
+            by = next(filter(None, found), None)
         except subprocess.TimeoutExpired:
-            return Verdict(CAUGHT, "it hangs")
+            by = HANGS
         finally:
             self._write(path, before)
+        return Verdict(CAUGHT, by) if by else Verdict(SURVIVED)
 
     def _write(self, path, text):
         path.write_text(text)
         # Bytecode is known by second and size: so no two edits may be of the same second.
         os.utime(path, (next(self.edits),) * 2)
 
-    def _noticed(self, database, tests, seconds):
-        """By the first test that fails; one of processes has to fail twice."""
-        passed_over = []
-        while self.run(database, ["-x", *passed_over, *tests], seconds) not in FINE:
-            by, is_shaky = next(iter(self.result()["failed"]), (None, False))
+    def _failed(self, database, step):
+        """The first test that fails, if one does."""
+        tests = step.tests
+        while tests and self._run_some(database, tests, step.seconds):
+            by = next(iter(self.result()["failed"]), None)
             if by is None:
                 raise RuntimeError(self.said())
-            if not is_shaky or self.run(database, [by], seconds):
-                return Verdict(CAUGHT, by)
-            passed_over.append(f"--deselect={by}")
-        return Verdict(SURVIVED)
+            is_sure = not step.are_shaky or by not in tests
+            if is_sure or self._run_some(database, [by], step.seconds):
+                return by
+            tests = tests[tests.index(by) + 1 :]
+        return None
+
+    def _run_some(self, database, tests, seconds):
+        (self.folder / CHOSEN).write_text(json.dumps(tests))
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        return self.run(database, ["-x", *files], seconds)
+
+    def measure(self, database, files, seconds):
+        """Run all tests of these files, and note which lines they reach."""
+        (self.folder / CHOSEN).unlink(missing_ok=True)
+        self.run(database, files, seconds, **{LINES: "1"})
 
     def result(self):
         """What the plugin has written in the last run."""
         path = self.folder / RESULT
-        return json.loads(path.read_text()) if path.exists() else {"seconds": {}, "failed": []}
+        nothing = {"items": {}, "files": [], "failed": []}
+        return json.loads(path.read_text()) if path.exists() else nothing
 
     def said(self):
         return self.output.read_text(errors="replace")[-3000:]
 
-    def run(self, database, arguments, seconds):
+    def run(self, database, arguments, seconds, **environment):
         """pytest's exit code; what it says is in ``output``."""
         command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in PLUGINS)]
         if database == "sqlite":
@@ -119,7 +143,7 @@ class Copy:
             self.process = subprocess.Popen(
                 [*command, *arguments],
                 cwd=self.folder,
-                env=self._environment(database),
+                env=self._environment(database) | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
