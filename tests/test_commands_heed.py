@@ -1,6 +1,7 @@
 """What the commands are told reaches those who act on it, and nonsense reaches nobody."""
 
 import logging
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -31,9 +32,11 @@ def test_a_named_table_is_served_on_the_database_that_is_named():
 
 @pytest.mark.parametrize("name", ["processes", "threads"])
 def test_a_slip_of_the_finger_forks_nothing(name):
-    Options(served=all_served(), **{name: 1000})
+    most: dict[str, Any] = {name: 1000}
+    too_many: dict[str, Any] = {name: 1001}
+    Options(served=all_served(), **most)
     with pytest.raises(ValueError, match=f"{name} must be at least 1 and at most 1000, not 1001"):
-        Options(served=all_served(), **{name: 1001})
+        Options(served=all_served(), **too_many)
 
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e12", "-1"])
