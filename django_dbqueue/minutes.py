@@ -147,7 +147,7 @@ def is_sampled(alias: str, job_table: str) -> bool:
 def write_backlog(alias: str, job_table: str, backlogs: dict[str, int | None]) -> None:
     """Note how many jobs of each queue are neither done nor buried; None = too many to count."""
     minute, rows = this_minute(alias), Minute.objects.using(alias)
-    named = {queue: backlog for queue, backlog in backlogs.items() if _is_name(queue)}
+    named = {str(queue): backlog for queue, backlog in backlogs.items() if _is_name(queue)}
     fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in named]
     rows.bulk_create(fresh, ignore_conflicts=True)
     for queue, backlog in named.items():

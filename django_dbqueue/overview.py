@@ -86,7 +86,7 @@ def _lanes(table: Table, named: set[str]) -> list[Lane]:
     """One more than 100, where there are more."""
     counts, due = count_together(table), due_by_queue(table, MOST_COUNTED)
     more = {s for s, counted in counts.items() if sum(counted.values()) > MOST_COUNTED}
-    names = sorted({*known_queues(table, counts), *named}, key=str)
+    names = sorted({*known_queues(table, counts), *named})
     lanes = [Lane(table.label, queue) for queue in names[: MOST_QUEUES + 1]]
     for lane in lanes:
         lane.counts = {status: counted.get(lane.queue, 0) for status, counted in counts.items()}

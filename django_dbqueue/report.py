@@ -57,7 +57,8 @@ def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = 
     names |= set(_queues_of_minutes(alias, table.label))
     wanted = Queue.objects.using(alias).filter(job_table=table.label, paused_until__gt=DbNow())
     names |= set(wanted.values_list("name", flat=True))
-    return sorted(names, key=str)  # in SQLite a name may be of bytes
+    # SQLite keeps bytes where a hand wrote them.
+    return sorted(name for name in names if isinstance(name, str))
 
 
 def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:

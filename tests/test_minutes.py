@@ -23,7 +23,8 @@ from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.pace import Pace
 from django_dbqueue.worker.scribe import Scribe, _sample
 from django_dbqueue.worker.session import Session
-from tests.kit.inline_worker import drain
+from tests.kit.broken_rows import edit
+from tests.kit.inline_worker import drain, work_off
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Mailed, Note
@@ -137,6 +138,19 @@ def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
     assert sums(Note, "completed") == [1]
     write_backlog("default", "queueapp.note", {" x": 3, "other": 4})
     assert Minute.objects.get(queue="other").backlog == 4
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="elsewhere a text is UTF-8")
+def test_a_queue_whose_name_cannot_be_read_is_counted_as_people_read_it(log):
+    for model in (Note, Batch):
+        edit(model.objects.create(log=log), "queue = CAST(x'61ff' AS TEXT)")
+    _sample(table_of(Batch, "default"))
+    work_off("queueapp.note", "queueapp.batch")
+    found = Minute.objects.values_list("job_table", "queue", "completed", "backlog")
+    assert sorted(found, key=str) == [
+        ("queueapp.batch", "a\\xff", 1, 1),
+        ("queueapp.note", "a\\xff", 1, None),
+    ]
 
 
 def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):
