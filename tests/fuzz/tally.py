@@ -4,6 +4,7 @@ import os
 import random
 import traceback
 
+from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 
@@ -15,7 +16,7 @@ class Tally:
 
     def __init__(self, what):
         self.what = what
-        self.random = random.Random(f"{SEED} {what}")
+        self.random = random.Random(f"{SEED} {what} {connection.vendor}")
         self.tried = 0
         self.refused = 0
         self.crashes = []

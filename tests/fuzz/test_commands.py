@@ -123,6 +123,7 @@ def started(monkeypatch, tmp_path):
     return begun
 
 
+@pytest.mark.any_database
 def test_a_command_line_of_nonsense_is_refused_in_plain_words(full, started):
     tally = Tally("command lines")
     least = 10_000 if full else 200
@@ -153,6 +154,7 @@ LINES = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("environment", [{}, {"DBQUEUE_SLEEP": "nan"}, {"DBQUEUE_PROCESSES": ""}])
 def test_a_real_command_of_nonsense_ends_without_a_traceback(database_url, environment, full):
     for line in LINES if full else LINES[:1]:
@@ -198,6 +200,7 @@ def settings_judged(tally, name, value):
         tally.crashed(f"{name} = {value!r:.80}", error)
 
 
+@pytest.mark.any_database
 def test_a_setting_of_nonsense_is_named(full, started):
     tally = Tally("settings")
     values = [value for value in NASTY if not callable(value)]
@@ -211,6 +214,7 @@ def test_a_setting_of_nonsense_is_named(full, started):
     tally.end(50)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("value", [5, None, "x", [1], {1: 2}, {None: 1}, {"SLEEP": None}])
 def test_settings_that_are_no_dict_are_named(value, started):
     with override_settings(DBQUEUE=value):

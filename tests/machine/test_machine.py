@@ -5,6 +5,7 @@ time the database has: after every step each row is as a model of 200 lines says
 """
 
 import os
+import random
 from collections import Counter
 
 import pytest
@@ -34,7 +35,8 @@ def game():
 @pytest.mark.proof
 def test_whatever_is_called_in_whatever_order_every_row_is_as_the_model_says(game, full):
     long = (200, 50) if connection.vendor == "sqlite" else (100, 30)
-    games, steps = long if full else (24, 30)
+    games, steps = long if full else (10, 30)
+    own = random.Random(f"{SEED} {connection.vendor}").getrandbits(32)
     print(f"seed {SEED}: {games} games of {steps} steps")
     rules = settings(
         max_examples=games,
@@ -45,5 +47,5 @@ def test_whatever_is_called_in_whatever_order_every_row_is_as_the_model_says(gam
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate, Phase.shrink],
     )
-    run_state_machine_as_test(seed(SEED)(game), settings=rules)
+    run_state_machine_as_test(seed(own)(game), settings=rules)
     print(", ".join(f"{count} {what}" for what, count in sorted(game.tally.items())))
