@@ -29,18 +29,18 @@ from tests.kit.waiting import wait_until
 SEED = 5
 FAST = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "1.5"}
 SMALL = {
-    "minutes": "0.25",
+    "minutes": "0.15",
     "jobs-per-second": "40",
     "workers": "4",
     "producers": "1",
-    "kill9": "1.2",
+    "kill9": "0.8",
     "groups": "0.2",
-    "stop": "0.8",
-    "restart-every": "9",
-    "drop-connections": "3",
-    "read-only": "8",
-    "deadlocks": "3",
-    "snapshot": "8",
+    "stop": "0.6",
+    "restart-every": "5",
+    "drop-connections": "2",
+    "read-only": "5",
+    "deadlocks": "2",
+    "snapshot": "5",
 }
 
 
