@@ -19,7 +19,7 @@ from tests.kit.processes import worker
 from tests.kit.smtp_server import Dialogue
 from tests.kit.waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
 
 
 class Silent(Dialogue):

@@ -59,7 +59,7 @@ def ids(server):
 
 @pytest.mark.proof
 def test_kills_lose_no_mail_and_repeat_one_a_thread_at_most(database_url, server, full):
-    total, kills = (500, 20) if full else (150, 6)
+    total, kills = (500, 20) if full else (100, 4)
     seed = int(os.environ.get("MAIL_SEED", "6"))
     dice = random.Random(seed)
     # So many messages apart, each time right after a 250 that its client may not have read.

@@ -187,7 +187,7 @@ def most_in_a_second(times):
 @pytest.mark.timing
 @pytest.mark.proof
 def test_four_workers_together_keep_a_limit_and_use_most_of_it(db_rows, database_url, server, full):
-    seconds = 20 if full else 4
+    seconds = 20 if full else 3
     limit = {"DBQUEUE_MAIL_LIMITS": f'{{"{MAILER or "default"}": {{"second": 14}}}}'}
     queue_all([letter(f"anna{n}") for n in range(14 * (seconds + 4))])
     with worker(database_url, "--processes", "4", **limit, **server.environment) as process:

@@ -22,7 +22,7 @@ from tests.kit.mail import (
     setting,
 )
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
 
 IN_DOUBT = {"stall": ("in doubt", None)}
 
