@@ -33,7 +33,7 @@ def main():
     chosen = [m for m in MUTANTS if m not in left_out and options.only in f"{m} {m.database}"]
     if options.short:
         chosen = random.Random(SEED).sample(chosen, min(SHORT, len(chosen)))
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, end)
     began = time.monotonic()
     try:
         with Campaign(options.jobs, Record(options.record, fresh=options.fresh)) as campaign:
@@ -41,6 +41,11 @@ def main():
     except NotGreen as error:
         sys.exit(f"The tests have to pass before anything is broken.\n{error}")
     return report(chosen, verdicts, left_out, time.monotonic() - began)
+
+
+def end(number, _):
+    print("Ended by TERM: the next run goes on from here.", flush=True)
+    sys.exit(128 + number)
 
 
 def parse():
