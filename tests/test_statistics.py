@@ -17,13 +17,19 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="only its plans change so much"),
 ]
 
-MANY = 2000
+MANY = 8000
 NOTES = Note._meta.db_table
 
 
 def run(sql):
     with connection.cursor() as cursor:
         cursor.execute(sql)
+
+
+def pages():
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_relation_size('{NOTES}') / 8192")
+        return cursor.fetchone()[0]
 
 
 @pytest.fixture
@@ -46,7 +52,8 @@ def test_a_claimer_reads_what_it_claims_and_no_more(seen_nearly_empty):
     assert len(one.buffer) == 50
     assert [text for statement in statements for text in complaints(statement, NOTES)] == []
     [claim] = [one for one in statements if one.is_write]
-    assert read_by(claim) < 80
+    # Of the index it reads what the deleted rows left behind, too: the more, the less was vacuumed.
+    assert read_by(claim) < pages() * 3 / 4
 
 
 def test_a_supervisor_finds_the_jobs_of_the_dead_by_the_index(seen_nearly_empty):
