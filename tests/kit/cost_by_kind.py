@@ -1,4 +1,4 @@
-"""What each kind of test costs, in seconds of the clock and of the processors.
+"""What each kind of test, and each file, costs, in seconds of the clock and of the processors.
 
     pytest -p tests.kit.cost_by_kind [--cost-to FILE]
 
@@ -18,7 +18,10 @@ import pytest
 KINDS = ("sweeps", "fuzz", "machine", "browser", "mutants")  # by folder
 STARTS_PROCESSES = "database_url"
 TICKS = os.sysconf("SC_CLK_TCK")  # a second
-totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
+SHOWN = 25  # files that cost most
+Totals = dict[str, list[float]]
+by_kind: Totals = defaultdict(lambda: [0, 0.0, 0.0])
+by_file: Totals = defaultdict(lambda: [0, 0.0, 0.0])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,10 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     wall, cpu = time.monotonic(), processors()
     yield
-    total = totals[kind(item)]
-    total[0] += 1
-    total[1] += time.monotonic() - wall
-    total[2] += processors() - cpu
+    cost = 1, time.monotonic() - wall, processors() - cpu
+    for total in (by_kind[kind(item)], by_file[item.nodeid.partition("::")[0]]):
+        total[:] = map(sum, zip(total, cost, strict=True))
 
 
 def kind(item: pytest.Item) -> str:
@@ -67,8 +69,9 @@ def _with_children(pid: int) -> float:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    terminalreporter.section("cost by kind: tests, seconds, of them the processors'")
-    for name, (count, wall, cpu) in sorted(totals.items()):
-        terminalreporter.line(f"{name:10} {count:6.0f} {wall:8.1f} {cpu:8.1f}")
+    terminalreporter.section("cost: tests, seconds, of them the processors'")
+    most_expensive = sorted(by_file.items(), key=lambda item: -item[1][2])[:SHOWN]
+    for name, (count, wall, cpu) in [*sorted(by_kind.items()), *most_expensive]:
+        terminalreporter.line(f"{name:40} {count:6.0f} {wall:8.1f} {cpu:8.1f}")
     if path := config.getoption("--cost-to"):
-        Path(path).write_text(json.dumps(totals))
+        Path(path).write_text(json.dumps({"kinds": by_kind, "files": by_file}))
