@@ -4,9 +4,9 @@
     run_tests.py [--only NAME]... [--jobs N] [--workers N] [--coverage] [PYTEST ARGUMENTS...]
 
 Up to N databases are tested at once, each by so many workers, for the tests mostly wait; each one's
-output is printed when it ends. The tests marked `timing` come last: one database after the other,
-undisturbed. They alone are tried again when they fail, see second_chances.py; the last table names
-them. What does not depend on the database runs on SQLite alone.
+output is printed when it ends. The tests marked `timing` come last, next to nothing
+else. They alone are tried again when they fail, see second_chances.py; the last table names them.
+What does not depend on the database runs on SQLite alone.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
@@ -87,22 +87,26 @@ def compile_packages(python: str) -> None:
     subprocess.run([python, "-m", "compileall", "-q", *PACKAGES], cwd=ROOT, check=True)
 
 
-def finish(
-    suite: Suite, result: Result, options: argparse.Namespace, arguments: list[str]
-) -> Result:
-    """The result with that of the tests of time, if the first part could run."""
-    if suite.label != NEWEST and not result.note:
-        result += run_timing(suite, options, arguments)
+def add_tests_of_time(
+    ran: dict[Suite, Result], options: argparse.Namespace, arguments: list[str]
+) -> list[Result]:
+    """The results with those of the tests of time, for the databases whose first part could run."""
+    own = [*arguments, *marked(options.marks, "timing")]
+    alone = {
+        suite: replace(suite, label=f"{suite.label}, tests of time")
+        for suite, result in ran.items()
+        if suite.label != NEWEST and not result.note
+    }
+    # They mostly wait, and so do not disturb each other.
+    with ThreadPoolExecutor(options.jobs) as pool:
+        timed = list(pool.map(partial(run_pytest, arguments=own), alone.values()))
+    for (suite, timing), result in zip(alone.items(), timed, strict=True):
+        # A proof at its full length is for people to look at.
+        final = result if "--full" in arguments else second_chance(timing, result, own)
+        ran = {**ran, suite: ran[suite] + final}
     # Of what somebody asked for, a database may have nothing to test.
-    return result if arguments or options.marks else result.not_empty()
-
-
-def run_timing(suite: Suite, options: argparse.Namespace, arguments: list[str]) -> Result:
-    alone = replace(suite, label=f"{suite.label}, tests of time")
-    arguments = [*arguments, *marked(options.marks, "timing")]
-    result = run_pytest(alone, arguments)
-    # A proof at its full length is for people to look at.
-    return result if "--full" in arguments else second_chance(alone, result, arguments)
+    asked = bool(arguments or options.marks)
+    return [result if asked else result.not_empty() for result in ran.values()]
 
 
 def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
@@ -114,8 +118,8 @@ def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
         first = list(pool.map(partial(run_most, options=options, arguments=arguments), suites))
     if None in first:
         print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
-    pairs = zip(suites, first, strict=True)
-    return [finish(suite, result, options, arguments) for suite, result in pairs if result]
+    ran = {suite: result for suite, result in zip(suites, first, strict=True) if result}
+    return add_tests_of_time(ran, options, arguments)
 
 
 def summarise(results: list[Result]) -> int:
