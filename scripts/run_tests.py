@@ -34,6 +34,9 @@ DATABASES = ("sqlite", "mariadb", "postgresql", "mysql")
 REQUIRED = ("sqlite", "mariadb", "postgresql")
 NEWEST = "newest"
 PACKAGES = ("django_dbqueue", "testproject", "tests")
+# SQLite has all tests of processes; the servers, where claims and outcomes have threads of their
+# own, have them all between them, unless somebody asks for one of them, or for proofs.
+SHARES = {"mariadb": "1/2", "postgresql": "2/2", "mysql": "1/2"}
 # They try statements, which no version of Python changes, and take long.
 NEWEST_LEAVES_OUT = ("sweeps", "machine", "test_explain.py", "test_torture.py")
 
@@ -45,9 +48,16 @@ def suite_of(name: str) -> Suite:
     return Suite(name, name, arguments=() if name == "sqlite" else ("--each-database",))
 
 
-def wanted(only: list[str]) -> list[Suite]:
+def wanted(only: list[str], arguments: list[str]) -> list[Suite]:
     found = [name for name in DATABASES if name in REQUIRED or os.environ.get(url_variable(name))]
-    return [suite_of(name) for name in (*DATABASES, NEWEST) if name in (only or [*found, NEWEST])]
+    suites = [suite_of(name) for name in (*DATABASES, NEWEST) if name in (only or [*found, NEWEST])]
+    return suites if only or "--full" in arguments else [with_its_share(one) for one in suites]
+
+
+def with_its_share(suite: Suite) -> Suite:
+    if suite.label not in SHARES:
+        return suite
+    return replace(suite, arguments=(*suite.arguments, f"--share={SHARES[suite.label]}"))
 
 
 def run_most(suite: Suite, options: argparse.Namespace, arguments: list[str]) -> Result | None:
@@ -111,7 +121,7 @@ def add_tests_of_time(
 
 def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
     compile_packages(sys.executable)
-    suites = wanted(options.only)
+    suites = wanted(options.only, arguments)
     if options.coverage:
         suites = [replace(suite, under=("-m", "coverage", "run")) for suite in suites]
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -29,7 +29,7 @@ from django_dbqueue.minutes import this_minute
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.minute import SPANS
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 PAGE = "/admin/dbqueue/queue/charts/"
 CANARY = '"><script>alert(1)</script>'
 

@@ -11,7 +11,7 @@ from django_dbqueue.models import Minute, Queue
 from django_dbqueue.states import Status
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 
 TABLES = ["queueapp.Note", "dbqueue_mail.Email"]
 

@@ -12,7 +12,7 @@ from tests.kit.processes import wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Awaited, Deed, Once
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows")]
 
 MIB = 1024 * 1024
 TABLES = (Deed, Once, Awaited)

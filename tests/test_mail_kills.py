@@ -13,7 +13,7 @@ from tests.kit.mail import letter, queue_all, queued
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows")]
 
 THREADS = 2
 

@@ -9,7 +9,11 @@ from django_dbqueue.worker import children as module
 from django_dbqueue.worker.children import FREE_DEATHS, SHORT_LIFE, Children
 from tests.kit.forked_children import deaths, end, fill, kill, live
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+pytestmark = [
+    pytest.mark.any_database,
+    pytest.mark.process,
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
+]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from run_tests import wanted
 
 from tests.kit.processes import ROOT
 
@@ -191,3 +192,10 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
     code, table = project.run(only=["postgresql"])
     assert code == 1
     assert "DBQUEUE_POSTGRESQL_URL is not set: see scripts/servers.py" in table[0]
+
+
+def test_two_servers_have_all_tests_of_processes_between_them():
+    shares = [argument for suite in wanted([], []) for argument in suite.arguments]
+    assert [one for one in shares if "share" in one] == ["--share=1/2", "--share=2/2"]
+    for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
+        assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))

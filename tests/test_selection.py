@@ -67,9 +67,19 @@ def test_worker(database_url):
 
 def test_other_worker(database_url):
     pass
+
+def test_third_worker(database_url):
+    pass
+
+@pytest.mark.each_database
+def test_worker_of_this_database(database_url):
+    pass
 """
 IN_PROCESS = ["test_plain", "test_of_sql", "test_of_rows", "test_of_pages", "test_of_locks"]
-PROCESSES = ["test_of_time", "test_worker", "test_other_worker"]
+PROCESSES = [
+    *("test_of_time", "test_worker", "test_other_worker", "test_third_worker"),
+    "test_worker_of_this_database",
+]
 
 
 @pytest.fixture
@@ -107,8 +117,16 @@ def test_of_few_processes_the_first_of_those_that_are_left_runs(selected):
     assert selected("--few-processes", "-m", "not timing") == [*IN_PROCESS, "test_worker"]
 
 
+def test_the_shares_of_several_servers_have_all_processes_between_them(selected):
+    found = [selected("--share", f"{number}/2") for number in (1, 2)]
+    for name in (*IN_PROCESS, "test_of_time", "test_worker_of_this_database"):
+        assert all(name in share for share in found)
+    for name in ("test_worker", "test_other_worker", "test_third_worker"):
+        assert sum(name in share for share in found) == 1
+
+
 def test_how_many_are_left_out_is_told(pytester):
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS)
     done = pytester.runpytest_subprocess("-p", "no:django", "--each-database")
-    done.assert_outcomes(passed=6, deselected=3)
+    done.assert_outcomes(passed=8, deselected=3)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows")]
 
 FULL = {"claimers": "10", "jobs": "10000"}
 SHORT = {"claimers": "4", "jobs": "400"}

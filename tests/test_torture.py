@@ -102,6 +102,7 @@ def test_a_server_is_killed_whose_children_come_and_go(monkeypatch, tmp_path):
         assert database_servers.is_gone(parent.pid)
 
 
+@pytest.mark.each_database
 @pytest.mark.usefixtures("db_rows")
 def test_who_is_told_to_stop_leaves_nothing_behind(private_session, tmp_path):  # noqa: F811
     private_session.start()

@@ -1,6 +1,6 @@
 """What each kind of test, and each file, costs, in seconds of the clock and of the processors.
 
-    pytest -p tests.kit.cost_by_kind [--cost-to FILE]
+    pytest -p tests.kit.cost_by_kind [--cost-to=FILE]
 
 The processors' seconds are those of the tests' own process, of the children that it has waited for,
 and of the server that forks workers (see ``warm_processes``); not those of database servers.

@@ -1,5 +1,6 @@
 """Which tests run where: marks that follow from what a test asks for, and what is left out."""
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="of the tests that start processes, only the first of each file",
     )
+    parser.addoption(
+        "--share",
+        metavar="N/M",
+        help="of the tests that start processes, unless each database matters to them, the N-th of "
+        "M parts, so that M servers have all of them between them",
+    )
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -32,6 +39,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--few-processes"):
         seen: set[Path] = set()
         leave_out(config, items, lambda item: has(item, "process") and not is_first(item, seen))
+    if share := config.getoption("--share"):
+        number, parts = map(int, share.split("/"))
+        leave_out(config, items, lambda item: is_shared(item) and part(item, parts) != number)
 
 
 def mark(item: pytest.Item) -> None:
@@ -56,6 +66,18 @@ def is_first(item: pytest.Item, seen: set[Path]) -> bool:
     is_new = item.path not in seen
     seen.add(item.path)
     return is_new
+
+
+def is_shared(item: pytest.Item) -> bool:
+    """What is skipped on some databases has to run on all others."""
+    if any(has(item, name) for name in ("each_database", "skipif", "timing")):
+        return False
+    return has(item, "process")
+
+
+def part(item: pytest.Item, parts: int) -> int:
+    """From 1; of a test it is always the same."""
+    return zlib.crc32(item.nodeid.encode()) % parts + 1
 
 
 def asked_for(item: pytest.Item) -> set[str]:
