@@ -187,6 +187,8 @@ def _prepare(item: Item, once: list[OnceByWorker]) -> None:
 
 def _take_results(item: Item, results: dict[Any, Results]) -> None:
     """What a column cannot hold is the run's own failure, not its finisher's."""
+    if not item.table.policy.results:
+        return
     table = item.table.on_this_thread()
     for job in item.jobs:
         results[job.claim_key] = results_of(table, job)
