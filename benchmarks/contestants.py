@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS, BARE = "dbqueue", "bare"
 POSTGRESQL, REDIS = frozenset({"postgresql"}), frozenset({"redis"})
 SERVERS = frozenset({"mariadb", "mysql", "postgresql"})
-SQL = SERVERS | {"sqlite"}
+SQLITE = frozenset({"sqlite"})
+SQL = SERVERS | SQLITE
 
 
 class NoResult(Exception):
@@ -92,7 +93,12 @@ class Contestant:
 CONTESTANTS = (
     Contestant("django-dbqueue", "best", OURS, SQL, 20_000),
     Contestant("django-dbqueue", "default", OURS, SQL, 20_000),
-    Contestant("bare SQL", "batches of 100", BARE, SQL, 20_000),
+    Contestant("django-dbqueue", "best, letting go", OURS, SQL, 20_000),
+    Contestant("django-dbqueue", "best, durable", OURS, SQLITE, 20_000),
+    Contestant("bare SQL", "one connection", BARE, SQL, 20_000),
+    Contestant("bare SQL", "like ours", BARE, SQL, 20_000),
+    Contestant("bare SQL", "like ours, letting go", BARE, SQL, 20_000),
+    Contestant("bare SQL", "like ours, durable", BARE, SQLITE, 20_000),
     Contestant("django-tasks-db", "best", "django_tasks_db", SQL, 1_500),
     Contestant("django-tasks-db", "default", "django_tasks_db", SQL, 500),
     Contestant("django-q2", "best", "django_q2", SQL, 3_000),

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.management import call_command, execute_from_command_line
 from django.db import connection, models
 
+from benchmarks import marks
 from benchmarks.adapters import URL_VARIABLE, Result
 
 DRIVERS = {"mysql": ("mysqlclient",), "postgresql": ("psycopg",)}
@@ -27,6 +28,7 @@ class Mode:
     command: tuple[str, ...]
     database: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    durability: str = "NORMAL"
 
 
 class DjangoProject:
@@ -39,8 +41,10 @@ class DjangoProject:
 
     def __init__(self, mode: str) -> None:
         self.mode = self.modes[mode]
+        if mode.endswith(marks.LETS_GO):
+            marks.mark = marks.mark_and_let_go
         settings.configure(
-            DATABASES={"default": database() | dict(self.mode.database)},
+            DATABASES={"default": database(self.mode.durability) | dict(self.mode.database)},
             DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
             INSTALLED_APPS=list(self.apps),
             SECRET_KEY="benchmarks",
@@ -91,14 +95,15 @@ class DjangoProject:
         return {kind: server} | {name: version(name) for name in packages}
 
 
-def database() -> dict[str, Any]:
-    """The database that the environment names, with the options that both sides recommend."""
+def database(durability: str = "NORMAL") -> dict[str, Any]:
+    """The database that the environment names, with the options that both sides recommend;
+    ``durability`` is SQLite's ``synchronous``."""
     config: dict[str, Any] = {**dj_database_url.parse(os.environ[URL_VARIABLE])}
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
         options["transaction_mode"] = "IMMEDIATE"
         options["timeout"] = 20
-        options["init_command"] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+        options["init_command"] = f"PRAGMA journal_mode=WAL; PRAGMA synchronous={durability};"
     elif config["ENGINE"].endswith("mysql"):
         options["charset"] = "utf8mb4"
     return config

@@ -7,8 +7,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.contestants import Contestant
+from benchmarks.contestants import BARE, OURS, Contestant
 
+# Modes of ours that everybody is compared with, and what is compared with bare SQL.
+MODES = ("best", "default")
+LIKE_FOR_LIKE = (
+    ("best", "like ours"),
+    ("best, letting go", "like ours, letting go"),
+    ("best, durable", "like ours, durable"),
+    ("best", "one connection"),
+)
 TITLES = {
     "mariadb": "MariaDB",
     "mysql": "MySQL",
@@ -70,34 +78,40 @@ class Comparison:
     def ours(self) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if outcome.contestant.is_ours]
 
-    @property
-    def bare(self) -> list[Outcome]:
-        return [outcome for outcome in self.outcomes if outcome.contestant.is_bare]
-
 
 @dataclass
 class Ratio:
-    """A column of ratios: one contestant against each row's, or each row's against it."""
+    """A column of ratios: one contestant's rate to each row's."""
 
     head: str
     one: Outcome
-    is_numerator: bool = True
 
     def of(self, row: Outcome) -> float | None:
-        return self.one.times(row) if self.is_numerator else row.times(self.one)
+        return self.one.times(row)
 
 
 def ratios(comparison: Comparison, everywhere: Sequence[Comparison]) -> list[Ratio]:
-    """Against bare SQL, and ours against each; where ours is not, that of all the databases."""
-    found = [Ratio(f"{o.contestant.name} = 1", o, is_numerator=False) for o in comparison.bare]
+    """Ours against each; where ours is not, that of all the databases."""
     if comparison.ours:
-        return found + [Ratio(f"{o.contestant.label} : this", o) for o in comparison.ours]
+        shown = [one for one in comparison.ours if one.contestant.mode in MODES]
+        return [Ratio(f"{o.contestant.label} : this", o) for o in shown]
     return [
         Ratio(f"{ours.contestant.label} on {other.title} : this", ours)
         for other in everywhere
         for ours in other.ours
         if ours.contestant.mode == "best"
     ]
+
+
+def like_for_like(comparison: Comparison) -> str:
+    """Ours against bare SQL that works under the same conditions."""
+    by_mode = {(o.contestant.adapter, o.contestant.mode): o for o in comparison.outcomes}
+    lines = []
+    for ours, bare in LIKE_FOR_LIKE:
+        one, other = by_mode.get((OURS, ours)), by_mode.get((BARE, bare))
+        if one and other and (times := one.times(other)):
+            lines.append(f"- {one.contestant.label} : {other.contestant.label} = {times:,.2f}")
+    return "\n".join(lines)
 
 
 def table(comparison: Comparison, everywhere: Sequence[Comparison]) -> str:
@@ -113,7 +127,10 @@ def table(comparison: Comparison, everywhere: Sequence[Comparison]) -> str:
 
 def page(about: dict[str, Any], comparisons: Sequence[Comparison]) -> str:
     """A table for each database, then the conditions and the versions."""
-    tables = [f"## {one.title}\n\n{table(one, comparisons)}\n" for one in comparisons]
+    tables = [
+        f"## {one.title}\n\n{table(one, comparisons)}\n\n{like_for_like(one)}\n"
+        for one in comparisons
+    ]
     conditions = (
         f"Medians of {about['rounds']} rounds, {about['workers']} worker process(es), "
         f"Python {about['python']}, {about['cores']} cores, load {about['load']:.1f} before; "

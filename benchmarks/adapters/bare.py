@@ -1,7 +1,9 @@
 """Bare SQL: the least that any queue in this table must do, with the driver alone.
 
-One thread on one connection claims the rows of our own no-op table, by our own claim statement but
-with two columns only, and completes them. No Django, and no instance, is in the loop.
+Our own no-op table, by our own claim statement but with two columns only. No Django, and no
+instance, is in the loop. "like ours" is like for like with our best mode: as many rows a statement,
+claims on one connection and completions on another one, in a thread of its own; on SQLite, where
+one writes at a time, one thread does both, as ours does.
 """
 
 import os
@@ -9,35 +11,62 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from functools import cache
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from benchmarks import marks
 from benchmarks.adapters import dbqueue
 from benchmarks.django_project import Mode
-from benchmarks.marks import mark
 from django_dbqueue.dialects import Claim, Dialect, dialect_of
 
 RETENTION = TIME_TO_RUN = 3600
 IDLE = 0.05  # seconds
+ONE_CONNECTION = "one connection"
+ROWS = 500
+ROWS_OF_ONE_CONNECTION = 100
+Batches = Queue[list[int]]
 
 
 class Adapter(dbqueue.Adapter):
-    modes = {"batches of 100": Mode(())}
-    limit = 100
+    modes = {
+        ONE_CONNECTION: Mode(()),
+        "like ours": Mode(()),
+        "like ours, letting go": Mode(()),
+        "like ours, durable": Mode((), durability="FULL"),
+    }
+
+    def __init__(self, mode: str) -> None:
+        super().__init__(mode)
+        self.is_alone = mode == ONE_CONNECTION
 
     def work(self) -> None:
         connection = connections["default"]
         dialect, cursor = dialect_of(connection), cursor_of_driver(connection)
-        claim = claim_of(dialect, self.table._meta.db_table, self.limit, f"bare-{os.getpid()}")
+        limit = ROWS_OF_ONE_CONNECTION if self.is_alone else ROWS
+        claim = claim_of(dialect, self.table._meta.db_table, limit, f"bare-{os.getpid()}")
+        ran: Batches = Queue(1)
+        apart = not (self.is_alone or dialect.one_writer)
+        if apart:
+            Thread(target=complete_what_ran, args=[claim, ran], daemon=True).start()
         while True:
             if rows := dialect.claim(cursor, claim):
                 for _, number in rows:
-                    mark(number)
-                complete(dialect, cursor, claim, [key for key, _ in rows])
+                    marks.mark(number)
+                keys = [key for key, _ in rows]
+                ran.put(keys) if apart else complete(dialect, cursor, claim, keys)
             else:
                 time.sleep(IDLE)
+
+
+def complete_what_ran(claim: Claim, ran: Batches) -> None:
+    connection = connections["default"]
+    dialect, cursor = dialect_of(connection), cursor_of_driver(connection)
+    while True:
+        complete(dialect, cursor, claim, ran.get())
 
 
 def claim_of(dialect: Dialect, table: str, limit: int, owner: str) -> Claim:

@@ -35,6 +35,8 @@ class Adapter(DjangoProject):
     modes = {
         "default": Mode(("runworker",)),
         "best": Mode(("runworker", "noop.Noop", *BEST)),
+        "best, letting go": Mode(("runworker", "noop.Noop", *BEST)),
+        "best, durable": Mode(("runworker", "noop.Noop", *BEST), durability="FULL"),
         "default, two processes": Mode(("runworker", "--processes", "2")),
         "best, two processes": Mode(("runworker", "noop.Noop", *BEST, "--processes", "2")),
         "best, two queues": Mode(("runworker", "noop.Noop:{queue}", *BEST)),

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from benchmarks.marks import mark
+from benchmarks import marks
 from django_dbqueue.models import Job
 
 
@@ -13,7 +13,7 @@ class Noop(Job):
         pass
 
     def run(self) -> None:
-        mark(self.number)
+        marks.mark(self.number)
 
 
 class Plain(models.Model):
