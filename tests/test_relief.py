@@ -28,7 +28,7 @@ def child():
     jobs = claim(table(), "default", 3, f"{PREFIX}1")
     board, now = Board(threads=2), time.monotonic()
     for number, job in enumerate(jobs[:2]):
-        label = SEPARATOR.join([table().label, str(job.pk)])
+        label = SEPARATOR.join(["default", table().label, str(job.pk)])
         board.slot(number).start(label.encode(), now, now + 60)
     ours, theirs = os.pipe()
     child = Child(0, PREFIX, board, Stacks(), theirs, None)

@@ -106,7 +106,9 @@ def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():
     for model in (Note, Mailed):
         assert claim(table(model), "default", 1, "w.1-1")
     board = Board(1)
-    board.slot(0).start(SEPARATOR.join([table(Note).label, str(ran.pk)]).encode(), 1.0, 2.0)
+    board.slot(0).start(
+        SEPARATOR.join(["default", table(Note).label, str(ran.pk)]).encode(), 1.0, 2.0
+    )
     bury(board, Note, Mailed)
     assert [(fresh(job).status, fresh(job).crashes) for job in (ran, waited)] == [
         (Status.READY, 1),
@@ -131,7 +133,7 @@ def bury(board, *models):
 
 def test_what_a_dead_child_has_started_stays_counted():
     def start_two(stacks, prefix, board, share, control):
-        board.slot(0).start(b"two", 0.0, 1.0, jobs=2)
+        board.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
         return 0
 
     children = Children([None], 1, "a" * 32, start_two)
@@ -143,7 +145,9 @@ def test_what_a_dead_child_has_started_stays_counted():
 def test_of_a_batch_too_long_to_be_shown_whole_jobs_are_shown():
     board = Board(1)
     keys = [str(10**12 + number) for number in range(3000)]
-    board.slot(0).start(SEPARATOR.join(["queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000)
+    board.slot(0).start(
+        SEPARATOR.join(["default", "queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000
+    )
     shown = [job.key for job in board.running()]
     assert len(shown) > 1000
     assert shown == keys[: len(shown)]

@@ -65,7 +65,7 @@ class InlineWorker:
         self.beats = Beats(self.uuid, self.options.serves(), *timing)
         self.tables = [self.options.table(one.model, one.using) for one in self.options.served]
         self.reaper = Reaper(self.tables, self.options.worker_timeout, _tell)
-        self.board = Board(threads=1)
+        self.board = Board(threads=1, aliases=self.options.serves())
         self.consumer = Consumer(
             self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs
         )
@@ -113,7 +113,8 @@ class InlineWorker:
     def beat(self) -> None:
         """Others can see it; nothing is claimed before."""
         self._insist(self._beat)
-        self.board.beat(time.monotonic(), self.beats.epoch)
+        for alias in self.beats.aliases:
+            self.board.beat(alias, time.monotonic(), self.beats.epoch)
 
     def reap(self) -> None:
         """Promote what is due, and give back what is over its time or whose worker is gone; archive

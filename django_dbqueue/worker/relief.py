@@ -67,5 +67,5 @@ def _traces(death: Death, jobs: Iterable[Running], table: Table) -> dict[str, Tr
     return {
         job.key: Trace(now - job.started_at, death.child.stacks.of(job.thread))
         for job in jobs
-        if job.table == table.label
+        if (job.using, job.table) == (table.connection.alias, table.label)
     }

@@ -48,7 +48,11 @@ class Supervisor:
             self.uuid, options.serves(), options.beat_interval, options.worker_timeout
         )
         self.children = Children(
-            self.limits.shares(), options.threads, self.uuid, partial(run_child, options)
+            self.limits.shares(),
+            options.threads,
+            self.uuid,
+            partial(run_child, options),
+            self.beats.aliases,
         )
         self.herald = Herald(self.children)
         self.patience = Patience("reaping")
@@ -180,8 +184,9 @@ class Supervisor:
                 self.stop(REQUESTED)
 
     def _greet(self, board: Board) -> None:
-        if self.beats.last_good > board.beaten_at:
-            board.beat(self.beats.last_good, self.beats.epoch)
+        for alias in self.beats.aliases:
+            if self.beats.last_good > board.beaten_at(alias):
+                board.beat(alias, self.beats.last_good, self.beats.epoch)
 
     def _state(self) -> dict[str, Any]:
         """The columns of our row."""

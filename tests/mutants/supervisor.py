@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     (
         RELIEF,
-        "        if job.table == table.label\n",
+        "        if (job.using, job.table) == (table.connection.alias, table.label)\n",
         "",
         "a crash is charged to a job of another table that has the same key",
     ),
