@@ -98,7 +98,7 @@ class Link:
     def reset(self) -> None:
         with suppress(OSError):
             self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            # A thread that reads from it would keep it open, and a full shutdown would end it politely.
+            # Its reader would keep it open, and a full shutdown would end it politely.
             self.client.shutdown(socket.SHUT_RD)
             self.client.close()
         self.close()
