@@ -58,7 +58,7 @@ class Thread:
     def claim(self) -> None:
         self.claims += 1
         now = time.monotonic()
-        self.board.beat(now, 1)
+        self.board.beat("default", now, 1)
         owner = f"stages.{id(self)}.{self.claims}"
         jobs = claim.claim(self.table, "default", BATCH, owner)
         self.buffer.put([Item(self.table, owner, [job], now, 1) for job in jobs])

@@ -58,11 +58,42 @@ class Done:
         return ", ".join(parts) or "nothing to do"
 
 
+class Watch:
+    """Since when each worker's beat has not changed, by this process's own clock.
+
+    The clock of the database tells nothing about it: the nodes of a cluster, and the servers before
+    and after a failover, have clocks of their own.
+    """
+
+    def __init__(self, worker_timeout: float) -> None:
+        self.worker_timeout = worker_timeout
+        self._seen: dict[str, dict[str, tuple[object, float]]] = {}
+
+    def silent(self, alias: str) -> list[str]:
+        """Look; those whose beat has not changed for ``worker_timeout``."""
+        asked_at = time.monotonic()
+        beats = Worker.objects.using(alias).beats()
+        now, before = time.monotonic(), self._seen.get(alias, {})
+        self._seen[alias] = seen = {
+            uuid: before[uuid] if uuid in before and before[uuid][0] == beat else (beat, now)
+            for uuid, beat in beats.items()
+        }
+        return [u for u, (_, since) in seen.items() if asked_at - since >= self.worker_timeout]
+
+
 class Reaper:
     """Passes over tables; it may run many times over, nothing needs to lead."""
 
-    def __init__(self, tables: list[Table], worker_timeout: float, tell: Tell) -> None:
+    def __init__(
+        self,
+        tables: list[Table],
+        worker_timeout: float,
+        tell: Tell,
+        silent: Callable[[str], list[str]] | None = None,
+    ) -> None:
+        """``silent``: the uuids of the workers on a database that may be called dead."""
         self.tables = tables
+        self.silent = silent or Watch(worker_timeout).silent
         self.worker_timeout = worker_timeout
         self.tell = tell
         self.keep_at = 0.0
@@ -85,8 +116,9 @@ class Reaper:
         return done, min(waits, default=IDLE)
 
     def has_suspicion(self) -> bool:
-        """Whether a worker looks dead, or a claim abandoned."""
-        return bool(self._silent_workers()) or any(
+        """Whether a worker looks dead at a glance, by the database's clock, or a claim is over."""
+        workers = [Worker.objects.using(alias) for alias in self._aliases()]
+        return any(rows.silent(self.worker_timeout).exists() for rows in workers) or any(
             _is_over(self._alone(table, reap.next_moves, NO_MOVES)[1]) for table in self.tables
         )
 
@@ -120,8 +152,8 @@ class Reaper:
         return [
             worker
             for alias in self._aliases()
-            if Worker.objects.using(alias).any_silent(self.worker_timeout)
-            for worker in Worker.objects.using(alias).silent(self.worker_timeout)
+            if (silent := self.silent(alias))
+            for worker in Worker.objects.using(alias).filter(pk__in=silent)
         ]
 
     def _aliases(self) -> list[str]:
@@ -172,9 +204,10 @@ class Reaper:
         is_left = bool(missing) or any(counts[label] is None for label in served & counts.keys())
         if locked or (is_left and self._leave_to_others(worker, missing)):
             return
-        Worker.objects.using(alias).silent(self.worker_timeout).filter(pk=worker.pk).sign_off(
-            f"no beat for {self.worker_timeout:g} s: taken for dead"
-        )
+        if worker.uuid in self.silent(alias):
+            Worker.objects.using(alias).filter(pk=worker.pk).sign_off(
+                f"no beat for {self.worker_timeout:g} s: taken for dead"
+            )
         message = "worker %s is gone: %d jobs run again elsewhere"
         events.say(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 

@@ -109,7 +109,7 @@ def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(mon
     one = Runner(0, buffer, finisher, board, 0.2, stop, lambda: None)
     one._looked_at -= 3600
     stop.set()
-    board.beat(time.monotonic(), 1)
+    board.beat("default", time.monotonic(), 1)
 
     def take():
         one.take(Item(table(), job.claim_owner, [job], time.monotonic(), 1))

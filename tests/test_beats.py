@@ -18,20 +18,24 @@ from tests.kit.connections import other_connection
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
+def beats_of_nobody():
+    return Beats("a" * 32, "default", [], 2, 10)
+
+
 def test_no_child_is_forked_before_the_first_beat():
     """Killed before it, it would be missed by nobody, and its claims would wait for their time."""
     supervisor = Supervisor(Options(served=all_served()), Signals(Wakeup()))
     assert supervisor._fill() > 0
     assert supervisor.children.spawned == 0
-    assert not supervisor.beats.has_begun
-    supervisor.beats.beat({})
-    assert supervisor.beats.has_begun
+    [contact] = supervisor.clerks
+    contact.last = beats_of_nobody().beat({})
+    assert supervisor.clerks.have_begun
     assert Worker.objects.count() == 1
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
 def test_a_beat_waits_for_another_writer():
-    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    beats = beats_of_nobody()
     writing = threading.Event()
 
     def write():
@@ -52,7 +56,7 @@ def test_a_beat_waits_for_another_writer():
 
 
 def test_a_request_to_stop_comes_with_the_next_beat_that_is_written():
-    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    beats = beats_of_nobody()
     assert beats.beat({})
     Worker.objects.update(stop_requested_at=DbNow())
 
@@ -61,14 +65,12 @@ def test_a_request_to_stop_comes_with_the_next_beat_that_is_written():
 
     with connection.execute_wrapper(away):
         assert not beats.beat({})
-    assert not beats.stop_requested
-    assert beats.beat({"paused": True})
-    assert beats.stop_requested
+    assert beats.beat({"paused": True}).stop_requested
     assert Worker.objects.get().paused
 
 
 def test_a_beat_is_one_statement(django_assert_num_queries):
-    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    beats = beats_of_nobody()
     beats.beat({})
     with django_assert_num_queries(1):
         beats.beat({})
@@ -83,20 +85,9 @@ def test_a_first_beat_whose_answer_was_lost_has_begun():
             raise OperationalError("server closed the connection unexpectedly")
         return answer
 
-    beats = Beats("a" * 32, {"default": []}, 2, 10)
+    beats = beats_of_nobody()
     with connection.execute_wrapper(lost):
         assert not beats.beat({})
     assert not beats.has_begun
     assert beats.beat({})
     assert beats.has_begun
-
-
-def test_that_any_are_silent_is_told_where_some_are_found():
-    Beats("a" * 32, {"default": []}, 2, 10).beat({})
-    rows = Worker.objects.using("default")
-    assert not rows.any_silent(10)
-    rows.update(beat_at=DbNow(plus=-60))
-    assert rows.any_silent(10)
-    assert rows.silent(10).exists()
-    rows.update(stopped_at=DbNow())
-    assert not rows.any_silent(10)

@@ -15,7 +15,9 @@ from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, all_served, parse_served
 from django_dbqueue.worker.patrol import Patrol
-from tests.kit.jobs import claimed, fresh, overwrite
+from tests.kit.inline_worker import logged
+from tests.kit.jobs import claimed, fresh, overwrite, start
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -60,7 +62,8 @@ def test_a_worker_starts_in_spite_of_the_checks_if_it_is_told_to(settings):
 @pytest.mark.parametrize(("arguments", "interval"), [(["--interval=7.5"], 7.5), ([], 1.0)])
 def test_a_reaper_passes_at_the_interval_that_it_is_told(monkeypatch, arguments, interval):
     started = []
-    monkeypatch.setattr(Patrol, "run", lambda patrol: started.append(patrol.interval))
+    note = lambda patrol: started.append(patrol.options.reap_interval)  # noqa: E731
+    monkeypatch.setattr(Patrol, "run", note)
     with pytest.raises(SystemExit):
         call_command("runreaper", *arguments)
     assert started == [interval]
@@ -78,27 +81,24 @@ def silent():
 
 @pytest.fixture
 def patrol():
-    patrol = Patrol(all_served(), 1.0, beat_interval=2, worker_timeout=10)
-    # A minute passes at once; what happens meanwhile is the test's to say.
-    patrol.wakeup.wait = lambda seconds: None
-    return patrol
+    return Patrol(Options(all_served(), beat_interval=0.2, worker_timeout=1))
 
 
 def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, patrol):
-    patrol.wakeup.wait = lambda seconds: QuerySet(Worker).update(beat_at=DbNow())
-    patrol.once()
+    def beat():
+        wait_until(lambda: "looking again" in log)
+        QuerySet(Worker).update(beat_at=DbNow())
+
+    with logged() as log:
+        beating = start(beat)
+        patrol.once()
+    beating.result()
     assert fresh(silent).status == Status.CLAIMED
 
 
 def test_a_reaper_with_once_gives_back_the_jobs_of_who_stays_silent(silent, patrol):
     patrol.once()
     assert fresh(silent).status == Status.READY
-
-
-def test_a_reaper_that_has_just_started_calls_nobody_dead(silent, patrol):
-    for _ in range(3):
-        patrol._turn()
-    assert fresh(silent).status == Status.CLAIMED
 
 
 # --- the log --------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def listener():
 def in_idle_claimer(sleep=None):
     """The thread of a claimer that has found nothing, and ends once it has claimed a job."""
     board, buffer, idle = Board(1), Buffer(1), threading.Event()
-    board.beat(time.monotonic(), 1)
+    board.beat("default", time.monotonic(), 1)
     options = Options(served=parse_served(["queueapp.Note"]))
     bell = Doorbell({"default"})
     claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)

@@ -142,11 +142,11 @@ def test_every_late_write_of_a_frozen_worker_is_refused_and_has_no_effect(databa
 def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_again(monkeypatch):
     """It was frozen between the statement and its answer; its supervisor woke first."""
     board, buffer = Board(1), Buffer(1)
-    board.beat(time.monotonic(), 1)
+    board.beat("default", time.monotonic(), 1)
 
     def claim_while_frozen(*args):
         jobs = claim(*args)
-        board.beat(time.monotonic(), 2)
+        board.beat("default", time.monotonic(), 2)
         return jobs
 
     monkeypatch.setattr(claimer_module, "claim", claim_while_frozen)
@@ -162,4 +162,4 @@ def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_agai
         unwritten=lambda: 0,
     )
     claimer.turn()
-    assert buffer.get().is_late(board.epoch, time.monotonic())
+    assert buffer.get().is_late(board.epoch("default"), time.monotonic())

@@ -81,7 +81,7 @@ def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, 
     monkeypatch.setattr(where, name, die)
     Note.objects.create()
     board, (reader, writer) = Board(1), os.pipe()
-    board.beat(time.monotonic(), 1)
+    board.beat("default", time.monotonic(), 1)
     connections.close_all()  # no connection crosses a fork
     pid = os.fork()
     if not pid:

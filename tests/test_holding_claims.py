@@ -24,7 +24,9 @@ class ByHand:
 
     def __init__(self, **options):
         self.board = Board(threads=1)
-        self.board.beat(time.monotonic() + 600, 1)  # nobody misses its beats, however slow it is
+        self.board.beat(
+            "default", time.monotonic() + 600, 1
+        )  # nobody misses its beats, however slow it is
         given: dict[str, Any] = {"served": SERVED, "batch_size": 1, "batch_grows": False}
         told = Options(**given | options)
         self.consumer = Consumer(told, None, "by-hand.1-", self.board)

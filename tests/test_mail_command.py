@@ -83,7 +83,7 @@ def test_what_a_killed_command_had_is_sent_by_the_next(database_url, server):
         wait_until(lambda: server.unanswered and Email.objects.claimed().count() == len(names))
         process.send_group(signal.SIGKILL)
         process.end()
-    wait_until(lambda: Worker.objects.any_silent(1))
+    wait_until(lambda: Worker.objects.silent(1).exists())
     server.stalls = False
     send(database_url, **environment)
     assert [server.got(name) for name in names] == [1, 1, 1]

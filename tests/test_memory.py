@@ -12,6 +12,7 @@ from django_dbqueue.worker.ending import ENOUGH
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.supervisor import Supervisor
+from tests.kit.clerks import ClerkHere, state_of
 from tests.kit.forked_children import deaths, end, fill
 from tests.kit.waiting import wait_until
 
@@ -28,7 +29,7 @@ GATHERED = 64 * MB  # by a child
 def gather(stacks, prefix, board, share, control):
     """A child that holds some memory of its own until it is asked to leave."""
     held = b"x" * GATHERED
-    board.slot(0).start(b"gathered", 0.0, 1.0, len(held) // GATHERED)
+    board.slot(0).start(b"default\x1fgathered", 0.0, 1.0, len(held) // GATHERED)
     os.read(control, 1)
     board.farewell = Farewell.ASKED
     return 0
@@ -61,14 +62,14 @@ def resident(pid):
 
 def test_a_worker_s_row_tells_its_memory_with_that_of_its_children(supervise):
     supervisor = supervise()
-    supervisor._beat()
     all_of_them = sum(map(resident, [os.getpid(), *supervisor.children.living]))
+    ClerkHere().beat(**state_of(supervisor))
     assert abs(Worker.objects.get().memory - all_of_them) < GATHERED / 4
 
 
 def test_the_limit_counts_the_children_too(supervise):
     supervisor = supervise(max_memory=(resident(os.getpid()) + GATHERED) // MB)
-    supervisor._beat()
+    state_of(supervisor)
     assert supervisor.ending.code == ENOUGH
     assert "--max-memory" in supervisor.ending.reason
     assert not any(death.is_crash for death in deaths(supervisor.children, 2))  # they were asked
@@ -76,6 +77,6 @@ def test_the_limit_counts_the_children_too(supervise):
 
 def test_below_the_limit_a_worker_goes_on(supervise):
     supervisor = supervise(max_memory=4 * (resident(os.getpid()) + GATHERED) // MB)
-    supervisor._beat()
+    state_of(supervisor)
     assert supervisor.ending is None
     assert len(supervisor.children.living) == 2

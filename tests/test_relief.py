@@ -10,7 +10,7 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from django_dbqueue.worker.board import SEPARATOR, Board
 from django_dbqueue.worker.children import Child, Death
-from django_dbqueue.worker.relief import Relief
+from django_dbqueue.worker.relief import ExitedChild, Relief
 from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.stacks import Stacks
 from tests.kit.jobs import fresh, table, table_locked
@@ -28,7 +28,7 @@ def child():
     jobs = claim(table(), "default", 3, f"{PREFIX}1")
     board, now = Board(threads=2), time.monotonic()
     for number, job in enumerate(jobs[:2]):
-        label = SEPARATOR.join([table().label, str(job.pk)])
+        label = SEPARATOR.join(["default", table().label, str(job.pk)])
         board.slot(number).start(label.encode(), now, now + 60)
     ours, theirs = os.pipe()
     child = Child(0, PREFIX, board, Stacks(), theirs, None)
@@ -43,7 +43,7 @@ def relief():
 
 
 def bury(relief, child):
-    relief.waiting.append(Death(child, -9, child.board.running()))
+    relief.waiting.append(ExitedChild.of(Death(child, -9, child.board.running())))
     relief.turn()
 
 

@@ -78,7 +78,7 @@ def test_a_child_that_died_meanwhile_is_not_waited_for(start):
 def test_where_jobs_are_counted_a_child_is_followed_once_it_is_known_how_many_are_left(start):
     children = start(1, share=5)
     [first] = children.living.values()
-    first.board.slot(0).start(b"two of them", 0.0, 1.0, jobs=2)
+    first.board.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
     children.replace_all()
     children.replace_next()
     fill(children)

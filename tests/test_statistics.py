@@ -62,7 +62,7 @@ def test_a_supervisor_finds_the_jobs_of_the_dead_by_the_index(seen_nearly_empty)
         f"retry_at = NOW() + INTERVAL '1 hour'"
     )
     run(f"ANALYZE {NOTES}")
-    Beats("w", {"default": []}, 1, 10).session.prepare()
+    Beats("w", "default", [], 1, 10).session.prepare()
     with captured(NOTES) as statements:
         assert reap.reap_owner(table(), "gone.") == []
     assert [text for statement in statements for text in complaints(statement, NOTES)] == []

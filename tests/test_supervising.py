@@ -13,15 +13,15 @@ from django_dbqueue.roster import request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.worker.board import SEPARATOR, Board, Farewell
 from django_dbqueue.worker.children import Child, Children, Death
-from django_dbqueue.worker.ending import Ending, Limits
+from django_dbqueue.worker.clerk import Recovered, SignOff
+from django_dbqueue.worker.ending import Limits
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.relief import Relief
+from django_dbqueue.worker.relief import ExitedChild, Relief
 from django_dbqueue.worker.session import Patience, Session
-from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.stacks import Stacks
-from django_dbqueue.worker.supervisor import Supervisor
+from tests.kit.clerks import UUID, ClerkHere
 from tests.kit.forked_children import deaths, fill
-from tests.kit.jobs import fresh, table
+from tests.kit.jobs import fresh, table, table_locked
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Mailed, Note
 
@@ -31,11 +31,6 @@ pytestmark = [
 ]
 
 SERVED = parse_served(["queueapp.Note"])
-
-
-def supervisor(**options):
-    """Of one table; it has no children yet."""
-    return Supervisor(Options(served=SERVED, **options), Signals(Wakeup()))
 
 
 def job_of_a_dead_worker(model):
@@ -48,41 +43,42 @@ def job_of_a_dead_worker(model):
     return job
 
 
-def look_after(one):
-    one._beat()
-    one._next_reap = 0.0
-    one._reap()
-
-
 def test_others_can_see_what_it_serves():
-    one = supervisor()
-    one._beat()
+    ClerkHere().beat()
     assert Worker.objects.get().serves == ["queueapp.note"]
 
 
 def test_the_jobs_of_a_dead_worker_come_back_whichever_table_it_served():
     job = job_of_a_dead_worker(Mailed)
-    one = supervisor(beat_interval=0.01, worker_timeout=0.2)
-    wait_until(lambda: [look_after(one)] and fresh(job).status == Status.READY)
+    clerk = ClerkHere(beat_interval=0.01, worker_timeout=0.2)
+    wait_until(lambda: clerk.beat() and fresh(job).status == Status.READY)
 
 
 def test_who_was_not_in_touch_for_long_calls_nobody_dead():
     job = job_of_a_dead_worker(Note)
-    one = supervisor()
+    clerk = ClerkHere()
     for _ in range(3):
-        look_after(one)
+        clerk.beat()
     assert fresh(job).status == Status.CLAIMED
 
 
-@pytest.mark.parametrize("has_left_claims", [True, False])
-def test_who_leaves_claims_behind_does_not_sign_off_so_that_others_miss_it(has_left_claims):
-    one = supervisor()
-    one._beat()
-    if has_left_claims:
-        one.relief.waiting.append(death())
-    one.relief.give_up()
-    one._sign_off(Ending("for the test"))
-    assert (Worker.objects.get(pk=one.uuid).stopped_at is None) == has_left_claims
+def test_who_leaves_claims_behind_does_not_sign_off_so_that_others_miss_it():
+    clerk = ClerkHere()
+    clerk.beat()
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, "w.1-1")
+    with table_locked(Note):
+        clerk.tell(ExitedChild("w.1-"))
+        clerk.tell(SignOff("for the test"))
+        assert clerk.turn() == []
+    assert not is_signed_off()
+    assert Recovered("w.1-") in clerk.turn()
+    assert is_signed_off()
+    assert fresh(job).status == Status.READY
+
+
+def is_signed_off():
+    return Worker.objects.get().stopped_at is not None
 
 
 def death():
@@ -106,7 +102,9 @@ def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():
     for model in (Note, Mailed):
         assert claim(table(model), "default", 1, "w.1-1")
     board = Board(1)
-    board.slot(0).start(SEPARATOR.join([table(Note).label, str(ran.pk)]).encode(), 1.0, 2.0)
+    board.slot(0).start(
+        SEPARATOR.join(["default", table(Note).label, str(ran.pk)]).encode(), 1.0, 2.0
+    )
     bury(board, Note, Mailed)
     assert [(fresh(job).status, fresh(job).crashes) for job in (ran, waited)] == [
         (Status.READY, 1),
@@ -125,13 +123,13 @@ def test_all_jobs_of_a_dead_child_come_back_however_many(monkeypatch):
 def bury(board, *models):
     relief = Relief([table(model) for model in models], Session({"default"}), events.reaped)
     child = death().child
-    relief.waiting.append(Death(child, -9, board.running()))
+    relief.waiting.append(ExitedChild.of(Death(child, -9, board.running())))
     relief.turn()
 
 
 def test_what_a_dead_child_has_started_stays_counted():
     def start_two(stacks, prefix, board, share, control):
-        board.slot(0).start(b"two", 0.0, 1.0, jobs=2)
+        board.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
         return 0
 
     children = Children([None], 1, "a" * 32, start_two)
@@ -143,7 +141,9 @@ def test_what_a_dead_child_has_started_stays_counted():
 def test_of_a_batch_too_long_to_be_shown_whole_jobs_are_shown():
     board = Board(1)
     keys = [str(10**12 + number) for number in range(3000)]
-    board.slot(0).start(SEPARATOR.join(["queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000)
+    board.slot(0).start(
+        SEPARATOR.join(["default", "queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000
+    )
     shown = [job.key for job in board.running()]
     assert len(shown) > 1000
     assert shown == keys[: len(shown)]
@@ -165,13 +165,13 @@ def test_a_worker_that_has_reached_a_limit_exits_with_12():
 
 
 def test_a_worker_that_was_asked_to_drain_goes_on_when_it_is_asked_to():
-    beats = supervisor().beats
+    clerk = ClerkHere()
     heard = []
     for ask in (request_drain, request_resume, request_drain):
-        assert beats.beat({})
-        ask(beats.uuid)
-        assert beats.beat({})
-        heard.append(beats.drain_requested)
+        clerk.beat()
+        ask(UUID)
+        [beat] = clerk.beat()
+        heard.append(beat.drain_requested)
     assert heard == [True, False, True]
 
 

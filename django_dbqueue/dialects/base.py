@@ -1,7 +1,7 @@
 """The contract of a dialect, and what most databases share."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
@@ -66,6 +66,8 @@ class Dialect:
     look_every: ClassVar[float | None] = None
     # Seconds after news in which there may be more that nobody tells of.
     silent_after_news: ClassVar[float] = 0.0
+    # OPTIONS that let a connect to a server that does not answer fail soon.
+    impatient_options: ClassVar[Mapping[str, int]] = {}
     # What to do about a setup_problem.
     setup_hint: ClassVar[str] = ""
     # The moment of execution in UTC, as SQL.

@@ -5,8 +5,8 @@ index entries at the head of the queue cost little.
 """
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
@@ -48,6 +48,7 @@ CALM = 20  # claims without a conflict until the narrow window is tried again
 
 
 class MySQL(Dialect):
+    impatient_options: ClassVar[Mapping[str, int]] = {"connect_timeout": 2}
     compares_rows = False
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"

@@ -1,9 +1,9 @@
 """PostgreSQL: one statement claims, past whatever others hold."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, OperationalError
@@ -34,6 +34,7 @@ OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without it
 
 
 class PostgreSQL(Dialect):
+    impatient_options: ClassVar[Mapping[str, int]] = {"connect_timeout": 2}
     now = "CLOCK_TIMESTAMP()"
     clock_pattern = r"(?:CLOCK|STATEMENT)_TIMESTAMP\(\)"
     instant_literal = "TIMESTAMPTZ '{}+00'"

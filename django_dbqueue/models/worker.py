@@ -1,6 +1,7 @@
-from django.db import connections, models
+from datetime import datetime
 
-from ..dialects import dialect_of
+from django.db import models
+
 from ..fields import DbNow, InstantField
 
 KEPT = 3600  # seconds that a stopped worker is shown
@@ -16,17 +17,9 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         """Neither beating nor signed off: taken for dead."""
         return self.filter(stopped_at=None, beat_at__lt=DbNow(plus=-worker_timeout))
 
-    def any_silent(self, worker_timeout: float) -> bool:
-        """Whether there are some; past the ORM, since this is asked every second."""
-        connection = connections[self.db]
-        table = connection.ops.quote_name(self.model._meta.db_table)
-        is_late = dialect_of(connection).is_past("beat_at", "%s")
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT 1 FROM {table} WHERE stopped_at IS NULL AND {is_late} LIMIT 1",
-                [worker_timeout],
-            )
-            return cursor.fetchone() is not None
+    def beats(self) -> "dict[str, datetime | None]":
+        """When each that has not signed off has beaten last, by uuid."""
+        return dict(self.filter(stopped_at=None).values_list("uuid", "beat_at"))
 
     def long_gone(self) -> "WorkerQuerySet":
         return self.filter(stopped_at__lt=DbNow(plus=-KEPT))

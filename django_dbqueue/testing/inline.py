@@ -5,6 +5,7 @@ import time
 import uuid
 from argparse import ArgumentParser
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any, Self
 
 from django.core.exceptions import ImproperlyConfigured
@@ -26,6 +27,7 @@ from ..worker.board import Board
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
 from ..worker.options import Options
+from ..worker.session import Session
 from ..worker.stacks import Stacks
 from ..worker.start import run_once
 from .clock import Clock
@@ -62,10 +64,12 @@ class InlineWorker:
         self.options, self._is_once = _parse(arguments)
         self.uuid = uuid.uuid4().hex
         timing = self.options.beat_interval, self.options.worker_timeout
-        self.beats = Beats(self.uuid, self.options.serves(), *timing)
+        self.beats = [Beats(self.uuid, *one, *timing) for one in self.options.serves().items()]
+        self._beaten_at = float("-inf")
         self.tables = [self.options.table(one.model, one.using) for one in self.options.served]
-        self.reaper = Reaper(self.tables, self.options.worker_timeout, _tell)
-        self.board = Board(threads=1)
+        self.reaper = Reaper(self.tables, timing[1], _tell, silent=by_clock(timing[1]))
+        self._session = Session(set(self.options.serves()), methodcaller("keep_to_indexes"))
+        self.board = Board(threads=1, aliases=self.options.serves())
         self.consumer = Consumer(
             self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs
         )
@@ -113,7 +117,8 @@ class InlineWorker:
     def beat(self) -> None:
         """Others can see it; nothing is claimed before."""
         self._insist(self._beat)
-        self.board.beat(time.monotonic(), self.beats.epoch)
+        for one in self.beats:
+            self.board.beat(one.alias, time.monotonic(), one.last.epoch)
 
     def reap(self) -> None:
         """Promote what is due, and give back what is over its time or whose worker is gone; archive
@@ -147,7 +152,7 @@ class InlineWorker:
 
     def take(self, item: Item) -> None:
         """Run what the runners take at once; they start nothing while beats are missing."""
-        if not self.beats.wait():
+        if time.monotonic() - self._beaten_at >= self.options.beat_interval:
             self.beat()
         self.consumer.runners[0].take(item)
 
@@ -164,8 +169,8 @@ class InlineWorker:
         with workers_own():
             self.sign_off()
         self.consumer.close()
-        for alias in self.beats.aliases:
-            connections[alias].close()
+        for one in self.beats:
+            connections[one.alias].close()
 
     def _insist(self, step: Callable[[], bool]) -> None:
         for _ in range(TRIES):
@@ -175,16 +180,17 @@ class InlineWorker:
 
     def _beat(self) -> bool:
         self._refuse_transactions()
-        self.beats.next_at = 0.0
-        return self.beats.beat({}) and self.beats.has_begun
+        self._beaten_at = time.monotonic()
+        written = [one.beat({}) for one in self.beats]
+        return None not in written
 
     def _reap(self) -> bool:
         self.reaper.keep_at = 0.0
         try:
-            self.beats.session.prepare()
+            self._session.prepare()
             self.reaper.turn(judge=lambda: True)
         except Error as error:
-            self.beats.session.recover(error)
+            self._session.recover(error)
             return False
         return True
 
@@ -203,17 +209,18 @@ class InlineWorker:
 
     def _sign_off(self) -> bool:
         try:
-            self.beats.session.prepare()
+            self._session.prepare()
             self.consumer.claimer.give_back()
-            self.beats.sign_off("the test is over")
+            for one in self.beats:
+                one.sign_off("the test is over")
         except Error as error:
-            self.beats.session.recover(error)
+            self._session.recover(error)
             return False
         self.consumer.finisher.write_minutes()
         return True
 
     def _refuse_transactions(self) -> None:
-        for alias in self.beats.aliases:
+        for alias in self.options.serves():
             if connections[alias].in_atomic_block:
                 raise ImproperlyConfigured(
                     f"{alias} is inside atomic(), where nothing can be claimed: use "
@@ -233,6 +240,16 @@ def _parse(arguments: tuple[str, ...]) -> tuple[Options, bool]:
         if name in {"processes", "threads"}:
             given[name] = 1  # whatever the settings say
     return command.options(given), given["once"]
+
+
+def by_clock(worker_timeout: float) -> Callable[[str], list[str]]:
+    """Which workers on a database are silent by its own clock, which a test may have moved."""
+
+    def silent(alias: str) -> list[str]:
+        rows = Worker.objects.using(alias).silent(worker_timeout)
+        return list(rows.values_list("pk", flat=True))
+
+    return silent
 
 
 def _tell(table: Table, reaped: list[Reaped]) -> None:

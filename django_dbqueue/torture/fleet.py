@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..worker.clerk import NAME as CLERK
+
 MOMENT = 0.5  # seconds until a process that was killed is started again
 SETTINGS = "django_dbqueue.torture.settings"
 
@@ -59,13 +61,17 @@ class Group:
         return self.process is not None and self.process.poll() is None
 
     def children(self) -> list[int]:
+        """Those that run jobs."""
+        return [pid for pid in self._forked() if _name_of(pid) != CLERK]
+
+    def family(self) -> list[int]:
+        return [self.pid, *self._forked()]
+
+    def _forked(self) -> list[int]:
         try:
             return [int(pid) for pid in _children_of(self.pid).read_text().split()]
         except OSError:
             return []
-
-    def family(self) -> list[int]:
-        return [self.pid, *self.children()]
 
     def send(self, number: int) -> None:
         """To all of the group; nothing where none is left."""
@@ -110,6 +116,13 @@ class Group:
 
 def _children_of(pid: int) -> Path:
     return Path(f"/proc/{pid}/task/{pid}/children")
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def python(*arguments: str) -> list[str]:

@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -20,118 +21,105 @@ from .session import Patience, Session
 logger = logging.getLogger("django_dbqueue")
 
 
-class Beats:
-    """Writes the beats of one worker, and knows since when they went on without a gap.
+@dataclass(frozen=True)
+class Beat:
+    """One that was written: when it was sent, by the monotonic clock, and what came with it."""
 
-    The epoch changes after every gap that may have let others take this worker for dead.
-    """
+    at: float
+    # Another one after every gap that may have let others take this worker for dead.
+    epoch: int = 1
+    # What people have asked of this worker in its row.
+    stop_requested: bool = False
+    drain_requested: bool = False
+
+
+class Beats:
+    """Writes a worker's beats on one database, and knows since when they went on without a gap."""
 
     def __init__(
-        self, uuid: str, serves: Mapping[str, Sequence[str]], interval: float, timeout: float
+        self,
+        uuid: str,
+        alias: str,
+        serves: Sequence[str],
+        interval: float,
+        timeout: float,
+        *,
+        last: Beat | None = None,
+        pid: int = 0,
     ) -> None:
-        """``serves``: by database alias the names of what it serves there."""
+        """``serves``: the names of what it serves there; ``last``: a beat that another process has
+        written for this worker; ``pid``: the worker's, if it is not this process."""
         self.uuid = uuid
+        self.alias = alias
         self.serves = serves
-        self.aliases = sorted(serves)
         self.interval = interval
         self.timeout = timeout
-        self.session = Session(set(serves), greet=methodcaller("keep_to_indexes"))
-        self._sessions = {alias: Session({alias}) for alias in self.aliases}
+        self.pid = pid or os.getpid()
+        self.session = Session({alias}, greet=methodcaller("keep_to_indexes"))
         self.patience = Patience("beating")
-        self.epoch = 1
-        # Whether a person asked this worker to stop.
-        self.stop_requested = False
-        # Where it was asked to claim nothing more.
-        self._drains: set[str] = set()
-        self.next_at = 0.0
-        self._registered: set[str] = set()
-        self.last_good = time.monotonic()
+        self.last = last or Beat(time.monotonic())
+        # Whether others can see this worker: who claims before that is missed by nobody.
+        self.has_begun = last is not None
         self.good_since = time.monotonic()
-
-    @property
-    def drain_requested(self) -> bool:
-        return bool(self._drains)
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether others can see this worker: who claims before that is missed by nobody."""
-        return self._registered == set(self.aliases)
-
-    def wait(self) -> float:
-        """Seconds until the next beat is due."""
-        return max(0.0, self.next_at - time.monotonic())
 
     def may_judge(self) -> bool:
         """Whether others that look dead may be called dead: only by who was never away itself."""
-        now = time.monotonic()
-        unbroken = self.last_good - self.good_since >= self.timeout
-        return unbroken and now - self.last_good < self.timeout / 2
+        unbroken = self.last.at - self.good_since >= self.timeout
+        return unbroken and time.monotonic() - self.last.at < self.timeout / 2
 
-    def beat(self, state: Mapping[str, Any]) -> bool:
-        """Write the columns of ``state`` and the time on every database; False, and no beat is
-        counted, unless all of them took it."""
-        self.next_at = time.monotonic() + self.interval
-        # All are tried: where one is away, our row on the others must not look dead.
-        errors = [error for alias in self.aliases if (error := self._try(alias, state))]
-        if errors:
-            self.patience.failed(errors[0])
+    def beat(self, state: Mapping[str, Any]) -> Beat | None:
+        """Write the columns of ``state`` and the time; None where that failed."""
+        sent = time.monotonic()
+        try:
+            self.session.prepare()
+            # On a busy SQLite a first try often fails; that is no gap in the beats.
+            again(connections[self.alias], partial(self._beat, state))
+        except Error as error:
+            self.session.recover(error)
+            self.patience.failed(error)
             self.good_since = time.monotonic() + self.interval
-            self.next_at = time.monotonic() + min(1.0, self.interval)
-            return False
-        self._count()
-        return True
+            return None
+        self.patience.worked()
+        if time.monotonic() - self.last.at > self.timeout / 2:
+            self._turn_epoch()
+            self.good_since = time.monotonic()
+        self.last = replace(self.last, at=sent)
+        return self.last
 
     def sign_off(self, reason: str) -> None:
         """Say why it has stopped; what is still claimed was given back before."""
         self.session.prepare()
-        for alias in self.aliases:
-            rows = Worker.objects.using(alias).filter(pk=self.uuid)
-            again(connections[alias], partial(rows.sign_off, reason))
+        rows = Worker.objects.using(self.alias).filter(pk=self.uuid)
+        again(connections[self.alias], partial(rows.sign_off, reason))
 
-    def _count(self) -> None:
-        now = time.monotonic()
-        if now - self.last_good > self.timeout / 2:
-            self.epoch += 1
-            self.good_since = now
-        self.last_good = now
-        self.patience.worked()
+    def _turn_epoch(self) -> None:
+        self.last = replace(self.last, epoch=self.last.epoch + 1)
 
-    def _try(self, alias: str, state: Mapping[str, Any]) -> Error | None:
-        session = self._sessions[alias]
-        try:
-            session.prepare()
-            # On a busy SQLite a first try often fails; that is no gap in the beats.
-            again(connections[alias], partial(self._beat, alias, state))
-        except Error as error:
-            session.recover(error)
-            return error
-        return None
-
-    def _beat(self, alias: str, state: Mapping[str, Any]) -> None:
-        rows = Worker.objects.using(alias).filter(pk=self.uuid)
+    def _beat(self, state: Mapping[str, Any]) -> None:
+        rows = Worker.objects.using(self.alias).filter(pk=self.uuid)
         living, now = rows.filter(stopped_at=None), DbNow()
         unasked = living.filter(stop_requested_at=None, drain_requested_at=None)
         is_there = bool(unasked.update(beat_at=now, **state))
         if is_there:
-            self._drains.discard(alias)
+            self.last = replace(self.last, drain_requested=False)
         elif living.update(beat_at=now, **state):
             is_there = True
-            self._heed(alias, rows)
+            self._heed(rows)
         if is_there:
             # Also where the answer to its INSERT was lost.
-            self._registered.add(alias)
+            self.has_begun = True
             return
-        if alias in self._registered:
+        if self.has_begun:
             logger.warning("this worker was taken for dead; its claims may be others' by now")
-            self.epoch += 1
+            self._turn_epoch()
             rows.delete()
-        worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=os.getpid(), **state)
-        worker.serves = list(self.serves[alias])
-        worker.save(using=alias, force_insert=True)
-        self._registered.add(alias)
+        worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
+        worker.serves = list(self.serves)
+        worker.save(using=self.alias, force_insert=True)
+        self.has_begun = True
 
-    def _heed(self, alias: str, rows: Any) -> None:
+    def _heed(self, rows: Any) -> None:
         """What people have asked of us in our row."""
         for stop, drain in rows.values_list("stop_requested_at", "drain_requested_at"):
-            self.stop_requested = self.stop_requested or stop is not None
-            (self._drains.discard if drain is None else self._drains.add)(alias)
+            asked = self.last.stop_requested or stop is not None
+            self.last = replace(self.last, stop_requested=asked, drain_requested=drain is not None)

@@ -2,14 +2,18 @@
 
 import mmap
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
 TEXT = 16_000  # bytes of a slot's label
 SEPARATOR = "\x1f"
 WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
-EPOCH, BEATEN_AT, PAUSED, FAREWELL, STUCK = range(5)
-HEAD_WORDS = 5
+PAUSED, FAREWELL, STUCK = range(3)
+HEAD_WORDS = 3
+# Of each database.
+EPOCH, BEATEN_AT = range(2)
+BEAT_WORDS = 2
 # The deadline (0 = idle), the start, the thread, the jobs so far, the label's length; the label.
 DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
 SLOT_WORDS = LABEL + TEXT // WORD
@@ -30,6 +34,7 @@ class Farewell(IntEnum):
 class Running:
     """One job that a runner thread has in hand; times are monotonic."""
 
+    using: str
     table: str
     key: str
     deadline: float
@@ -38,30 +43,36 @@ class Running:
 
 
 class Board:
-    """One head and a slot per runner thread.
+    """One head, the beats on each database, and a slot per runner thread.
 
-    The supervisor writes the epoch, the last good beat and the pause; the child the rest. The
-    epoch changes whenever jobs that were claimed before may have been reaped meanwhile.
+    The supervisor writes the epochs, the last good beats and the pause; the child the rest. The
+    epoch of a database changes whenever jobs that were claimed there before may have been reaped
+    meanwhile.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, aliases: Iterable[str] = ("default",)) -> None:
         self.threads = threads
-        self._memory = mmap.mmap(-1, (HEAD_WORDS + threads * SLOT_WORDS) * WORD)
+        self._beats = {name: HEAD_WORDS + n * BEAT_WORDS for n, name in enumerate(aliases)}
+        self._slots = HEAD_WORDS + len(self._beats) * BEAT_WORDS
+        self._memory = mmap.mmap(-1, (self._slots + threads * SLOT_WORDS) * WORD)
         self._times = memoryview(self._memory).cast("d")
         self._numbers = memoryview(self._memory).cast("Q")
 
-    def beat(self, at: float, epoch: int) -> None:
+    def beat(self, alias: str, at: float, epoch: int) -> None:
         # The epoch first: nobody may see a fresh beat with an old one.
-        self._numbers[EPOCH] = epoch
-        self._times[BEATEN_AT] = at
+        self._numbers[self._beats[alias] + EPOCH] = epoch
+        self._times[self._beats[alias] + BEATEN_AT] = at
+
+    def beaten_at(self, alias: str) -> float:
+        return self._times[self._beats[alias] + BEATEN_AT]
+
+    def epoch(self, alias: str) -> int:
+        return self._numbers[self._beats[alias] + EPOCH]
 
     @property
-    def beaten_at(self) -> float:
-        return self._times[BEATEN_AT]
-
-    @property
-    def epoch(self) -> int:
-        return self._numbers[EPOCH]
+    def missed_since(self) -> float:
+        """Of the database that has had no beat for the longest, its last one."""
+        return min(map(self.beaten_at, self._beats))
 
     @property
     def paused(self) -> bool:
@@ -109,12 +120,12 @@ class Board:
             return []
         begin = (slot + LABEL) * WORD
         text = self._memory[begin : begin + length].decode(errors="replace")
-        table, *keys = text.split(SEPARATOR)
+        using, table, *keys = text.split(SEPARATOR)
         started_at, ident = self._times[slot + STARTED_AT], self._numbers[slot + THREAD]
-        return [Running(table, key, deadline, started_at, ident) for key in keys]
+        return [Running(using, table, key, deadline, started_at, ident) for key in keys]
 
     def _slot(self, thread: int) -> int:
-        return HEAD_WORDS + thread * SLOT_WORDS
+        return self._slots + thread * SLOT_WORDS
 
 
 class Slot:
@@ -128,7 +139,8 @@ class Slot:
         self._text = text
 
     def start(self, label: bytes, now: float, deadline: float, jobs: int = 1) -> None:
-        """``now``: by the monotonic clock; ``label``: the table and the keys, with separators."""
+        """``now``: by the monotonic clock; ``label``: the database, the table and the keys, with
+        separators."""
         size = len(label)
         if size > TEXT:
             label = label[:TEXT].rpartition(SEPARATOR.encode())[0]

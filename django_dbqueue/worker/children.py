@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -112,13 +112,19 @@ class Children:
     """Keeps the wanted number of children alive; a crashing one comes back with growing pauses."""
 
     def __init__(
-        self, shares: list[Share], threads: int, uuid: str, body: Callable[..., int]
+        self,
+        shares: list[Share],
+        threads: int,
+        uuid: str,
+        body: Callable[..., int],
+        aliases: Iterable[str] = ("default",),
     ) -> None:
         # The shares of those that are missing.
         self.shares = shares
         self.threads = threads
         self.uuid = uuid
         self.body = body
+        self.aliases = tuple(aliases)
         self.living: dict[int, Child] = {}
         self.spawned = 0
         self.jobs_before = 0
@@ -152,7 +158,7 @@ class Children:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
     def _fork(self, beat: Callable[[Board], None], share: Share) -> None:
-        board, stacks = Board(self.threads), Stacks()
+        board, stacks = Board(self.threads, self.aliases), Stacks()
         beat(board)
         board.paused = self.paused
         prefix = f"{self.uuid}.{self.spawned + 1}-"

@@ -190,7 +190,7 @@ class Claimer:
         limit = self.batch if self.left is None else min(self.batch, self.left)
         owner = f"{self.owner_prefix}{next(self._claims)}"
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
-        claimed_at, epoch = time.monotonic(), self.board.epoch
+        claimed_at, epoch = time.monotonic(), self.board.epoch(watch.served.using)
         self.unsure.append((table, owner))
         floors = watch.floors.for_claim(queue)
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors)

@@ -99,7 +99,7 @@ class Consumer:
     def _leave_in_time(self) -> None:
         """Our supervisor is gone: be gone, too, when others take our jobs for abandoned. This needs
         no lock of Python's, which a job may hold."""
-        silent = time.monotonic() - self.board.beaten_at
+        silent = time.monotonic() - self.board.missed_since
         left = max(0.1, self.options.worker_timeout - silent)
         logger.warning("the supervisor is gone: leaving within %.1f s", left)
         faulthandler.dump_traceback_later(left, exit=True)

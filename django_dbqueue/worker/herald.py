@@ -7,7 +7,7 @@ from .. import events
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..minutes import TALLY
-from .children import Children, leave
+from .children import leave
 from .session import close_before_fork
 from .signalling import forget_signals
 
@@ -17,8 +17,7 @@ PATIENCE = 60  # seconds that receivers may take
 class Herald:
     """Logs what was reaped at once; forks, later in the turn, where somebody listens."""
 
-    def __init__(self, children: Children | None = None) -> None:
-        self._children = children
+    def __init__(self) -> None:
         self._news: list[tuple[Table, list[Reaped]]] = []
         self._sent: set[int] = set()
 
@@ -47,8 +46,6 @@ class Herald:
             signal.signal(number, signal.SIG_DFL)
         # It ends even if receivers hang, and if nobody is left to see it.
         signal.alarm(PATIENCE)
-        if self._children is not None:
-            self._children.let_go()
         for table, reaped in self._news:
             events.announced(table.on_this_thread(), reaped)
         return 0

@@ -1,8 +1,9 @@
-"""Gives back the claims of dead children; while that fails, their time to run ends them."""
+"""Gives back the claims of exited children; while that fails, their time to run ends them."""
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from django.db.utils import Error
 
@@ -16,56 +17,77 @@ from .session import Patience, Session
 
 logger = logging.getLogger("django_dbqueue")
 
+Place = tuple[str, str]  # database alias, queue table
+Traces = dict[Place, dict[str, Trace]]
+
+
+@dataclass(frozen=True)
+class ExitedChild:
+    """What a child leaves behind: whose claims, and what is known of the jobs that it ran."""
+
+    owner_prefix: str
+    started: Traces = field(default_factory=dict)
+    overdue: Traces = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, death: Death) -> "ExitedChild":
+        """What was stopped by us is charged to nobody but those that were over their time."""
+        child = death.child
+        started = {} if child.is_condemned else _traces(death, death.started)
+        overdue = _traces(death, child.overdue)
+        return cls(child.owner_prefix, started, overdue)
+
+
+def _traces(death: Death, jobs: Iterable[Running]) -> Traces:
+    now, found = time.monotonic(), Traces()
+    for job in jobs:
+        trace = Trace(now - job.started_at, death.child.stacks.of(job.thread))
+        found.setdefault((job.using, job.table), {})[job.key] = trace
+    return found
+
 
 class Relief:
-    """The deaths whose claims are still to be given back."""
+    """The exited children whose claims are still to be given back."""
 
-    def __init__(self, tables: list[Table], session: Session, tell: Tell) -> None:
+    def __init__(
+        self,
+        tables: list[Table],
+        session: Session,
+        tell: Tell,
+        recovered: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """``recovered`` hears the owner prefix of each child of whose claims none is left."""
         self.tables = tables
         self.session = session
         self.tell = tell
-        self.waiting: list[Death] = []
+        self.recovered = recovered
+        self.waiting: list[ExitedChild] = []
         self.patience = Patience("giving back the jobs of a dead child")
-        self.left_claims = False
 
-    def turn(self) -> None:
+    def turn(self) -> float:
+        """Try it; seconds until another try, if claims are left."""
         while self.waiting:
             try:
                 self.session.prepare()
                 self._give_back(self.waiting[0])
             except Error as error:
                 self.session.recover(error)
-                self.patience.failed(error)
-                return
+                return self.patience.failed(error)
             self.patience.worked()
-            self.waiting.pop(0).child.stacks.close()
+            self.recovered(self.waiting.pop(0).owner_prefix)
+        return 60.0
 
-    def give_up(self) -> None:
-        """The reapers of others do it, once they miss the beats of our row."""
-        self.left_claims = self.left_claims or bool(self.waiting)
-        self.waiting.clear()
-
-    def _give_back(self, death: Death) -> None:
+    def _give_back(self, exited: ExitedChild) -> None:
         for table in self.tables:
             try:
-                self._give_back_of(table, death)
+                self._give_back_of(table, exited)
             except Error as error:
                 if table.dialect.trouble(error):
                     raise
                 logger.warning("%s: nothing given back: %s", table.label, error)
 
-    def _give_back_of(self, table: Table, death: Death) -> None:
-        """What was stopped by us is charged to nobody but those that were over their time."""
-        started = {} if death.child.is_condemned else _traces(death, death.started, table)
-        overdue = _traces(death, death.child.overdue, table)
-        while reaped := reap.reap_owner(table, death.child.owner_prefix, started, overdue):
+    def _give_back_of(self, table: Table, exited: ExitedChild) -> None:
+        place = table.connection.alias, table.label
+        started, overdue = exited.started.get(place, {}), exited.overdue.get(place, {})
+        while reaped := reap.reap_owner(table, exited.owner_prefix, started, overdue):
             self.tell(table, reaped)
-
-
-def _traces(death: Death, jobs: Iterable[Running], table: Table) -> dict[str, Trace]:
-    now = time.monotonic()
-    return {
-        job.key: Trace(now - job.started_at, death.child.stacks.of(job.thread))
-        for job in jobs
-        if job.table == table.label
-    }

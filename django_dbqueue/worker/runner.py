@@ -86,12 +86,13 @@ class Runner(threading.Thread):
 
     def _may_start(self, item: Item, now: float) -> bool:
         """Not while the beats are missing; and what waited too long must still be ours."""
-        while now - self.board.beaten_at > self.worker_timeout:
+        alias = item.table.connection.alias
+        while now - self.board.beaten_at(alias) > self.worker_timeout:
             logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)
             if self.stop.wait(0.5):
                 return False
             now = time.monotonic()
-        return not item.is_late(self.board.epoch, now) or self._still_ours(item)
+        return not item.is_late(self.board.epoch(alias), now) or self._still_ours(item)
 
     def _still_ours(self, item: Item) -> bool:
         """Touch a job that waited long, and drop what another owner has by now."""
@@ -147,14 +148,14 @@ class Runner(threading.Thread):
         """Tell the supervisor what runs and until when; the start. A batch has the shortest of its
         times, and a touch, which speaks for one row, does not make it longer."""
         jobs, table = item.jobs, item.table
-        usual = table.policy.time_to_run
+        usual, name = table.policy.time_to_run, f"{table.connection.alias}{SEPARATOR}{table.label}"
         if len(jobs) == 1:
             [job] = jobs
-            label, seconds = f"{table.label}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
+            label, seconds = f"{name}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
             self._seconds = seconds
             job.restart_clock = self._restart_clock
         else:
-            label = SEPARATOR.join([table.label, *[str(job.claim_key) for job in jobs]])
+            label = SEPARATOR.join([name, *[str(job.claim_key) for job in jobs]])
             seconds = min([job.time_to_run or usual for job in jobs])
         for job in jobs:
             job.grace = KILL_WITHIN

@@ -4,10 +4,13 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
+from django.db import connections
 from django.db.utils import Error
 
 from .. import ageing, minutes
+from ..dialects import dialect_of
 from ..lifecycle.census import backlogs
 from ..lifecycle.table import Table
 from .session import Session
@@ -32,22 +35,31 @@ class Scribe:
             self.write()
         if time.monotonic() >= self._sample_at:
             self._sample_at = time.monotonic() + EVERY
-            for table in self.tables:
-                self._try(lambda table=table: _sample(table))  # type: ignore[misc]
-            for alias in {table.connection.alias for table in self.tables}:
-                self._try(lambda alias=alias: ageing.prune(alias))  # type: ignore[misc]
-                self._try(lambda alias=alias: ageing.fold(alias))  # type: ignore[misc]
+            self._sample()
 
     def write(self) -> None:
         self._try(minutes.TALLY.write)
 
-    def _try(self, step: Callable[[], object]) -> None:
+    def _sample(self) -> None:
+        steps: list[Callable[[], object]] = [partial(_sample, table) for table in self.tables]
+        for alias in {table.connection.alias for table in self.tables}:
+            steps += [partial(ageing.prune, alias), partial(ageing.fold, alias)]
+        for step in steps:
+            if not self._try(step):
+                return
+
+    def _try(self, step: Callable[[], object]) -> bool:
+        """Whether the next step may be tried: where the database is away, each had to wait for
+        it."""
         try:
             self.session.prepare()
             step()
         except Error as error:
             self.session.recover(error)
             logger.debug("the minutes cannot be written for now: %s", error)
+            aliases = self.session.aliases
+            return not any(dialect_of(connections[alias]).trouble(error) for alias in aliases)
+        return True
 
 
 def _sample(table: Table) -> None:

@@ -34,6 +34,7 @@ class Session:
         """Make sure that every connection is open and gives up on locks soon."""
         for alias in self.aliases:
             connection = connections[alias]
+            connect_impatiently(connection)
             if connection.connection is not None and not connection.autocommit:
                 connection.close()  # an error on the way back from a transaction
             if (
@@ -53,6 +54,17 @@ class Session:
             if dialect_of(connection).trouble(error) is Trouble.AGAIN:
                 continue
             connection.close()
+
+
+def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
+    """Let this thread's connection give up after 2 s when the server does not answer its connect,
+    unless the project's settings say how long to wait."""
+    settings = connection.settings_dict
+    given = settings.get("OPTIONS", {})
+    options = {**dialect_of(connection).impatient_options, **given}
+    if options != given:
+        # Other threads have the same dict.
+        connection.settings_dict = {**settings, "OPTIONS": options}
 
 
 class Patience:

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+from collections.abc import Sequence
 from types import FrameType
 
 Handler = signal.Handlers | int | None
@@ -42,9 +43,9 @@ class Wakeup:
         """Readable while it is set."""
         return self._reader
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until it is set or the time is over; clears it."""
-        wait_readable([self._reader], seconds)
+    def wait(self, seconds: float, others: Sequence[int] = ()) -> None:
+        """Sleep until it is set, one of ``others`` can be read, or the time is over; clears it."""
+        wait_readable([self._reader, *others], seconds)
         self.clear()
 
     def close(self) -> None:

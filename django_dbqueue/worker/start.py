@@ -22,7 +22,7 @@ from .finisher import Finisher
 from .options import Options, Served, all_served
 from .pulse import Pulse
 from .runner import Runner
-from .session import Patience, Session
+from .session import Patience, Session, connect_impatiently
 from .signalling import Signals, Wakeup
 from .supervisor import Supervisor
 
@@ -50,6 +50,8 @@ class Start:
         code = STOPPED
         with closing(self.pulse):
             if self._wait():
+                # No process that it forks is to know of them.
+                connections.close_all()
                 with workers_own():
                     code = Supervisor(self.options, self.signals).run()
         self.signals.ignore()
@@ -76,6 +78,7 @@ class Start:
         aliases = self.options.serves()
         try:
             for using in aliases:
+                connect_impatiently(connections[using])
                 # On SQLite this waits for the write lock, which Django's checks would take for
                 # missing JSON support.
                 with transaction.atomic(using=using):

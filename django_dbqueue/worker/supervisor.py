@@ -1,101 +1,133 @@
 """The supervisor: single-threaded, runs no user code, beats for its children and relieves them."""
 
+import gc
 import logging
 import os
 import time
 import uuid
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from django.db.utils import Error
 
 from .. import events
 from ..guard import safely
-from ..lifecycle.table import Table
-from ..reaper import Reaper
-from .beats import Beats
 from .board import Board, Running
-from .children import Children, Death, resident
+from .channel import Channel
+from .children import Children, Death, Share, resident
+from .clerk import Post, SignOff, run_clerk
+from .clerks import BEAT_WITHIN, Clerks, Contact
 from .consumer import run_child
 from .ending import ENOUGH, REQUESTED, Ending, Limits
-from .herald import Herald
-from .options import Options, all_served
+from .options import Options
 from .pace import Pace
 from .pulse import Pulse, notify
-from .relief import Relief
-from .scribe import Scribe
-from .session import Patience
+from .relief import ExitedChild
 from .signalling import Signals
 
 logger = logging.getLogger("django_dbqueue")
 
 LOOK_EVERY = 0.5  # seconds between looks for jobs over their time to run
 LOOK_SOON = 0.1  # while a child is about to be killed
+SIGN_OFF_WITHIN = 1.0  # seconds, once what runs was stopped at once
 STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
 
 
 class Supervisor:
-    """Keeps children at work until it is told to stop; ``run`` returns the exit code."""
+    """Keeps children at work until it is told to stop; ``run`` returns the exit code.
 
-    def __init__(self, options: Options, signals: Signals) -> None:
+    It never waits for a database: its clerks do.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        signals: Signals,
+        *,
+        serves: Mapping[str, Sequence[str]] | None = None,
+        shares: list[Share] | None = None,
+    ) -> None:
+        """``serves``, by database alias, and the children's ``shares``: as the options say, unless
+        they are given."""
         self.options = options
         self.uuid = uuid.uuid4().hex
         self.signals = signals
         self.wakeup = signals.wakeup
         self.limits = Limits(options)
         self.pulse = Pulse(options.health_file)
-        self.beats = Beats(
-            self.uuid, options.serves(), options.beat_interval, options.worker_timeout
-        )
+        self.serves = options.serves() if serves is None else serves
+        patience = BEAT_WITHIN * options.worker_timeout
+        contacts = [
+            Contact(alias, options.beat_interval, patience) for alias in sorted(self.serves)
+        ]
+        self.clerks = Clerks(contacts, self._clerk)
         self.children = Children(
-            self.limits.shares(), options.threads, self.uuid, partial(run_child, options)
+            self.limits.shares() if shares is None else shares,
+            options.threads,
+            self.uuid,
+            self._child,
+            self.serves,
         )
-        self.herald = Herald(self.children)
-        self.patience = Patience("reaping")
-        tables = self._tables()
-        self.reaper = Reaper(tables, options.worker_timeout, self.herald.tell)
-        self.relief = Relief(tables, self.beats.session, self.herald.tell)
-        self.scribe = Scribe(tables, self.beats.session)
         self.pace = Pace()
         self.ending: Ending | None = None
         self.stopping_since = 0.0
-        self.forced = False
-        self._next_reap = 0.0
+        self.forced_at: float | None = None
+        self._is_leaving = False
 
     def run(self) -> int:
         serves = ", ".join(str(served) for served in self.options.served)
         self._say("worker.started", "worker %s starts: pid %d, %s", os.getpid(), serves)
         notify("READY=1")
+        # What is forked from here on shares all of this as long as nobody touches it.
+        gc.collect()
+        gc.freeze()
         while not self._is_over():
             wait = safely(self._turn)
             if not self._is_over():
-                self.wakeup.wait(wait)
-        ending = self.ending or self._all_left()
-        self._sign_off(ending)
-        message = "worker %s has stopped (%s) after %d jobs"
-        self._say("worker.stopped", message, ending.reason, self.children.jobs)
-        return ending.code
+                self.wakeup.wait(wait, self.clerks.descriptors())
+        return self._end(self.ending or Ending("nothing is ready"))
 
     def _turn(self) -> float:
         """Everything once that is due; seconds until the next thing is."""
         self.pulse.turn()
+        self.clerks.turn()
         self._heed_signals()
         self._bury_children()
-        self.relief.turn()
         self._beat()
         spawn_wait = self._fill()
         look_wait = self._stop_the_overdue()
-        self._reap()
-        self.herald.turn()
-        self.scribe.turn()
-        reap_wait = self._next_reap - time.monotonic()
-        waits = [self.beats.wait(), reap_wait, spawn_wait, look_wait, self._grace_left()]
-        return max(0.0, min(waits))
+        if self._nothing_is_left() and not self._is_leaving:
+            self._leave()
+        return min(self.clerks.wait(), spawn_wait, look_wait, max(0.0, self._grace_left()))
 
-    def _is_over(self) -> bool:
-        if self.children.living or self.relief.waiting:
+    def _nothing_is_left(self) -> bool:
+        """Neither children, nor a reason to have some."""
+        if self.children.living:
             return False
         return self.ending is not None or (self.children.spawned > 0 and not self.children.shares)
+
+    def _leave(self) -> None:
+        """Let the clerks sign off, once what the children held is given back."""
+        self._is_leaving = True
+        self.ending = self.ending or self._all_left()
+        self.stopping_since = self.stopping_since or time.monotonic()
+        self.clerks.tell(SignOff(self.ending.reason))
+
+    def _is_over(self) -> bool:
+        if not self._is_leaving:
+            return False
+        if self.clerks.have_signed_off:
+            return True
+        since = None if self.forced_at is None else max(self.forced_at, self.clerks.recovered_at)
+        return since is not None and time.monotonic() >= since + SIGN_OFF_WITHIN
+
+    def _end(self, ending: Ending) -> int:
+        """The exit code."""
+        self.pulse.close()
+        if not self.clerks.have_signed_off:
+            logger.warning("could not sign off; the row will be reaped")
+            self.clerks.kill()
+        message = "worker %s has stopped (%s) after %d jobs"
+        self._say("worker.stopped", message, ending.reason, self.children.jobs)
+        return ending.code
 
     # Signals and stopping
 
@@ -107,9 +139,11 @@ class Supervisor:
             logger.info("replacing the children one by one (SIGHUP)")
             self.children.replace_all()
         # systemd sends CONT after every TERM.
-        paused = self.signals.paused or self.beats.drain_requested
+        paused = self.signals.paused or self.clerks.asks("drain_requested")
         if self.ending is None and paused != self.children.paused:
             self._pause(paused)
+        if self.clerks.asks("stop_requested"):
+            self.stop(REQUESTED)
         if self._grace_left() <= 0:
             self._force()
 
@@ -124,11 +158,11 @@ class Supervisor:
         notify("STOPPING=1")
         for child in self.children.living.values():
             child.ask_to_stop()
-        self.beats.next_at = 0.0
+        self.clerks.beat_now()
 
     def _grace_left(self) -> float:
         """Seconds until what still runs is stopped at once."""
-        if self.ending is None or self.forced:
+        if self.ending is None or self.forced_at is not None:
             return LOOK_EVERY
         if self.signals.stops > 1:
             return 0.0
@@ -142,10 +176,10 @@ class Supervisor:
         else:
             self._say("worker.paused", "worker %s claims nothing: asked to drain, in its row")
         self.children.pause(paused)
-        self.beats.next_at = 0.0
+        self.clerks.beat_now()
 
     def _force(self) -> None:
-        self.forced = True
+        self.forced_at = time.monotonic()
         for child in self.children.living.values():
             logger.warning("child %d is stopped at once; what it runs runs again", child.pid)
             child.condemn()
@@ -157,40 +191,33 @@ class Supervisor:
             return Ending(f"--max-jobs: {most} were run", ENOUGH)
         return Ending("nothing is ready")
 
-    def _sign_off(self, ending: Ending) -> None:
-        self.pulse.close()
-        self.scribe.write()
-        if not self.relief.left_claims:
-            try:
-                self.beats.sign_off(ending.reason)
-            except Error as error:
-                logger.warning("could not sign off; the row will be reaped: %s", error)
-
     # Beats
 
     def _beat(self) -> None:
-        if self.beats.wait():
-            return
-        if ending := self.limits.reached(self._memory()):
-            self.stop(ending)
-        if self.beats.beat(self._state()):
-            for child in self.children.living.values():
-                self._greet(child.board)
-            if self.beats.stop_requested:
-                self.stop(REQUESTED)
+        due = [contact for contact in self.clerks if contact.is_due]
+        if due:
+            memory = self._memory()
+            if ending := self.limits.reached(memory):
+                self.stop(ending)
+            state = self._state(memory)
+            for contact in due:
+                contact.ask(state)
+        for child in self.children.living.values():
+            self._greet(child.board)
 
     def _greet(self, board: Board) -> None:
-        if self.beats.last_good > board.beaten_at:
-            board.beat(self.beats.last_good, self.beats.epoch)
+        for contact in self.clerks:
+            if (last := contact.last) and last.at > board.beaten_at(contact.alias):
+                board.beat(contact.alias, last.at, last.epoch)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self, memory: int) -> dict[str, Any]:
         """The columns of our row."""
         return {
             "running": {
                 str(child.pid): [_shown(job) for job in child.board.running()]
                 for child in self.children.living.values()
             },
-            "memory": self._memory(),
+            "memory": memory,
             "jobs_per_minute": self.pace.rate(self.children.jobs),
             "trouble": self._trouble(),
             "paused": self.children.paused,
@@ -208,7 +235,7 @@ class Supervisor:
 
     def _fill(self) -> float:
         """Fork missing children; seconds until that is due again."""
-        if self.ending is not None or not self.beats.has_begun:
+        if self.ending is not None or not self.clerks.have_begun:
             return LOOK_EVERY
         self.children.replace_next()
         return self.children.fill(self._greet)
@@ -217,10 +244,8 @@ class Supervisor:
         for death in self.children.deaths():
             if death.is_crash:
                 logger.error("child %d died (%s)", death.child.pid, _how(death))
-            self.relief.waiting.append(death)
-        if self.forced and self.relief.waiting:
-            self.relief.turn()
-            self.relief.give_up()
+            self.clerks.tell(ExitedChild.of(death))
+            death.child.stacks.close()
 
     def _stop_the_overdue(self) -> float:
         """Kill a child whose job is over its time to run; nothing else stops every kind of job."""
@@ -233,31 +258,20 @@ class Supervisor:
                 child.condemn(overdue)
         return LOOK_SOON if self.children.kill_condemned() else LOOK_EVERY
 
-    # Reaping
+    # What is forked
 
-    def _reap(self) -> None:
-        now = time.monotonic()
-        if now < self._next_reap:
-            return
-        self._next_reap = now + self.options.reap_interval
-        try:
-            self.beats.session.prepare()
-            _, wait = self.reaper.turn(judge=self.beats.may_judge)
-        except Error as error:
-            self.beats.session.recover(error)
-            self._next_reap = now + self.patience.failed(error)
-            return
-        self.patience.worked()
-        self._next_reap = now + min(self.options.reap_interval, wait)
+    def _clerk(self, contact: Contact, channel: Channel) -> int:
+        """The life of a clerk."""
+        self.clerks.let_go()
+        self.children.let_go()
+        serves = tuple(self.serves[contact.alias])
+        post = Post(self.uuid, os.getppid(), contact.alias, serves, contact.last)
+        return run_clerk(self.options, post, channel)
 
-    def _tables(self) -> list[Table]:
-        """All queue tables of our databases: a dead worker may have served any of them."""
-        all_of_them = {
-            (one.model, one.using): self.options.table(one.model, one.using)
-            for served in self.options.served
-            for one in [served, *all_served(served.using)]
-        }
-        return list(all_of_them.values())
+    def _child(self, *given: Any) -> int:
+        """The life of a child."""
+        self.clerks.let_go()
+        return run_child(self.options, *given)
 
     def _say(self, event: str, message: str, *args: object) -> None:
         name = self.uuid[:8]

@@ -14,6 +14,7 @@ from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from django_dbqueue.models import Job
 from django_dbqueue.reaper import Reaper
+from django_dbqueue.testing.inline import by_clock
 from tests.kit.connections import other_connection
 from tests.queueapp.models import Note
 
@@ -137,7 +138,8 @@ def start_all(*works: Callable[[], Any]) -> list[Any]:
 
 
 def reaper(*models: Any) -> Reaper:
-    return Reaper([table(model) for model in models or [Note]], 10, events.reaped)
+    tables = [table(model) for model in models or [Note]]
+    return Reaper(tables, 10, events.reaped, silent=by_clock(10))
 
 
 def reap_overdue(table: Table) -> int:

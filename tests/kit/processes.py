@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import OperationalError, connection
 
+from django_dbqueue.worker import clerk
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.kit.warm_processes import Warm
@@ -60,6 +61,13 @@ class Process:
         return os.pread(self._log.fileno(), 10_000_000, 0).decode()
 
     def children(self) -> list[int]:
+        """Those that run jobs."""
+        return [pid for pid in self._forked() if not _is_clerk(pid)]
+
+    def clerks(self) -> list[int]:
+        return [pid for pid in self._forked() if _is_clerk(pid)]
+
+    def _forked(self) -> list[int]:
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [int(pid) for pid in path.read_text().split()] if path.exists() else []
 
@@ -100,6 +108,11 @@ def running(database_url: str, *args: str, **environment: Any) -> Iterator[Proce
         yield process
     finally:
         process.kill()
+
+
+def _is_clerk(pid: int) -> bool:
+    path = Path(f"/proc/{pid}/comm")
+    return path.exists() and path.read_text().strip() == clerk.NAME
 
 
 def has_ended(pid: int) -> bool:

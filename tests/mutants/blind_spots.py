@@ -195,26 +195,26 @@ MEMORY = [
 DEATHS = [
     (
         "worker/relief.py",
-        "started = {} if death.child.is_condemned else _traces(death, death.started, table)",
-        "started = _traces(death, death.started, table)",
+        "started = {} if child.is_condemned else _traces(death, death.started)",
+        "started = _traces(death, death.started)",
         "what we have stopped by force is charged with a crash",
     ),
     (
         "worker/relief.py",
-        "started = {} if death.child.is_condemned else _traces(death, death.started, table)",
+        "started = {} if child.is_condemned else _traces(death, death.started)",
         "started = {}",
         "a crash is charged to nobody",
     ),
     (
         "worker/relief.py",
-        "overdue = _traces(death, death.child.overdue, table)",
+        "overdue = _traces(death, child.overdue)",
         "overdue = {}",
         "a job that was over its time has not failed",
     ),
     (
         "worker/relief.py",
-        "                self.patience.failed(error)\n                return",
-        "                self.patience.failed(error)",
+        "                return self.patience.failed(error)\n",
+        "                self.patience.failed(error)\n",
         "a death is forgotten while the database is locked",
     ),
 ]

@@ -80,15 +80,9 @@ MUTANTS = [
     ),
     (
         PATROL,
-        "self.reaper.turn(judge=lambda: False)",
-        "self.reaper.turn(judge=lambda: True)",
+        "reaper.turn(judge=lambda: False)",
+        "reaper.turn(judge=lambda: True)",
         "runreaper --once takes whoever is a little late for dead",
-    ),
-    (
-        PATROL,
-        "judge=self.beats.may_judge",
-        "judge=lambda: True",
-        "a reaper judges right after its start",
     ),
     (
         DBQUEUE,

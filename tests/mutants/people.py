@@ -130,20 +130,20 @@ MUTANTS = [
     ),
     (
         BEATS,
-        "unbroken = self.last_good - self.good_since >= self.timeout",
+        "unbroken = self.last.at - self.good_since >= self.timeout",
         "unbroken = True",
         "a worker judges others right after its own outage",
     ),
     (
         BEATS,
-        "return unbroken and now - self.last_good < self.timeout / 2",
+        "return unbroken and time.monotonic() - self.last.at < self.timeout / 2",
         "return unbroken",
         "a worker judges others during its own outage",
     ),
     (
         BEATS,
-        "            self.epoch += 1\n            self.good_since = now",
-        "            self.good_since = now",
+        "            self._turn_epoch()\n            self.good_since = time.monotonic()",
+        "            self.good_since = time.monotonic()",
         "a worker does not know that others may have taken it for dead",
     ),
     (

@@ -45,6 +45,8 @@ FILES = {
     "worker/buffer.py": CHILD + "freezes",
     "worker/children.py": SUPERVISOR + "abandoned forks",
     "worker/claimer.py": CHILD + "stop_and_go crashes broken_rows",
+    "worker/clerk.py": SUPERVISOR + "workers_command unknown_tables",
+    "worker/clerks.py": SUPERVISOR + "silent_database",
     "worker/consumer.py": CHILD + "stop_and_go abandoned term",
     "worker/ending.py": COMMANDS + "memory supervising",
     "worker/finisher.py": CHILD + "broken_rows minutes logs results locked_table",

@@ -2,6 +2,7 @@
 
 SUPERVISOR, CHILDREN = "worker/supervisor.py", "worker/children.py"
 RELIEF, ENDING, BEATS = "worker/relief.py", "worker/ending.py", "worker/beats.py"
+CLERK, CLERKS = "worker/clerk.py", "worker/clerks.py"
 
 MUTANTS = [
     (
@@ -17,25 +18,25 @@ MUTANTS = [
         "--shutdown-timeout is not heeded",
     ),
     (
-        SUPERVISOR,
-        "if not self.relief.left_claims:",
-        "if True:",
+        CLERK,
+        "if self.ending is not None and not self.relief.waiting:",
+        "if self.ending is not None:",
         "a worker signs off though claims of its dead children are left: nobody misses them",
     ),
     (
         SUPERVISOR,
-        "if self.ending is not None or not self.beats.has_begun:",
+        "if self.ending is not None or not self.clerks.have_begun:",
         "if self.ending is not None:",
         "a child claims before anybody knows of its worker",
     ),
     (
-        SUPERVISOR,
-        "for one in [served, *all_served(served.using)]",
-        "for one in [served]",
+        CLERK,
+        "for one in [*here, *all_served(alias)]",
+        "for one in here",
         "a worker reaps only the tables that it serves",
     ),
     (
-        SUPERVISOR,
+        CLERK,
         "judge=self.beats.may_judge",
         "judge=lambda: True",
         "a supervisor judges others right after an outage",
@@ -84,8 +85,8 @@ MUTANTS = [
     ),
     (
         RELIEF,
-        "        if job.table == table.label\n",
-        "",
+        "started, overdue = exited.started.get(place, {}),",
+        "started, overdue = {k: t for _ in exited.started.values() for k, t in _.items()},",
         "a crash is charged to a job of another table that has the same key",
     ),
     (
@@ -104,13 +105,13 @@ MUTANTS = [
     ),
     (
         BEATS,
-        "            self._drains.discard(alias)\n        elif",
+        "            self.last = replace(self.last, drain_requested=False)\n        elif",
         "            pass\n        elif",
         "a worker that was drained never goes on",
     ),
     (
         BEATS,
-        "worker.serves = list(self.serves[alias])",
+        "worker.serves = list(self.serves)",
         "worker.serves = []",
         "nobody knows what a worker serves",
     ),

@@ -99,13 +99,13 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "while now - self.board.beaten_at > self.worker_timeout:",
+        "while now - self.board.beaten_at(alias) > self.worker_timeout:",
         "while False:",
         "jobs start though no beat gets through",
     ),
     (
         RUNNER,
-        "return not item.is_late(self.board.epoch, now) or self._still_ours(item)",
+        "return not item.is_late(self.board.epoch(alias), now) or self._still_ours(item)",
         "return True",
         "what waited too long starts though others may have it",
     ),

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from ...conf import conf
-from ...worker.options import all_served, beat_timing, check_beat_timing
+from ...worker.options import Options, all_served, beat_timing
 from ...worker.patrol import Patrol
 from ...worker.session import forget_pools
 from ._log import log_to_stderr
@@ -33,10 +33,10 @@ class Command(BaseCommand):
             raise CommandError("No queue table is here: nothing has to be looked after.")
         try:
             interval = conf["REAP_INTERVAL"] if interval is None else interval
-            check_beat_timing(**beat_timing())
+            chosen = Options(served, reap_interval=interval, shutdown_timeout=0, **beat_timing())
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
-        patrol = Patrol(served, interval, **beat_timing())
+        patrol = Patrol(chosen)
         if options["once"]:
             self.stdout.write(str(patrol.once()))
             return

@@ -49,7 +49,7 @@ class Command(RunWorker):
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         super().prepare(chosen, given)
         # What a killed command had comes back here: none of them lives long enough to miss another.
-        Patrol(all_served(), 0, **beat_timing()).once()
+        Patrol(Options(all_served(), **beat_timing())).once()
         # Mail whose time has come is ready before the worker finds that nothing is.
         for served in chosen.served:
             while promote(chosen.table(served.model, served.using)):

@@ -1,0 +1,46 @@
+"""A clerk in the test's own process: its supervisor is the test."""
+
+import socket
+from typing import Any
+
+from django_dbqueue.worker.beats import Beat
+from django_dbqueue.worker.channel import Channel
+from django_dbqueue.worker.clerk import BeatNow, Clerk, Post
+from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.supervisor import Supervisor
+
+UUID = "c" * 32
+
+
+class ClerkHere:
+    """``tell`` it something, let it ``turn``, and look at what it has ``said``."""
+
+    def __init__(self, *tables: str, last: Beat | None = None, **options: Any) -> None:
+        told = Options(served=parse_served(list(tables) or ["queueapp.Note"]), **options)
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        serves = tuple(told.serves()["default"])
+        self.clerk = Clerk(told, Post(UUID, 1, "default", serves, last), Channel(theirs))
+
+    def tell(self, message: object) -> None:
+        self.channel.send(message)
+
+    def turn(self) -> list[Any]:
+        """What it says in one turn, in which it passes over the tables, too."""
+        self.clerk._next_reap = 0.0
+        self.clerk.turn()
+        return self.channel.receive()
+
+    def beat(self, **state: Any) -> list[Any]:
+        self.tell(BeatNow(state))
+        return self.turn()
+
+
+def state_of(supervisor: Supervisor) -> Any:
+    """What a supervisor wants to have written with its next beat."""
+    ours, theirs = socket.socketpair()
+    [contact] = supervisor.clerks
+    contact.begin(0, Channel(ours))
+    supervisor._beat()
+    [message] = Channel(theirs).receive()
+    return message.state

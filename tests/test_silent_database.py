@@ -1,0 +1,81 @@
+"""A database that does not answer: nobody waits for it who has something else to do."""
+
+import signal
+import socket
+import time
+
+import pytest
+from django.db import connection, connections
+from django.db.utils import OperationalError
+
+from django_dbqueue.torture.proxy import Way
+from django_dbqueue.worker.session import Session, connect_impatiently
+from tests.kit.jobs import start
+from tests.kit.processes import has_ended, wait_for_lines, worker
+from tests.kit.silent_server import oldest, proxied
+from tests.queueapp.models import Note
+
+TIMING = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "4"}
+LATE = 3.0  # seconds; 2 are promised, beyond what it takes when all is well
+needs_a_server = pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
+
+
+@pytest.fixture
+def mute(monkeypatch):
+    """An alias whose server takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = {"HOST": "127.0.0.1", "PORT": server.getsockname()[1], "OPTIONS": {}}
+        monkeypatch.setitem(connections.settings, "mute", connection.settings_dict | place)
+        yield connections["mute"].alias
+        del connections["mute"]
+
+
+@needs_a_server
+@pytest.mark.usefixtures("db_rows")
+def test_a_connect_of_ours_to_a_server_that_does_not_answer_fails_soon(mute):
+    with pytest.raises(OperationalError):
+        start(Session({mute}).prepare).result(seconds=10)
+
+
+@needs_a_server
+def test_a_project_that_says_how_long_a_connect_may_take_is_heeded(mute):
+    connections.settings[mute]["OPTIONS"] = {"connect_timeout": 7}
+    connect_impatiently(connections[mute])
+    assert connections[mute].settings_dict["OPTIONS"]["connect_timeout"] == 7
+
+
+@needs_a_server
+def test_other_threads_of_the_project_connect_as_before(mute):
+    connect_impatiently(connections[mute])
+    assert connections.settings[mute]["OPTIONS"] == {}
+
+
+@pytest.fixture
+def silent():
+    """The test database behind a proxy."""
+    with proxied() as found:
+        yield found
+
+
+@needs_a_server
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("way", [Way.SWALLOW, Way.CUT, Way.DELAY])
+def test_a_worker_keeps_its_word_while_its_database_is_silent(silent, way, log, tmp_path):
+    health = str(tmp_path / "health")
+    jobs = [Note(log=log, seconds=60, time_to_run=n) for n in (3, 100)]
+    Note.objects.bulk_create(jobs)
+    options = ["--threads", "2", "--shutdown-timeout", "1", "--health-file", health]
+    with worker(silent.url, "queueapp.Note", *options, **TIMING) as process:
+        child = int(wait_for_lines(log, 2)[0].split()[-1])
+        begin = time.monotonic()
+        silent.proxy.be(way, seconds=5.0)
+        age = oldest(health, lambda: has_ended(child))
+        killed_after = time.monotonic() - begin
+        process.send(signal.SIGTERM)
+        told = time.monotonic()
+        assert process.end(30) == 0
+        left_after = time.monotonic() - told
+    print(f"{way.name}: health {age:.1f} s, killed {killed_after:.1f} s, left {left_after:.1f} s")
+    assert age < 1 + LATE
+    assert killed_after < 3 + LATE
+    assert left_after < 1 + LATE
