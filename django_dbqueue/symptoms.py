@@ -7,7 +7,7 @@ from django.apps import apps
 
 from .conf import conf
 from .lifecycle.enqueue import MAX_PRIORITY
-from .lifecycle.free import MAX_COUNT
+from .lifecycle.free import MAX_COUNT, MAX_LOSSES
 from .lifecycle.policy import MAX_CRASHES, MAX_SECONDS
 from .lifecycle.table import Table
 
@@ -117,6 +117,11 @@ ROW = [
         _plain(f"crashes < 0 OR crashes > {MAX_CRASHES}"),
         "has crashes out of range",
         "set crashes to 0 by hand, and read its errors before",
+    ),
+    Symptom(
+        _plain(f"losses < 0 OR losses >= {MAX_LOSSES}"),
+        "has losses out of range",
+        "set losses to 0 by hand",
     ),
     Symptom(
         _plain(f"priority < 0 OR priority > {MAX_PRIORITY}"),

@@ -176,7 +176,9 @@ def test_attempts_say_how_they_ended_and_what_left_no_word():
     Note.objects.claim()[0].fail(Retry(300, "later"))
     Note.objects.kick()
     Note.objects.claim(owner=f"{'ab' * 16}.1-1")
-    reap.reap_owner(table_of(Note, "default"), "ab")
+    reap.reap_owner(table_of(Note, "default"), "ab", {str(job.pk): reap.Trace()})
+    Note.objects.claim(owner=f"{'cd' * 16}.1-1")
+    reap.reap_owner(table_of(Note, "default"), "cd")
     Note.objects.claim()[0].fail(Bury("no"))
     assert story(job) == [
         "Enqueued",
@@ -185,6 +187,7 @@ def test_attempts_say_how_they_ended_and_what_left_no_word():
         "Attempt 1: its worker died with it; not charged",
         "Attempt 1 asked to be buried",
         "Its worker died with it: 1 of 3 times",
+        "Lost with its whole worker: 1 time, not charged",
         "Buried",
     ]
     Note.objects.kick()

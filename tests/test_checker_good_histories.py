@@ -35,7 +35,7 @@ def a_worker_is_killed_with_its_supervisor_and_the_notes_of_who_reaps_are_lost(t
 
 
 @good
-def a_supervisor_is_killed_and_nobody_knows_what_had_started(tale):
+def a_supervisor_is_killed_and_its_jobs_are_given_back_uncharged(tale):
     tale.enqueue()
     run = tale.start()
     tale.events.pop()

@@ -215,6 +215,15 @@ def a_crash_is_charged_to_a_job_that_never_started(tale):
     tale.ran(2, pid=12)
 
 
+@bad("charged")
+def a_crash_is_charged_by_a_worker_that_saw_none(tale):
+    tale.enqueue()
+    run = tale.start()
+    tale.kill(10, 11, group=True, target="worker-1")
+    tale.reaped(run, charged=True)
+    tale.ran(pid=21)
+
+
 @bad("whole")
 def an_effect_without_a_start(tale):
     """As where a line in the middle of a file is missing."""

@@ -50,6 +50,7 @@ FOUND = {
     f"finished_at = {LONG_AGO}": "has a finished_at, although it is not finished",
     "attempts = 2147483647": "has attempts out of range",
     "crashes = 4": "has crashes out of range",
+    "losses = 32767": "has losses out of range",
     "priority = -1": "has a priority out of range",
     "time_to_run = 2147483647": "has a time_to_run out of range: the table's own is used",
     "queue = ' a'": "has a queue that is no name: queue must not begin or end with a space: ' a'",

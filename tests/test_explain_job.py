@@ -87,6 +87,9 @@ def test_expiry_attempts_and_crashes_are_told():
     assert "It expires in 50 min" in said(job)
     assert "attempt 2 of 3 comes next".capitalize() in said(by_hand(job, attempts=1, crashes=2))
     assert "Its worker died with it twice" in said(job)
+    assert "runs in a child apart" not in said(by_hand(job, crashes=0, losses=1))
+    assert "Its whole worker was lost with it 2 times" in said(by_hand(job, losses=2))
+    by_hand(job, losses=0)
     assert "It expired 50 s ago" in said(by_hand(job, expires_at=DbNow(plus=-50)))
 
 
@@ -151,7 +154,7 @@ def test_a_buried_job_says_why():
     Note.objects.kick()
     for _ in range(3):
         Note.objects.claim(owner=f"{UUID}.1-1")
-        reap.reap_owner(table_of(Note, "default"), f"{UUID}.")
+        reap.reap_owner(table_of(Note, "default"), f"{UUID}.", {str(job.pk): reap.Trace()})
     assert "its worker died with it 3 times" in said(job)
 
 

@@ -95,13 +95,13 @@ class Freeze:
         wait_until(lambda: is_alive(uuid))
 
     def judge(self):
-        """All is as if the frozen worker had never had the job, but for the crash."""
+        """All is as if the frozen worker had never had the job, but that it was lost with it."""
         job, history = fresh(self.job), runs(self.log)
         assert len(history[job.pk]) == 2
-        assert job.crashes == 1
+        assert (job.crashes, job.losses) == (0, 1)
         assert [len(history[one.pk]) for one in self.behind] == [1] * BUFFERED
         assert {fresh(one).status for one in self.behind} == {Status.DONE}
-        assert (job.status, job.attempts, len(job.errors)) == (Status.DONE, 1, 1)
+        assert (job.status, job.attempts, len(job.errors)) == (Status.DONE, 1, 0)
         heir = history[job.pk][1].pid
         assert job.text == (f"saved by {heir}" if self.write == "save" else "")
 

@@ -164,7 +164,8 @@ def test_reaped_jobs_are_told_as_they_are_by_now():
     with Heard("job_reaped", "job_buried") as news:
         assert not events.has_listeners(table(Fleeting))
         assert events.has_listeners(table())
-        events.announced(table(), reap.reap_owner(table(), "w1."))
+        started = {str(job.pk): reap.Trace()}
+        events.announced(table(), reap.reap_owner(table(), "w1.", started))
     [(name, pk, more)] = news
     assert (name, pk) == ("job_reaped", job.pk)
     assert type(more["error"]).__name__ == "WorkerLost"

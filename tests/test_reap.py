@@ -190,10 +190,23 @@ def test_a_job_that_had_started_is_charged_a_crash_but_no_attempt():
     assert (fresh(waiting).crashes, fresh(waiting).errors) == (0, [])
 
 
-def test_without_knowledge_of_what_had_started_every_job_is_charged():
+def test_where_the_whole_worker_was_lost_none_of_its_jobs_is_charged():
     jobs = owned(count=2)
     assert reap_owner(table(), "w1.") == 2
-    assert {fresh(job).crashes for job in jobs} == {1}
+    rows = [fresh(job) for job in jobs]
+    assert {(row.status, row.attempts, row.crashes) for row in rows} == {(Status.READY, 0, 0)}
+    assert [row.errors for row in rows] == [[], []]
+    assert {row.losses for row in rows} == {1}
+
+
+def test_ten_losses_of_its_worker_bury_no_job():
+    Note.objects.create()
+    for loss in range(10):
+        [job] = claim(table(), "default", 1, f"w{loss}.1")
+        assert (job.attempts, job.crashes, job.losses) == (1, 0, loss)
+        assert reap_owner(table(), f"w{loss}.") == 1
+    row = fresh(job)
+    assert (row.status, row.losses, row.crashes) == (Status.READY, 10, 0)
 
 
 def test_a_job_that_was_stopped_for_its_time_to_run_has_failed():
@@ -211,7 +224,7 @@ def test_the_third_crash_buries():
     for crash in (1, 2, 3):
         [job] = claim(table(), "default", 1, f"w{crash}.1")
         assert (job.attempts, job.crashes) == (1, crash - 1)
-        assert reap_owner(table(), f"w{crash}.") == 1
+        assert reap_owner(table(), f"w{crash}.", started={str(job.pk)}) == 1
     row = fresh(job)
     assert (row.status, row.crashes, row.attempts) == (Status.BURIED, 3, 0)
     assert [entry["exception"] for entry in row.errors] == ["WorkerLost"] * 3
@@ -252,7 +265,7 @@ def test_a_reaped_job_can_be_claimed_again():
     [job] = owned()
     reap_owner(table(), "w1.")
     again = claim_one()
-    assert (again.pk, again.attempts, again.crashes) == (job.pk, 1, 1)
+    assert (again.pk, again.attempts, again.losses) == (job.pk, 1, 1)
     with pytest.raises(ClaimLost):
         job.complete()
     again.complete()

@@ -157,14 +157,14 @@ def test_no_time_to_run_and_too_much_of_it_are_the_policys():
         begun.complete()
 
 
-def test_a_dead_workers_third_crash_is_counted_whatever_the_column_says():
+def test_a_dead_workers_losses_are_counted_whatever_the_column_says():
     dead = Worker.objects.create(pid=1, uuid="d" * 32, host="gone")
     overwrite_beat(dead)
     job, neighbour = Note.objects.create(), Note.objects.create()
-    edit(job, f"{CLAIMED}, crashes = 2147483647, owner = '{dead.uuid}.1', {FUTURE}")
+    edit(job, f"{CLAIMED}, losses = 32767, owner = '{dead.uuid}.1', {FUTURE}")
     edit(neighbour, f"{CLAIMED}, owner = '{dead.uuid}.1', {FUTURE}")
     reaper().turn(judge=lambda: True)
-    assert (fresh(job).status, fresh(job).crashes) == (Status.BURIED, 2147483647)
+    assert (fresh(job).status, fresh(job).losses) == (Status.READY, 32767)
     assert fresh(neighbour).status == Status.READY
 
 

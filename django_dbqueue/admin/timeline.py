@@ -135,6 +135,9 @@ def _facts(one: dict[str, Any], started: Any, ready_since: Any) -> Iterator[str]
 def _now(job: Any) -> Iterator[Event]:
     if job.crashes:
         yield Event("failed", f"Its worker died with it: {job.crashes} of {MAX_CRASHES} times")
+    if job.losses:
+        times = "1 time" if job.losses == 1 else f"{job.losses} times"
+        yield Event("failed", f"Lost with its whole worker: {times}, not charged")
     is_archived = not isinstance(job, Job)
     if is_archived and job.status in UNENDED:
         yield Event("done", "Cancelled", None, f"while it was {Status(job.status).label}")

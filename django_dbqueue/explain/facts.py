@@ -10,7 +10,10 @@ from ..models import ArchivedJob
 from ..roster import Member, roster
 
 AGES = ("retry_at", "expires_at", "created_at", "dequeued_time", "finished_at")
-COLUMNS = ("status", "queue", "priority", "owner", "attempts", "crashes", "errors", "dedup_key")
+COLUMNS = (
+    *("status", "queue", "priority", "owner", "attempts", "crashes", "losses"),
+    *("errors", "dedup_key"),
+)
 MOST_BEFORE = 1000
 
 
@@ -26,6 +29,7 @@ class Facts:
     owner: str | None
     attempts: int
     crashes: int
+    losses: int
     errors: list[dict[str, Any]]
     has_dedup_key: bool
     until: dict[str, float | None]
@@ -65,6 +69,7 @@ def _facts(table: Table, key: Any, row: tuple[Any, ...]) -> Facts:
         owner=None if it["owner"] is None else str(it["owner"]),
         attempts=_count(it["attempts"]),
         crashes=_count(it["crashes"]),
+        losses=_count(it["losses"]),
         errors=entries(_loaded(table, it["errors"])),
         has_dedup_key=it["dedup_key"] is not None,
         until=dict(zip(AGES, map(_seconds, seconds), strict=True)),

@@ -9,7 +9,7 @@ from django.db.models.expressions import RawSQL
 from ..alarms import late_beat, pause_end
 from ..conf import conf
 from ..fields import DbNow
-from ..lifecycle.policy import MAX_CRASHES
+from ..lifecycle.policy import MAX_CRASHES, SUSPECT_LOSSES
 from ..lifecycle.table import Table
 from ..lifecycle.verdict import duration
 from ..models import Queue
@@ -26,11 +26,7 @@ def of_waiting(facts: Facts) -> Iterator[str]:
     """One sentence each, what matters most first."""
     yield from of_pause(facts)
     yield from of_workers(facts)
-    if facts.crashes:
-        yield (
-            f"Its worker died with it {_times(facts.crashes)} (the third time buries it): it runs "
-            f"alone in a child, as soon as one has nothing else in hand."
-        )
+    yield from _of_crashes(facts)
     count = before(facts)
     if count:
         shown = f"{MOST_BEFORE:,} or more" if count > MOST_BEFORE else f"{count:,}"
@@ -38,6 +34,15 @@ def of_waiting(facts: Facts) -> Iterator[str]:
         yield f"{shown} {jobs} before it: more urgent, or older."
     else:
         yield "It is the next one of its queue."
+
+
+def _of_crashes(facts: Facts) -> Iterator[str]:
+    if facts.crashes:
+        times = f"{_times(facts.crashes)} (the third time buries it)"
+        yield f"Its worker died with it {times}: it runs in a child apart from the others."
+    elif facts.losses >= SUSPECT_LOSSES:
+        times = f"Its whole worker was lost with it {facts.losses} times"
+        yield f"{times}: it runs in a child apart from the others."
 
 
 def of_pause(facts: Facts) -> Iterator[str]:

@@ -26,7 +26,7 @@ Conversion = tuple[int, tuple[Converter, ...], Any]
 
 # What assigns an attribute and does nothing besides.
 QUIET = {DeferredAttribute, ForeignKeyDeferredAttribute}
-NUMBERS = ("priority", "attempts", "crashes", "time_to_run")
+NUMBERS = ("priority", "attempts", "crashes", "losses", "time_to_run")
 NUMBER = {int, type(None)}
 
 

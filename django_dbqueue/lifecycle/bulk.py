@@ -17,7 +17,7 @@ from .table import LIFECYCLE_COLUMNS, Table
 
 MOST = 1000  # rows of one statement
 # What the lifecycle writes into a new row; its other columns stay empty.
-FIXED: dict[str, Any] = {"attempts": 0, "crashes": 0, "errors": []}
+FIXED: dict[str, Any] = {"attempts": 0, "crashes": 0, "losses": 0, "errors": []}
 OPEN = {"retry_at", "dedup_key"}
 QUIET = {
     field.pre_save

@@ -44,7 +44,7 @@ def prepare(job: Any) -> None:
     job._meta.get_field("expires_at").get_prep_value(job.expires_at)
     job.status = Status.READY if job.retry_at is None else Status.DELAYED
     job.owner = job.dequeued_time = job.finished_at = None
-    job.attempts = job.crashes = 0
+    job.attempts = job.crashes = job.losses = 0
     job.errors = []
 
 

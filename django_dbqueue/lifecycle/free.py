@@ -8,6 +8,10 @@ from .verdict import Verdict
 # A column edited by hand must not make the statement fail: all databases have numbers up to this.
 MAX_COUNT = 2**31 - 1
 ONE_LESS = f"CASE WHEN attempts BETWEEN 1 AND {MAX_COUNT} THEN attempts - 1 ELSE 0 END"
+MAX_LOSSES = 2**15 - 1
+ONE_MORE_LOSS = (
+    f"CASE WHEN losses BETWEEN 0 AND {MAX_LOSSES - 1} THEN losses + 1 ELSE {MAX_LOSSES} END"
+)
 ONE_MORE = f"CASE WHEN attempts < {MAX_COUNT} THEN attempts + 1 ELSE {MAX_COUNT} END"
 
 

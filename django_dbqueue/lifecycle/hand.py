@@ -42,7 +42,7 @@ def bury(table: Table, seen: Iterable[Seen]) -> Changed:
 
 def kick(table: Table, seen: Iterable[Seen]) -> Changed:
     """Put buried and delayed jobs back to work, with all their attempts."""
-    sets = "status = 0, retry_at = NULL, attempts = 0, crashes = 0, finished_at = NULL"
+    sets = "status = 0, retry_at = NULL, attempts = 0, crashes = 0, losses = 0, finished_at = NULL"
     return _move(table, seen, {Status.BURIED, Status.DELAYED}, sets)
 
 

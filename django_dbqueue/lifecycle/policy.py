@@ -15,6 +15,7 @@ from ..guard import caught, message_of
 logger = logging.getLogger("django_dbqueue")
 
 MAX_CRASHES = 3
+SUSPECT_LOSSES = 2  # losses of a whole worker with it, from which on a job is a suspect
 MAX_SECONDS = 10 * 365 * 86400  # time to run, delay
 
 

@@ -13,10 +13,10 @@ from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from .errors import appended, entry
 from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
-from .free import MAX_COUNT, ONE_LESS, freed, owned
+from .free import MAX_COUNT, ONE_LESS, ONE_MORE_LOSS, freed, owned
 from .policy import MAX_CRASHES
 from .table import Table
-from .verdict import UNHARMED, Verdict, after_crash, after_failure
+from .verdict import LOST, UNHARMED, Verdict, after_crash, after_failure
 
 CHUNK = 500
 
@@ -123,10 +123,11 @@ def reap_owner(
 ) -> list[Reaped]:
     """Give back up to 500 jobs of owners that begin with ``prefix``, which is known to be gone.
 
-    ``started`` names the keys, as text, that were being run; without it any of them may have
-    been. Those are charged a crash, and the third one buries; the attempt is taken back from
-    all. ``overdue`` names those that were stopped for it: a failed attempt. ``RowsLocked`` when
-    some are left and all of these are locked.
+    ``started`` names the keys, as text, that were being run when somebody saw the process die:
+    those are charged a crash, and the third one buries. Without it the whole worker was lost:
+    nobody knows what ran, so that none is charged and the loss is counted for all. The attempt is
+    taken back from all. ``overdue`` names those that were stopped for it: a failed attempt.
+    ``RowsLocked`` when some are left and all of these are locked.
     """
 
     def free(held: Held) -> Reaped | None:
@@ -134,7 +135,7 @@ def reap_owner(
         if key in overdue:
             return _end_overdue(table, held, overdue[key])
         if started is None:
-            return _end_crashed(table, held, Trace())
+            return _free(table, held, LOST, f", losses = {ONE_MORE_LOSS}")
         return _end_crashed(table, held, started[key]) if key in started else _free(table, held)
 
     def look() -> list[Held]:
@@ -192,9 +193,9 @@ def _count(stored: Any) -> int:
     return stored if isinstance(stored, int) else 0
 
 
-def _free(table: Table, held: Held) -> Reaped | None:
-    sets, params = freed(table, UNHARMED)
-    return _reaped(table, held, f"{sets}, attempts = {ONE_LESS}", params, UNHARMED)
+def _free(table: Table, held: Held, verdict: Verdict = UNHARMED, more: str = "") -> Reaped | None:
+    sets, params = freed(table, verdict)
+    return _reaped(table, held, f"{sets}, attempts = {ONE_LESS}{more}", params, verdict)
 
 
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:

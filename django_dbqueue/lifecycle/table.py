@@ -23,13 +23,18 @@ LIFECYCLE_COLUMNS = frozenset(
         "retry_at",
         "attempts",
         "crashes",
+        "losses",
         "finished_at",
         "errors",
         "dedup_key",
     }
 )
 # Set by the claim itself, or dear to fetch and seldom looked at; loaded when somebody asks.
-LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes"} | {"queue", "created_at", "expires_at"}
+LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
+    "queue",
+    "created_at",
+    "expires_at",
+}
 
 
 @dataclass(frozen=True)

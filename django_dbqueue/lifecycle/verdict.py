@@ -46,6 +46,7 @@ def after_crash(crashes: int) -> Verdict:
 
 
 UNHARMED = Verdict(Status.READY, 0, "runs again")
+LOST = Verdict(Status.READY, 0, "its worker was lost, runs again")
 
 
 def duration(seconds: float) -> str:

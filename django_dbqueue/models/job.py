@@ -44,6 +44,7 @@ class JobColumns(models.Model):
     retry_at = InstantField(null=True, blank=True)
     attempts = models.PositiveIntegerField(default=0, editable=False)
     crashes = models.PositiveIntegerField(default=0, editable=False)
+    losses = models.PositiveSmallIntegerField(default=0, editable=False)
     time_to_run = models.PositiveIntegerField(null=True, blank=True, help_text="Seconds.")
     created_at = InstantField(db_default=DbNow(), editable=False)
     finished_at = InstantField(null=True, editable=False)

@@ -179,21 +179,21 @@ def causeless_reaps(trial: Trial) -> Iterator[Offence]:
 
 
 def causeless_crashes(trial: Trial) -> Iterator[Offence]:
-    """A crash of what had not started is charged only where nobody can know: the supervisor was
-    hit, too. Between its last look and its death a child may just have begun one a thread."""
+    """A crash is charged by the supervisor that saw it, and to what had started. Between its last
+    look and its death a child may just have begun one a thread."""
     excused: Counter[int] = Counter()
     for story in trial.stories:
         for event in story.accepted:
             if event["op"] != "reaped" or not event.get("charged"):
                 continue
-            if story.run_of(event["owner"]) or _may_be_any(trial, event):
+            run = story.run_of(event["owner"])
+            if run and run.start["who"] == event["who"]:
+                continue
+            if run:
+                words = f"job {story.key}: charged with a crash by {event['who']}, which saw none"
+                yield Offence(words, [run.start, event])
                 continue
             killed = [kill.start for kill in trial.faults.kills if kill.start <= event["t"]]
             excused[killed[-1] if killed else 0] += 1
             if not killed or excused[killed[-1]] > trial.settings.threads:
                 yield Offence(f"job {story.key}: charged with a crash, but never ran", [event])
-
-
-def _may_be_any(trial: Trial, event: Event) -> bool:
-    patience = trial.settings.worker_timeout + trial.settings.buffered + trial.settings.late
-    return bool(trial.faults.of_supervisors(event["t"] - int(patience * NS), event["t"]))

@@ -53,6 +53,7 @@ KINDS = {
     "retry_at": INSTANT,
     "attempts": NUMBER,
     "crashes": NUMBER,
+    "losses": NUMBER,
     "time_to_run": NUMBER,
     "created_at": INSTANT,
     "finished_at": INSTANT,

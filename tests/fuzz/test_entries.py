@@ -180,7 +180,7 @@ def test_rows_that_are_none_are_refused():
 
 def test_lifecycle_columns_are_nobodys_to_give():
     tally = Tally("lifecycle columns")
-    for column in ("status", "owner", "attempts", "crashes", "errors", "finished_at"):
+    for column in ("status", "owner", "attempts", "crashes", "losses", "errors", "finished_at"):
         for value in NASTY[::3]:
             row = {column: value}
             call = lambda row=row: Note.objects.enqueue_many([row])  # noqa: E731

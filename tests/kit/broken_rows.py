@@ -31,6 +31,7 @@ SETS = {
     "expires in 9999": "expires_at = '9999-12-31 23:59:59'",
     "huge attempts": "attempts = 2147483647",
     "huge crashes": "crashes = 2147483647",
+    "huge losses": "losses = 32767",
     "huge time to run": "time_to_run = 2147483647",
     "no time to run": "time_to_run = 0",
     "huge priority": "priority = 9223372036854775807",
@@ -61,6 +62,7 @@ SQLITE = {
     "enormous attempts": "attempts = 9223372036854775807",
     "enormous time to run": "time_to_run = 9223372036854775807",
     "a queue of bytes": "queue = x'ff'",
+    "losses in words": "losses = 'many'",
     "a key of bytes": "dedup_key = x'ff'",
     "a status in words": "status = 'ready'",
     "delayed until tomorrow": "status = 3, retry_at = 'tomorrow'",
@@ -96,6 +98,7 @@ LEFT = {
     "dots in words": 4,
     "a priority in words": 4,
     "crashes in words": 4,
+    "losses in words": 4,
     "a time to run in words": 4,
     "a status in words": "ready",
 }

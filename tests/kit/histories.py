@@ -86,9 +86,11 @@ class Tale:
         self.put(run, status="buried", finished=True)
         return self.accepted("buried", run)
 
-    def reaped(self, run: Entry, pid: int = 20, charged: bool = True) -> Entry:
-        """By another worker, or (``pid``) by its own supervisor."""
+    def reaped(self, run: Entry, pid: int = 20, charged: bool | None = None) -> Entry:
+        """By another worker, or (``pid``) by its own supervisor, which saw it die."""
         one = self.rows[run["key"]]
+        if charged is None:
+            charged = WORKERS[pid] == WORKERS[run["pid"]]
         crash = {"crashes": one["crashes"] + 1, "errors": [*one["errors"], entry(run, "Lost")]}
         self.free(run, "ready", attempts=one["attempts"] - 1, **(crash if charged else {}))
         owner = run["owner"]

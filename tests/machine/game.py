@@ -445,7 +445,9 @@ class Game(RuleBasedStateMachine):
         reaped = reap.reap_owner(self.table, prefix, trace if is_known else None, late)
         assert sorted(one.held.key for one in reaped) == sorted(mine)
         for key in mine:
-            if key not in charged:
+            if not is_known:
+                self.oracle.lose(key)
+            elif key not in charged:
                 self.oracle.release(key)
             elif charged[key] == "WorkerLost":
                 self.oracle.crash(key)

@@ -29,6 +29,7 @@ class Record:
     finished_at: datetime | None = None
     attempts: int = 0
     crashes: int = 0
+    losses: int = 0
     errors: list[str] = field(default_factory=list)
 
     def free(self, status: int, retry_at: datetime | None = None) -> None:
@@ -149,6 +150,11 @@ class Oracle:
         else:
             row.free(READY)
 
+    def lose(self, key: Any) -> None:
+        """Its whole worker is gone."""
+        self.release(key)
+        self.live[key].losses += 1
+
     def bury(self, key: Any) -> None:
         row = self.live[key]
         row.free(BURIED)
@@ -157,7 +163,7 @@ class Oracle:
     def kick(self, key: Any) -> None:
         row = self.live[key]
         row.status, row.retry_at, row.finished_at = READY, None, None
-        row.attempts = row.crashes = 0
+        row.attempts = row.crashes = row.losses = 0
 
     def cancel(self, key: Any) -> None:
         row = self.live.pop(key)
@@ -192,7 +198,7 @@ class Oracle:
         gone = [w for w, at in self.beats.items() if at < self.after(-WORKER_TIMEOUT)]
         lost = [key for uuid in gone for key in self.claims_of(f"{uuid}.")]
         for key in lost:
-            self.crash(key)
+            self.lose(key)
         for uuid in gone:
             del self.beats[uuid]
         return len(lost)

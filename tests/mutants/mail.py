@@ -114,7 +114,7 @@ MUTANTS = [
     ),
     (
         SEND,
-        'if not email.crashes or mail_conf["IN_DOUBT"] != "hold":',
+        'if not (email.crashes or email.losses) or mail_conf["IN_DOUBT"] != "hold":',
         "if True:",
         "what a dead worker may have sent is sent again though it is to be held",
     ),

@@ -104,8 +104,8 @@ MUTANTS = [
     ),
     (
         REAP,
-        'f"{sets}, attempts = {ONE_LESS}", params, UNHARMED',
-        "sets, params, UNHARMED",
+        'f"{sets}, attempts = {ONE_LESS}{more}", params',
+        'f"{sets}{more}", params',
         "a job that had not started is charged an attempt",
     ),
     (
@@ -130,9 +130,9 @@ MUTANTS = [
     ),
     (
         REAP,
-        "return _end_crashed(table, held, Trace())",
-        "return _free(table, held)",
-        "nobody is charged where nobody knows who had started",
+        'return _free(table, held, LOST, f", losses = {ONE_MORE_LOSS}")',
+        "return _free(table, held, LOST)",
+        "the loss of a whole worker is not counted",
     ),
     (
         REAP,

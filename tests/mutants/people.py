@@ -19,7 +19,7 @@ MUTANTS = [
         "a person's verb hits a job in another state than it saw",
     ),
     (HAND, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
-    (HAND, "crashes = 0, finished_at", "finished_at", "a kick forgives no crashes"),
+    (HAND, "crashes = 0, losses", "losses", "a kick forgives no crashes"),
     (HAND, ', finished_at = NULL"', '"', "a kicked job counts as finished"),
     (HAND, "status = 0, retry_at = NULL, attempts", "status = 0, attempts", "a kick leaves a time"),
     (HAND, "{Status.BURIED, Status.DELAYED}, sets", "set(Status), sets", "a kick of any job"),
@@ -48,7 +48,12 @@ MUTANTS = [
         "job.status = Status.READY",
         "a job with a time is ready at once",
     ),
-    (ENQUEUE, "job.attempts = job.crashes = 0", "job.crashes = 0", "a new job has attempts"),
+    (
+        ENQUEUE,
+        "job.attempts = job.crashes = job.losses = 0",
+        "job.crashes = job.losses = 0",
+        "a new job has attempts",
+    ),
     (
         JOB,
         "if table.connection.get_autocommit():",

@@ -109,7 +109,7 @@ class Deed(Logged):
 
     def is_late(self) -> bool:
         """Wait for the end of the freeze, or, as the heir, for leave to go on."""
-        is_heir = bool(self.crashes)
+        is_heir = bool(self.crashes or self.losses)
         wait_for_gate(self.log, "heir" if is_heir else "frozen")
         return not is_heir
 

@@ -34,6 +34,7 @@ READ = (
     "owner",
     "attempts",
     "crashes",
+    "losses",
     "priority",
     "dedup_key",
     "retry_at",

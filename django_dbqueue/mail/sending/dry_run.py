@@ -66,7 +66,7 @@ class DryRun:
         found = []
         if email.expires_at is not None and email.expires_at <= email.now:
             found.append("has expired: not sent at all")
-        if email.crashes and mail_conf["IN_DOUBT"] == "hold":
+        if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
             found.append("in doubt: kept for a person")
         if email.queue in self.paused:
             found.append(f"its queue {email.queue} is paused")

@@ -58,7 +58,7 @@ def _seconds(email: "Email") -> float:
 
 
 def _refuse_after_crash(email: "Email", message: EmailMessage, deliveries: Deliveries) -> None:
-    if not email.crashes or mail_conf["IN_DOUBT"] != "hold":
+    if not (email.crashes or email.losses) or mail_conf["IN_DOUBT"] != "hold":
         return
     waiting = deliveries.waiting(message.recipients(), refused_too=False)
     deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text="its worker died"))

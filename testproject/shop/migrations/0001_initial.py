@@ -51,6 +51,7 @@ class Migration(migrations.Migration):
                 ('retry_at', django_dbqueue.fields.InstantField(blank=True, null=True)),
                 ('attempts', models.PositiveIntegerField(default=0, editable=False)),
                 ('crashes', models.PositiveIntegerField(default=0, editable=False)),
+                ('losses', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('time_to_run', models.PositiveIntegerField(blank=True, help_text='Seconds.', null=True)),
                 ('created_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), editable=False)),
                 ('finished_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
