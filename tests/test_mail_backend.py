@@ -262,7 +262,7 @@ def test_options_that_nobody_knows_are_treated_as_djangos_backends_treat_them(
     settings: Any,
 ) -> None:
     if not HAS_MAILERS:
-        assert EmailBackend(username="u", alias="default").alias == "default"
+        assert EmailBackend(timeout=5, alias="default").alias == "default"
         return
     settings.MAILERS["default"]["OPTIONS"]["hots"] = "localhost"
     with pytest.raises(mail.InvalidMailer, match="Unknown options 'hots'"):

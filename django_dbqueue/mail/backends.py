@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from django.conf import settings
 from django.core import mail
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.mail import EmailMessage
@@ -18,6 +19,20 @@ from .reports import leads_to_more, subject_of_report
 # What one INSERT carries at most: well below the smallest packet limit that servers come with.
 INSERT_BYTES = 4 * 1024 * 1024
 
+# What get_connection() may say of the server, and the setting that says it for the project.
+SETTINGS = {
+    "host": "EMAIL_HOST",
+    "port": "EMAIL_PORT",
+    "username": "EMAIL_HOST_USER",
+    "password": "EMAIL_HOST_PASSWORD",  # nosec: the name of a setting
+    "use_tls": "EMAIL_USE_TLS",
+    "use_ssl": "EMAIL_USE_SSL",
+    "ssl_keyfile": "EMAIL_SSL_KEYFILE",
+    "ssl_certfile": "EMAIL_SSL_CERTFILE",
+}
+# Those of Django's own, and how long who only queues would wait for a server.
+UNHEEDED = {"alias", "_ignore_unknown_kwargs", "timeout"}
+
 
 class EmailBackend(BaseEmailBackend):
     """Queue messages with the caller's transaction: rolled back with it, sent after its commit.
@@ -25,6 +40,7 @@ class EmailBackend(BaseEmailBackend):
     ``using`` names the entry of ``MAILERS`` that delivers (default ``DBQUEUE["MAIL_USING"]``),
     ``queue`` the queue (default ``DBQUEUE["MAIL_QUEUE"]``). ``fail_silently`` keeps errors of the
     database and messages that cannot be stored from the caller: those messages are not queued.
+    Another server than that of the project or of ``using`` is refused with a ``ValueError``.
     """
 
     queues_mail = True
@@ -43,6 +59,7 @@ class EmailBackend(BaseEmailBackend):
         self._queue = queue or ""
         check_name(self.queue, "queue")
         self.using = self._deliverer(using)
+        self._refuse_other_server(kwargs)
 
     @property
     def queue(self) -> str:
@@ -101,6 +118,23 @@ class EmailBackend(BaseEmailBackend):
                 f"that delivers, not {using!r}"
             )
         return str(using)
+
+    def _refuse_other_server(self, given: dict[str, Any]) -> None:
+        """A worker delivers by what the settings say, whatever the connection was made with."""
+        asked = {n: v for n, v in given.items() if n not in UNHEEDED and v not in (None, "")}
+        usual = self._usual_server() if asked else {}
+        other = [name for name, value in asked.items() if value != usual.get(name)]
+        if other:
+            raise ValueError(
+                f"queued mail cannot go out by another {', '.join(sorted(other))} than that of the "
+                "settings: add an entry to MAILERS and queue for it, or send without the queue, by "
+                "get_connection() with the path of the backend that delivers"
+            )
+
+    def _usual_server(self) -> dict[str, Any]:
+        if mailers_configured():
+            return dict(settings.MAILERS[self.using].get("OPTIONS", {}))
+        return {name: getattr(settings, setting) for name, setting in SETTINGS.items()}
 
 
 def _insert(batch: list[Email]) -> None:

@@ -44,6 +44,8 @@ mail_conf = Section(
         "QUEUE": "default",
         "URGENT_QUEUE": "urgent",
         "MAX_BYTES": 10 * 1024 * 1024,  # the whole message as stored
+        # Of messages, read by the project's own backend, beyond those that packages are known to.
+        "ATTRIBUTES": (),
         # A thread keeps its connection for so many messages and seconds.
         "CONNECTION_MAX_MESSAGES": 100,
         "CONNECTION_MAX_AGE": 60.0,

@@ -60,7 +60,7 @@ FILES = {
     "worker/session.py": CHILD + "supervising autocommit pool",
     "worker/supervisor.py": SUPERVISOR + "memory workers_command unknown_tables",
     "mail/": MAIL,
-    "mail/backends.py": "mail_backend mail_loop mail_report_each_attempt",
+    "mail/backends.py": "mail_backend mail_loop mail_report_each_attempt mail_other_servers",
     "mail/backoff.py": "mail_retry_schedule mail_errors mail_checks",
     "mail/conf.py": "mail_retry_schedule mail_checks mail_errors",
     "mail/in_doubt.py": "mail_in_doubt mail_admin_actions",
@@ -82,7 +82,7 @@ FILES = {
     "mail_silent_mailer mail_answers_on_the_way mail_hung_up mail_reconnect mail_delivery",
     "mail/sending/handover.py": MAIL
     + "mail_answers_on_the_way mail_hung_up mail_in_doubt mail_slow_answer mail_anymail",
-    "mail/storing/": "mail_codec mail_stored_again mail_stored_parts mail_refusals "
+    "mail/storing/": "mail_attributes mail_codec mail_stored_again mail_stored_parts mail_refusals "
     "mail_refused_texts mail_template mail_fidelity mail_backend mail_wishes",
     "mail/tracking.py": "mail_tracking mail_early_news mail_news_meanwhile",
     "mail/admin/": MAIL_ADMIN + "admin_keeps_back",
