@@ -1,12 +1,14 @@
 """dedup_key: one job for many requests, without breaking anybody's transaction."""
 
+import uuid
+
 import pytest
 from django.db import IntegrityError, transaction
 
 from django_dbqueue.lifecycle import finish
 from django_dbqueue.states import Status
-from tests.kit.jobs import claim_one, fresh, overwrite, reap_overdue, start_all, table
-from tests.queueapp.models import Fleeting, Kept, Note, Unique
+from tests.kit.jobs import claim_one, done, fresh, overwrite, reap_overdue, start_all, table
+from tests.queueapp.models import Fleeting, Kept, Note, Unique, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -144,3 +146,28 @@ def test_an_insert_that_another_constraint_refuses_is_never_silent():
     with pytest.raises(IntegrityError), transaction.atomic():
         Unique.objects.enqueue(dedup_key="another", code=1)
     assert Unique.objects.count() == 1
+
+
+def test_a_taken_primary_key_is_an_error_and_no_new_job():
+    job = done(Uuid)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Uuid.objects.enqueue(dedup_key="another", id=job.pk)
+    with pytest.raises(IntegrityError):
+        Uuid.objects.enqueue(dedup_key="another", id=job.pk)
+    assert Uuid.objects.count() == 1
+    assert fresh(job).dedup_key is None
+
+
+@pytest.mark.parametrize(("model", "key"), [(Uuid, uuid.UUID(int=7)), (Note, 7)])
+def test_the_same_primary_key_and_dedup_key_are_a_twin(model, key):
+    job, created = ask(model, id=key)
+    assert (job.pk, created) == (key, True)
+    assert ask(model, id=key) == (job, False)
+    assert model.objects.count() == 1
+
+
+def test_a_primary_key_that_is_given_is_kept():
+    job, created = ask(id=4321)
+    assert (job.pk, created, fresh(job).dedup_key) == (4321, True, "photo:7")
+    following, created = Note.objects.enqueue(dedup_key="following", id=4322)
+    assert (following.pk, created, Note.objects.count()) == (4322, True, 2)

@@ -149,10 +149,12 @@ class Dialect:
     ) -> Any | None:
         """Run an INSERT; the new key, or None where (queue, dedup_key) was taken: no error then.
 
-        Where keys are not numbered by the database, the answer is merely not None. Another
-        constraint raises its error, or (MySQL) answers None too.
+        MySQL knows no keys but those that it numbers: 0 then. Another constraint raises its error,
+        or (MySQL) answers None too.
         """
-        raise NotImplementedError
+        cursor.execute(f"{sql} {ON_TWIN} DO NOTHING RETURNING {pk}", params)
+        found = cursor.fetchall()
+        return found[0][0] if found else None
 
     def own_session(self) -> str:
         """The statement that makes a connection of our own give up a lock within 2 s."""

@@ -44,6 +44,7 @@ TROUBLES = {
     1021: Trouble.FULL,
 }
 TRIES = 4
+REFUSED = 2**63  # no key: it is greater than the greatest bigint
 CALM = 20  # claims without a conflict until the narrow window is tried again
 
 
@@ -139,11 +140,10 @@ class MySQL(Dialect):
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
         # Under FOUND_ROWS, which Django sets, the row count is 1 either way, and which id a refused
-        # row reports differs between the servers: so the update, which changes nothing, says 0.
-        refuse = "ON DUPLICATE KEY UPDATE priority = priority + LAST_INSERT_ID(0)"
-        cursor.execute(f"{sql} {refuse}", params)
-        new = cursor.lastrowid
-        return new or None
+        # row reports differs between the servers: so the update, which changes nothing, says one.
+        mark = f"priority = IF(LAST_INSERT_ID({REFUSED}), priority, priority)"
+        cursor.execute(f"{sql} ON DUPLICATE KEY UPDATE {mark}", params)
+        return None if cursor.lastrowid == REFUSED else cursor.lastrowid
 
     def own_session(self) -> str:
         # The second is for what locks whole tables: ALTER TABLE, LOCK TABLES, a backup.

@@ -9,7 +9,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, OperationalError
 
 from ..conf import conf
-from .base import ON_TWIN, Claim, Dialect, Row, Trouble
+from .base import Claim, Dialect, Row, Trouble
 
 TROUBLES = {
     "40001": Trouble.AGAIN,  # serialization failure
@@ -86,13 +86,6 @@ class PostgreSQL(Dialect):
         cursor.execute(f"{sql} RETURNING {pk}", params)
         [key] = cursor.fetchone()
         return key
-
-    def insert_new(
-        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
-    ) -> Any | None:
-        cursor.execute(f"{sql} {ON_TWIN} DO NOTHING RETURNING {pk}", params)
-        row = cursor.fetchone()
-        return row[0] if row else None
 
     @staticmethod
     def can_notify() -> bool:

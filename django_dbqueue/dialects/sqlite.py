@@ -11,7 +11,7 @@ from typing import Any, Self
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
-from .base import ON_TWIN, Claim, Dialect, Row, Trouble
+from .base import Claim, Dialect, Row, Trouble
 
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 _lenient = threading.local()
@@ -99,12 +99,6 @@ class SQLite(Dialect):
             is_theirs = before is decoded and outer is not session
             session.text_factory = str if is_theirs else before
             _lenient.session = outer
-
-    def insert_new(
-        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
-    ) -> Any | None:
-        cursor.execute(f"{sql} {ON_TWIN} DO NOTHING", params)
-        return cursor.lastrowid if cursor.rowcount else None
 
     def listen(self) -> None:
         self._version = self._data_version()

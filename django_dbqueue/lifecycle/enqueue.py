@@ -84,7 +84,9 @@ def insert_new(table: Table, job: Any) -> bool:
     On True the job has its key and is saved; on False nothing was written.
     """
     meta = table.model._meta
-    fields = [f for f in meta.concrete_fields if not f.generated and f is not meta.auto_field]
+    is_given = job.pk is not None and not isinstance(job.pk, DatabaseDefault)
+    left_out = None if is_given else meta.auto_field
+    fields = [f for f in meta.concrete_fields if not f.generated and f is not left_out]
     query = InsertQuery(table.model)
     query.insert_values(fields, [job])
     [(sql, params)] = query.get_compiler(connection=table.connection).as_sql()
@@ -94,11 +96,10 @@ def insert_new(table: Table, job: Any) -> bool:
             return table.dialect.insert_new(cursor, sql, params, table.pk)
 
     key = again(table.connection, run)
-    if meta.auto_field is None:
-        key = _stored(table, job.pk)
     if key is None:
         return False
-    job.pk = meta.pk.to_python(key)
+    if key and not is_given:
+        job.pk = meta.pk.to_python(key)
     job._state.adding, job._state.db = False, table.connection.alias
     ring(table.connection, [job.status])
     return True
@@ -115,14 +116,6 @@ def ring(connection: BaseDatabaseWrapper, statuses: Iterable[int]) -> None:
             raise
         # The jobs are committed: an error would only make somebody enqueue them once more.
         logger.warning("nobody was told of new jobs; workers find them by themselves: %s", error)
-
-
-def _stored(table: Table, pk: Any) -> Any | None:
-    """A key that was made in Python, if its row was inserted."""
-    with table.connection.cursor() as cursor:
-        where = f"{table.pk} = %s"
-        cursor.execute(f"SELECT 1 FROM {table.name} WHERE {where}", [table.db_key(pk)])
-        return pk if cursor.fetchone() else None
 
 
 def _check_range(field: str, low: int, high: int, value: Any) -> None:

@@ -28,7 +28,7 @@ MUTANTS = [
         'name.startswith(("SQLITE_LOCKED"',
         "a busy database is an error",
     ),
-    (SQLITE, "cursor.lastrowid if cursor.rowcount", "cursor.lastrowid if True", "a twin is new"),
+    (BASE, "found[0][0] if found else None", "found[0][0] if found else 1", "a twin is new"),
     (
         MYSQL,
         "SET {claim.sets} WHERE status = 0 AND {among}",
@@ -74,7 +74,7 @@ MUTANTS = [
     (MYSQL, "    1213: Trouble.AGAIN,", "    ", "a deadlock is an error", MARIADB),
     (
         MYSQL,
-        "priority = priority + LAST_INSERT_ID(0)",
+        "priority = IF(LAST_INSERT_ID({REFUSED}), priority, priority)",
         "priority = priority",
         "a twin is new",
         MARIADB,
@@ -109,10 +109,10 @@ MUTANTS = [
     ),
     (POSTGRESQL, '    "40P01": Trouble.AGAIN,', "    ", "a deadlock is an error", ON_POSTGRESQL),
     (
-        POSTGRESQL,
+        BASE,
         " DO NOTHING RETURNING",
         " DO UPDATE SET priority = 1 RETURNING",
-        "a twin is new",
+        "a twin is a job of its own",
         ON_POSTGRESQL,
     ),
 ]
