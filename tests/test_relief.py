@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from django.db import connection
 
 from django_dbqueue import events
 from django_dbqueue.lifecycle.claim import claim
@@ -13,8 +14,8 @@ from django_dbqueue.worker.children import Child, Death
 from django_dbqueue.worker.relief import ExitedChild, Relief
 from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.stacks import Stacks
-from tests.kit.jobs import fresh, table, table_locked
-from tests.queueapp.models import Note
+from tests.kit.jobs import claimed, fresh, overwrite, row_locked, table, table_locked
+from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -85,3 +86,28 @@ def test_it_is_tried_again_while_the_table_is_locked(relief, child):
     relief.turn()
     assert relief.waiting == []
     assert charges() == [CRASHED, CRASHED, UNHARMED]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_a_locked_row_of_one_child_holds_up_the_relief_of_no_other(relief):
+    locked, other = claimed(), claimed()
+    relief.waiting += [ExitedChild(job.claim_owner) for job in (locked, other)]
+    with row_locked(locked):
+        relief.turn()
+        assert [exited.owner_prefix for exited in relief.waiting] == [locked.claim_owner]
+        assert fresh(other).status == Status.READY
+    relief.turn()
+    assert relief.waiting == []
+    assert fresh(locked).status == Status.READY
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_a_locked_row_of_one_table_holds_up_the_relief_of_no_other():
+    relief = Relief([table(), table(Kept)], Session({"default"}), events.reaped)
+    locked, other = claimed(), claimed(Kept)
+    overwrite(other, owner=locked.claim_owner)
+    relief.waiting.append(ExitedChild(locked.claim_owner))
+    with row_locked(locked):
+        relief.turn()
+        assert fresh(other).status == Status.READY
+    assert len(relief.waiting) == 1

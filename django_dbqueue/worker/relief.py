@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from django.db.utils import Error
 
+from ..dialects import Trouble
 from ..lifecycle import reap
 from ..lifecycle.reap import Trace
 from ..lifecycle.table import Table
@@ -65,26 +66,38 @@ class Relief:
         self.patience = Patience("giving back the jobs of a dead child")
 
     def turn(self) -> float:
-        """Try it; seconds until another try, if claims are left."""
-        while self.waiting:
+        """Try each; seconds until another try, if claims are left."""
+        pause = None
+        for exited in list(self.waiting):
             try:
                 self.session.prepare()
-                self._give_back(self.waiting[0])
+                self._give_back(exited)
             except Error as error:
                 self.session.recover(error)
-                return self.patience.failed(error)
+                pause = pause or self.patience.failed(error)
+            else:
+                self.waiting.remove(exited)
+                self.recovered(exited.owner_prefix)
+        if pause is None:
             self.patience.worked()
-            self.recovered(self.waiting.pop(0).owner_prefix)
-        return 60.0
+        return 60.0 if pause is None else pause
 
     def _give_back(self, exited: ExitedChild) -> None:
+        """What a lock holds up in one table holds up no other."""
+        failure: Error | None = None
         for table in self.tables:
             try:
                 self._give_back_of(table, exited)
             except Error as error:
-                if table.dialect.trouble(error):
+                trouble = table.dialect.trouble(error)
+                if trouble is Trouble.AGAIN:
+                    failure = failure or error
+                elif trouble:
                     raise
-                logger.warning("%s: nothing given back: %s", table.label, error)
+                else:
+                    logger.warning("%s: nothing given back: %s", table.label, error)
+        if failure:
+            raise failure
 
     def _give_back_of(self, table: Table, exited: ExitedChild) -> None:
         place = table.connection.alias, table.label

@@ -71,6 +71,20 @@ def table_locked(model: Any) -> Iterator[None]:
             cursor.execute(end)
 
 
+@contextmanager
+def row_locked(job: Job) -> Iterator[None]:
+    """A transaction of somebody's holds the row; on SQLite that is the whole database."""
+    with closing(other_connection()) as other, other.cursor() as cursor:
+        cursor.execute("BEGIN IMMEDIATE" if connection.vendor == "sqlite" else "BEGIN")
+        if connection.vendor != "sqlite":
+            name = other.ops.quote_name(job._meta.db_table)
+            cursor.execute(f"SELECT id FROM {name} WHERE id = %s FOR UPDATE", [job.pk])
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
+
+
 def forget_tables() -> None:
     """What was worked out of the models and the settings is worked out anew."""
     vars(connections["default"]).pop("dbqueue_tables", None)
