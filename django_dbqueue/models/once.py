@@ -200,7 +200,10 @@ class Once:
     def _work(self) -> None:
         self.tries += 1
         self.job.is_undivided = True
+        depth = len(self.effects.savepoint_ids)
         self.work()
+        if len(self.effects.savepoint_ids) != depth:
+            raise TransactionManagementError(f"{self.job}: its run left a block of atomic() open")
         # Else a savepoint that is to be rolled back would be, and no more said of it.
         self.effects.validate_no_broken_transaction()
 

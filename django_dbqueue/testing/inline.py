@@ -66,13 +66,16 @@ class InlineWorker:
         timing = self.options.beat_interval, self.options.worker_timeout
         self.beats = [Beats(self.uuid, *one, *timing) for one in self.options.serves().items()]
         self._beaten_at = float("-inf")
-        self.tables = [self.options.table(one.model, one.using) for one in self.options.served]
-        self.reaper = Reaper(self.tables, timing[1], _tell, silent=by_clock(timing[1]))
+        self.reaper = Reaper(self.tables(), timing[1], _tell, silent=by_clock(timing[1]))
         self._session = Session(set(self.options.serves()), methodcaller("keep_to_indexes"))
         self.board = Board(threads=1, aliases=self.options.serves())
         self.consumer = Consumer(
             self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs
         )
+
+    def tables(self) -> list[Table]:
+        """Those that it serves."""
+        return [self.options.table(one.model, one.using) for one in self.options.served]
 
     def __enter__(self) -> Self:
         caught(lambda: signals.worker_started.send_robust(sender=Worker))
@@ -109,7 +112,7 @@ class InlineWorker:
 
     def _until_due(self) -> float | None:
         """Seconds until a delayed job is due; None = none is."""
-        pauses = [reap.next_moves(table)[0] for table in self.tables]
+        pauses = [reap.next_moves(table)[0] for table in self.tables()]
         return min((pause for pause in pauses if pause is not None), default=None)
 
     # Its parts, one at a time: each until it meets with no error of the database.
@@ -188,6 +191,8 @@ class InlineWorker:
         self.reaper.keep_at = 0.0
         try:
             self._session.prepare()
+            # A job that leaves a transaction open costs the thread its connection.
+            self.reaper.tables = self.tables()
             self.reaper.turn(judge=lambda: True)
         except Error as error:
             self._session.recover(error)

@@ -13,6 +13,7 @@ from django.db.utils import Error
 
 from ..conf import conf
 from ..dialects import Dialect, Trouble, dialect_of, installed
+from .leftovers import discard, has_changed, watch_session
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -106,13 +107,15 @@ _opened = _Opened()
 
 
 def watch_connections() -> None:
-    """Note from here on which connections this thread opens."""
+    """Note from here on which connections this thread opens, and what is done to their sessions."""
     _opened.known = list(connections.all(initialized_only=True))
 
 
 def _note(connection: BaseDatabaseWrapper, **_: object) -> None:
-    if _opened.known is not None and connection not in _opened.known:
-        _opened.known.append(connection)
+    if _opened.known is not None:
+        watch_session(connection)
+        if connection not in _opened.known:
+            _opened.known.append(connection)
 
 
 connection_created.connect(_note, dispatch_uid="dbqueue")
@@ -124,14 +127,16 @@ def reset_connections(*, failed: bool = False) -> None:
     Where an error ended the job, the server may have been replaced by another one: reconnect.
     ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
     """
-    for connection in _opened.all():
-        if connection.connection is None:
+    for connection in list(_opened.all()):
+        if connection.in_atomic_block:
+            discard(connection)
+            if _opened.known is not None:
+                _opened.known.remove(connection)
+        elif connection.connection is None:
             continue
-        if (
-            connection.in_atomic_block
-            or not connection.autocommit
-            or (connection.errors_occurred and failed)
-        ):
+        elif not connection.autocommit or has_changed(connection):
+            connection.close()
+        elif connection.errors_occurred and failed:
             connection.close()
         elif connection.errors_occurred:
             _keep_if_usable(connection)

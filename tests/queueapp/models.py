@@ -20,6 +20,7 @@ from .answering import Answering  # noqa: F401  # a table
 from .chores import ArchivedChore, Chore, Errand  # noqa: F401  # tables
 from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record, wait_for_gate  # noqa: F401  # tables
 from .gil import hold_gil
+from .leftovers import execute, leave_autocommit_off, leave_open, leave_open_and_fail
 from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
 from .planner import planner_settings
@@ -36,7 +37,7 @@ class Note(Job):
     """Does what ``action`` says, and leaves a line in the file ``log``."""
 
     text = models.TextField(blank=True)
-    action = models.CharField(max_length=20, blank=True)
+    action = models.CharField(max_length=30, blank=True)
     seconds = models.FloatField(default=0)
     log = models.CharField(max_length=500, blank=True)
 
@@ -94,6 +95,11 @@ class Note(Job):
 
     def do_complete(self) -> None:
         self.complete()
+
+    do_leave_open = leave_open
+    do_leave_open_and_fail = leave_open_and_fail
+    do_leave_autocommit_off = leave_autocommit_off
+    do_execute = execute
 
     def do_settings(self) -> None:
         record(self.log, planner_settings())
