@@ -102,6 +102,10 @@ class _Opened(threading.local):
     def all(self) -> Iterable[BaseDatabaseWrapper]:
         return connections.all(initialized_only=True) if self.known is None else self.known
 
+    def forget(self, connection: BaseDatabaseWrapper) -> None:
+        if self.known is not None:
+            self.known = [one for one in self.known if one is not connection]
+
 
 _opened = _Opened()
 
@@ -127,16 +131,17 @@ def reset_connections(*, failed: bool = False) -> None:
     Where an error ended the job, the server may have been replaced by another one: reconnect.
     ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
     """
-    for connection in list(_opened.all()):
+    for connection in _opened.all():
         if connection.in_atomic_block:
             discard(connection)
-            if _opened.known is not None:
-                _opened.known.remove(connection)
+            _opened.forget(connection)
         elif connection.connection is None:
             continue
-        elif not connection.autocommit or has_changed(connection):
-            connection.close()
-        elif connection.errors_occurred and failed:
+        elif (
+            not connection.autocommit
+            or has_changed(connection)
+            or (connection.errors_occurred and failed)
+        ):
             connection.close()
         elif connection.errors_occurred:
             _keep_if_usable(connection)

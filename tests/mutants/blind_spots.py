@@ -214,8 +214,8 @@ DEATHS = [
     ),
     (
         "worker/relief.py",
-        "                return self.patience.failed(error)\n",
-        "                self.patience.failed(error)\n",
+        "            except Error as error:\n                self.session",
+        "            except Error as error:\n                self.waiting.clear()\n                self.session",
         "a death is forgotten while the database is locked",
     ),
 ]

@@ -196,9 +196,21 @@ MUTANTS = [
     ),
     (
         SESSION,
-        "            or not connection.autocommit\n            or (",
-        "            or (",
+        "            not connection.autocommit\n            or has_changed",
+        "            has_changed",
         "a job leaves autocommit off for the next one",
+    ),
+    (
+        SESSION,
+        "            or has_changed(connection)\n",
+        "",
+        "a job's session settings, roles and locks reach the next one",
+    ),
+    (
+        SESSION,
+        "            discard(connection)\n",
+        "            connection.close()\n",
+        "a job that leaves a transaction open breaks its thread",
     ),
     (SESSION, "LONGEST = 3.0", "LONGEST = 60.0", "work goes on only a minute after an outage"),
     (
