@@ -214,8 +214,8 @@ DEATHS = [
     ),
     (
         "worker/relief.py",
-        "            except Error as error:\n                self.session",
-        "            except Error as error:\n                self.waiting.clear()\n                self.session",
+        "                pause = pause or",
+        "                self.waiting.remove(exited)\n                pause = pause or",
         "a death is forgotten while the database is locked",
     ),
 ]
