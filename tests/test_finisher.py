@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
 from django_dbqueue.worker import finisher as module
-from django_dbqueue.worker.finisher import Finisher, Outcome
+from django_dbqueue.worker.finisher import Finisher
+from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
 from tests.kit.jobs import claimed, fresh, steal, table
 from tests.kit.refusals import allow, refused

@@ -16,8 +16,9 @@ from django_dbqueue.lifecycle.verdict import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
 from django_dbqueue.worker import herald as herald_module
-from django_dbqueue.worker.finisher import Finisher, Outcome
+from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.herald import Herald
+from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh, table

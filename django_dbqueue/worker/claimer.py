@@ -66,6 +66,8 @@ class Claimer:
         # Claims whose answer was lost: they may have taken jobs.
         self.unsure: list[tuple[Table, str]] = []
         self._unstarted: Item | None = None
+        # What waits for a table whose outcomes cannot be written.
+        self._parked: list[Item] = []
         # Since when there is nothing ready: only a look that began when all was done tells.
         self._empty_since = float("inf")
         self.hold_claims = False
@@ -114,8 +116,14 @@ class Claimer:
             self.unsure.pop(0)
         while self._unstarted or not self.buffer.unstarted.empty():
             self._unstarted = self._unstarted or self.buffer.unstarted.get()
-            self._release([self._unstarted])
+            if self._unstarted.table.label in self.lanes.locked:
+                self._parked.append(self._unstarted)
+            else:
+                self._release([self._unstarted])
             self._unstarted = None
+        if self._parked and not self.lanes.locked:
+            self.buffer.put(self._parked)
+            self._parked = []
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""

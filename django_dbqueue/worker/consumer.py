@@ -20,7 +20,7 @@ from ..guard import caught, safely, whole
 from ..models import Worker
 from .board import WRITE_STACKS, Board, Farewell
 from .buffer import Buffer
-from .claimer import Claimer
+from .claimer import MOST, Claimer
 from .doorbell import Doorbell
 from .finisher import Finisher
 from .options import Options
@@ -54,7 +54,8 @@ class Consumer:
         aliases = {served.using for served in options.served}
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
         self.buffer = Buffer(options.threads)
-        self.finisher = Finisher(Session(aliases), max(OUTCOMES, options.batch_size), self._woken)
+        batch = max(OUTCOMES, options.batch_size)
+        self.finisher = Finisher(Session(aliases), batch, self._woken, max_unwritten(options))
         self.claimer = Claimer(
             options,
             owner_prefix,
@@ -154,7 +155,8 @@ class Consumer:
         return min(self.finish_turn(), self.claim_turn())
 
     def claim_turn(self) -> float:
-        self.claimer.hold_claims = self.finisher.patience.failures > 0
+        self.claimer.hold_claims = self.finisher.is_full or self.finisher.patience.failures > 0
+        self.claimer.lanes.locked = self.finisher.locked
         return self.claimer.turn()
 
     def finish_turn(self) -> float:
@@ -197,6 +199,7 @@ class Consumer:
             logger.warning("could not give jobs back, the supervisor will: %s", error)
             self.buffer.withdraw()
         self.buffer.close(len(self.runners))
+        self.finisher.end_waiting()
 
     def _runners_at_work(self) -> bool:
         return not all(runner.has_ended for runner in self.runners)
@@ -209,6 +212,15 @@ class Consumer:
                 self.wake_finisher.clear()
                 self.wake_finisher.wait(time_to_wait)
         self.finisher.write_minutes()
+
+
+def max_unwritten(options: Options) -> int:
+    """With so many outcomes unwritten nothing more starts, so that, with what the runners have in
+    hand then, two batches at most have run and are not recorded."""
+    batch = max(OUTCOMES, options.batch_size, MOST if options.batch_grows else 1)
+    takes_batches = any(hasattr(served.model, "run_batch") for served in options.served)
+    in_hand = batch - 1 if takes_batches else options.threads
+    return max(batch, 2 * batch - in_hand)
 
 
 def _calm_collector() -> None:

@@ -4,21 +4,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from django.db.utils import Error
 
-from .. import events
 from ..dialects import Trouble
-from ..exceptions import ClaimLost
-from ..guard import caught, message_of
-from ..lifecycle import finish
-from ..lifecycle.finish import Written
-from ..lifecycle.results import NONE, Results
+from ..guard import caught
+from ..lifecycle.execute import briefly, unlocked
 from ..lifecycle.table import Table
 from ..minutes import TALLY
+from .outcomes import Outcome, write_next
 from .session import Patience, Session
 
 logger = logging.getLogger("django_dbqueue")
@@ -26,44 +22,44 @@ logger = logging.getLogger("django_dbqueue")
 HOPELESS = 6  # failures for which the database names no reason that passes
 LOCKED = 2.0  # seconds between tries to write to a locked table
 LATEST = 0.1  # seconds that an outcome may wait for others
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a job ended."""
-
-    table: Table
-    owner: str
-    job: Any
-    error: Exception | None = None
-    seconds: float = 0
-    expired: bool = False
-    results: Results = NONE
-
-    @property
-    def is_completion(self) -> bool:
-        return self.error is None and not self.expired
+MAX_UNWRITTEN = 200  # outcomes
 
 
 class Finisher:
-    """Collects outcomes from the runners and writes them, completions of one owner at once."""
+    """Collects outcomes from the runners and writes them, completions of one owner at once.
 
-    def __init__(self, session: Session, batch: int, woken: Callable[[], None]) -> None:
+    With ``max_unwritten`` of them nothing more may start: a kill would repeat them all.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        batch: int,
+        woken: Callable[[], None],
+        max_unwritten: float = MAX_UNWRITTEN,
+    ) -> None:
         self.session = session
         self.batch = batch
+        self.max_unwritten = max_unwritten
+        self.is_full = False
+        self._room = threading.Condition()
         self._nap = threading.Event()
         self.woken = woken
         self._queue: SimpleQueue[Outcome] = SimpleQueue()
         self._held: list[Outcome] = []
-        # Of tables that somebody has locked.
+        # Of rows that somebody has locked.
         self._aside: list[Outcome] = []
         self.aside_until = 0.0
+        # Tables with so many of those that their jobs are not to start.
+        self.locked: frozenset[str] = frozenset()
         self._oldest = 0.0
         self.patience = Patience("recording outcomes")
 
     def put(self, outcome: Outcome) -> None:
         self._queue.put(outcome)
         waiting = self._queue.qsize()
+        if waiting + len(self._held) + len(self._aside) >= self.max_unwritten:
+            self.is_full = True
         if waiting == 1 or waiting == self.batch:
             self.woken()
 
@@ -74,7 +70,35 @@ class Finisher:
     @property
     def stuck(self) -> int:
         """How many outcomes the database does not take for now."""
-        return self.pending if self._aside or self.patience.failures else 0
+        return self.pending if self.patience.failures else len(self._aside)
+
+    def wait_for_room(self) -> None:
+        """Where it is full, a runner waits before it starts a job."""
+        with self._room:
+            self._room.wait_for(self._has_room)
+
+    def _has_room(self) -> bool:
+        # What is kept of a locked table, of which nothing starts, keeps no other one waiting.
+        kept = len(self._aside) if self.locked else 0
+        return self.pending - kept < self.max_unwritten
+
+    def _make_room(self) -> None:
+        if not self.is_full:
+            return
+        # In this order: what is put meanwhile is either counted here, or says so itself.
+        self.is_full = False
+        if not self._has_room():
+            self.is_full = True
+            return
+        with self._room:
+            self._room.notify_all()
+        self.woken()
+
+    def end_waiting(self) -> None:
+        """There is nothing to start any more."""
+        self.max_unwritten = float("inf")
+        self.is_full = True
+        self._make_room()
 
     def turn(self, *, idle: bool) -> float:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
@@ -107,35 +131,66 @@ class Finisher:
     def flush(self) -> float:
         """Write everything collected; on trouble keep it and say how long to wait."""
         self._collect()
-        if time.monotonic() >= self.aside_until:
-            self._held, self._aside = self._aside + self._held, []
+        error = caught(self._look_at_locked) if self._aside else None
+        if error is not None:
+            return self._failed(error)
         while self._held:
             error = caught(self._write_first)
             if error is not None and not self._put_aside(error):
                 return self._failed(error)
+            self._make_room()
         self.patience.worked()
-        if self._aside:
+        if self._aside and not self._queue.qsize():
             return max(0.0, self.aside_until - time.monotonic())
         return 0.0 if self._queue.qsize() else 60.0
 
+    def _look_at_locked(self) -> None:
+        """Where rows of a table are locked, waiting for one more would hold up all the others."""
+        self.session.prepare()
+        tables = {one.table.label: one.table.on_this_thread() for one in self._aside}
+        if time.monotonic() >= self.aside_until:
+            self._held, self._aside = self._aside + self._held, []
+        for table in tables.values():
+            self._set_aside(self._locked_among(table))
+
     def _put_aside(self, error: Exception) -> bool:
-        """A table that somebody has locked keeps the outcomes of no other one waiting."""
+        """A row, or a table, that somebody has locked keeps no other outcome waiting."""
         table = self._held[0].table.on_this_thread()
         if table.dialect.one_writer or not isinstance(error, Error):
             return False
         if table.dialect.trouble(error) is not Trouble.AGAIN:
             return False
         if not self._aside:
-            logger.warning("recording outcomes: %s is locked: %s", table.label, error)
-        self._aside += [one for one in self._held if one.table.label == table.label]
-        self._held = [one for one in self._held if one.table.label != table.label]
-        self.aside_until = time.monotonic() + LOCKED
-        return True
+            logger.warning("recording outcomes: rows of %s are locked: %s", table.label, error)
+        found: list[Outcome] = []
+        failure = caught(lambda: found.extend(self._locked_among(table)))
+        if failure is None:
+            # Where no lock is seen any more, it may be one that only a write meets with.
+            self._set_aside(found or self._outcomes_of(table))
+        return failure is None
+
+    def _locked_among(self, table: Table) -> list[Outcome]:
+        mine = self._outcomes_of(table)
+        look = partial(unlocked, table, [one.job.claim_key for one in mine])
+        free = set(briefly(table.connection, look) or ())
+        return [one for one in mine if one.job.claim_key not in free]
+
+    def _outcomes_of(self, table: Table) -> list[Outcome]:
+        return [one for one in self._held if one.table.label == table.label]
+
+    def _set_aside(self, outcomes: list[Outcome]) -> None:
+        if time.monotonic() >= self.aside_until:
+            self.aside_until = time.monotonic() + LOCKED
+        kept = {id(one) for one in outcomes}
+        self._aside += outcomes
+        self._held = [one for one in self._held if id(one) not in kept]
+        is_much = len(self._aside) >= self.max_unwritten / 4
+        self.locked = frozenset(one.table.label for one in self._aside if is_much)
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""
         patience = Patience("recording an outcome")
-        while error := caught(lambda: _write_next([outcome])):
+        while error := caught(lambda: write_next([outcome])):
             hopeless = _is_hopeless(outcome, error, patience)
             outcome.table.on_this_thread().connection.close()
             pause = patience.failed(error)
@@ -145,11 +200,12 @@ class Finisher:
 
     def _write_first(self) -> None:
         self.session.prepare()
-        self._held = _write_next(self._held)
+        self._held = write_next(self._held)
 
     def _failed(self, error: Exception) -> float:
-        if _is_hopeless(self._held[0], error, self.patience):
+        if self._held and _is_hopeless(self._held[0], error, self.patience):
             self._held.pop(0)
+            self._make_room()
         if isinstance(error, Error):
             self.session.recover(error)
         return self.patience.failed(error)
@@ -180,75 +236,3 @@ def _is_hopeless(outcome: Outcome, error: Exception, patience: Patience) -> bool
         error,
     )
     return True
-
-
-def _write_next(outcomes: list[Outcome]) -> list[Outcome]:
-    """Write the first outcome, and with a completion all of the same claim; what is left."""
-    first = outcomes[0]
-    table = first.table.on_this_thread()
-    if first.expired:
-        _expire(first, table)
-        return outcomes[1:]
-    if first.error is not None:
-        _fail(first, table, first.error)
-        return outcomes[1:]
-    completions: list[Outcome] = []
-    others: list[Outcome] = []
-    for one in outcomes:
-        (completions if one.owner == first.owner and one.is_completion else others).append(one)
-    _complete(table, completions)
-    return others
-
-
-def _complete(table: Table, group: list[Outcome]) -> None:
-    owner = group[0].owner
-    written = _written(table, owner, group)
-    lost, gone = set(written.lost), set(written.gone)
-    is_heard = events.are_completions_heard(table)
-    for outcome in group:
-        if outcome.job.claim_key in lost:
-            events.lost(table, outcome.job, owner)
-        elif outcome.job.claim_key in gone:
-            events.gone(table, outcome.job, owner)
-        else:
-            TALLY.completed(table, outcome.job.queue, outcome.seconds)
-            if is_heard:
-                events.completed(table, outcome.job, outcome.seconds)
-
-
-def _written(table: Table, owner: str, group: list[Outcome]) -> Written:
-    """Completed together, or, where each has results of its own, one by one."""
-    if not table.policy.results:
-        return finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
-    written = Written()
-    for outcome in group:
-        written += finish.complete(table, owner, [outcome.job.claim_key], outcome.results)
-    return written
-
-
-def _expire(outcome: Outcome, table: Table) -> None:
-    try:
-        was_there = finish.expire(table, outcome.job)
-    except ClaimLost as error:
-        events.lost(table, outcome.job, outcome.owner, error)
-    else:
-        if was_there:
-            events.expired(table, outcome.job)
-        else:
-            events.gone(table, outcome.job, outcome.owner)
-
-
-def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
-    try:
-        verdict = finish.fail(table, outcome.job, error, outcome.seconds)
-    except ClaimLost:
-        said = f"{type(error).__name__}: {message_of(error)}"
-        events.lost(table, outcome.job, outcome.owner, f"its error was: {said}")
-    else:
-        if verdict is None:
-            events.gone(table, outcome.job, outcome.owner)
-        else:
-            TALLY.failed(table, outcome.job.queue, outcome.seconds, verdict.is_buried)
-            events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
-    # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
-    error.__traceback__ = None

@@ -14,7 +14,8 @@ from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
 from ..minutes import TALLY
 from ..models.once import TRIES, Once
-from .finisher import Finisher, Outcome
+from .finisher import Finisher
+from .outcomes import Outcome
 from .session import Patience
 
 logger = logging.getLogger("django_dbqueue")

@@ -18,9 +18,10 @@ from ..lifecycle.answer import settle
 from ..lifecycle.results import NONE, Results, results_of
 from .board import SEPARATOR, Board
 from .buffer import KILL_WITHIN, Buffer, Item
-from .finisher import Finisher, Outcome
+from .finisher import Finisher
 from .once import OnceByWorker, is_apart
 from .orphans import explained
+from .outcomes import Outcome
 from .session import drop_dead_connections, reset_connections, watch_connections
 
 logger = logging.getLogger("django_dbqueue")
@@ -65,10 +66,15 @@ class Runner(threading.Thread):
     def _run(self) -> None:
         watch_connections()
         try:
-            while (item := self.buffer.get()) is not None:
+            while (item := self._next()) is not None:
                 self.take(item)
         finally:
             connections.close_all()
+
+    def _next(self) -> Item | None:
+        if self.finisher.is_full:
+            self.finisher.wait_for_room()
+        return self.buffer.get()
 
     def take(self, item: Item) -> None:
         now = time.monotonic()
@@ -85,7 +91,10 @@ class Runner(threading.Thread):
             self.woken()
 
     def _may_start(self, item: Item, now: float) -> bool:
-        """Not while the beats are missing; and what waited too long must still be ours."""
+        """Not while the beats are missing, nor of a locked table; and what waited too long must
+        still be ours."""
+        if self.finisher.locked and item.table.label in self.finisher.locked:
+            return False
         alias = item.table.connection.alias
         while now - self.board.beaten_at(alias) > self.worker_timeout:
             logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)

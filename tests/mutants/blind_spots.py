@@ -4,6 +4,7 @@ from tests.mutants.mutant import noticed_by
 
 FINISHER, CLAIMER, CONSUMER = "worker/finisher.py", "worker/claimer.py", "worker/consumer.py"
 CHILDREN, SUPERVISOR = "worker/children.py", "worker/supervisor.py"
+WRITING = "worker/outcomes.py"
 
 OUTCOMES = [
     (FINISHER, "HOPELESS = 6", "HOPELESS = 0", "an outcome is dropped at the first error"),
@@ -54,12 +55,12 @@ OUTCOMES = [
     ),
     (
         FINISHER,
-        "return self.pending if self._aside or self.patience.failures else 0",
-        "return self.pending if self._aside else 0",
+        "return self.pending if self.patience.failures else len(self._aside)",
+        "return len(self._aside)",
         "nobody sees that outcomes cannot be written",
     ),
     (
-        FINISHER,
+        WRITING,
         "    error.__traceback__ = None",
         "    pass",
         "a failed job's local variables live on with its error",
@@ -68,8 +69,8 @@ OUTCOMES = [
 CLAIMS = [
     (
         CONSUMER,
-        "self.claimer.hold_claims = self.finisher.patience.failures > 0",
-        "pass",
+        "self.finisher.is_full or self.finisher.patience.failures > 0",
+        "self.finisher.is_full",
         "jobs are claimed while outcomes cannot be written",
     ),
     (
@@ -80,8 +81,8 @@ CLAIMS = [
     ),
     (
         CONSUMER,
-        "self.claimer.hold_claims = self.finisher.patience.failures > 0",
-        "self.claimer.hold_claims |= self.finisher.patience.failures > 0",
+        "self.claimer.hold_claims = self.finisher.is_full",
+        "self.claimer.hold_claims |= self.finisher.is_full",
         "nothing is claimed after outcomes could not be written once",
     ),
     (

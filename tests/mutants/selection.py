@@ -49,7 +49,8 @@ FILES = {
     "worker/clerks.py": SUPERVISOR + "silent_database",
     "worker/consumer.py": CHILD + "stop_and_go abandoned term",
     "worker/ending.py": COMMANDS + "memory supervising",
-    "worker/finisher.py": CHILD + "broken_rows minutes logs results locked_table",
+    "worker/finisher.py": CHILD + "broken_rows minutes logs results locked_table unrecorded",
+    "worker/outcomes.py": CHILD + "broken_rows minutes logs results",
     "worker/lanes.py": "ahead robust inline_worker once worker worker_troubles aliases",
     "worker/options.py": "worker_options commands_heed worker_troubles worker stop_and_go "
     "aliases checks_once",

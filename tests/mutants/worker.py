@@ -2,7 +2,7 @@
 
 CLAIMER, FINISHER, RUNNER = "worker/claimer.py", "worker/finisher.py", "worker/runner.py"
 LANES, BUFFER, SESSION = "worker/lanes.py", "worker/buffer.py", "worker/session.py"
-CONSUMER, BOARD = "worker/consumer.py", "worker/board.py"
+CONSUMER, BOARD, WRITING = "worker/consumer.py", "worker/board.py", "worker/outcomes.py"
 
 MUTANTS = [
     (
@@ -56,31 +56,31 @@ MUTANTS = [
     ),
     (CLAIMER, "HOLD = 5.0", "HOLD = 500.0", "what waits behind a slow job is kept for minutes"),
     (
-        FINISHER,
+        WRITING,
         "if one.owner == first.owner and one.is_completion",
         "if one.is_completion",
         "completions are written under the owner of another claim",
     ),
     (
-        FINISHER,
+        WRITING,
         "return self.error is None and not self.expired",
         "return self.error is None",
         "an expired job is completed with the others of its claim",
     ),
     (
-        FINISHER,
+        WRITING,
         "        if outcome.job.claim_key in lost:",
         "        if False:",
         "a completion that came too late is told as one",
     ),
     (
         FINISHER,
-        "return self.pending if self._aside or self.patience.failures else 0",
+        "return self.pending if self.patience.failures else len(self._aside)",
         "return 0",
         "nobody is told that outcomes cannot be recorded",
     ),
     (
-        FINISHER,
+        WRITING,
         "outcome.seconds, verdict.is_buried)",
         "outcome.seconds, False)",
         "the minutes count no job as given up",

@@ -18,7 +18,7 @@ from django_dbqueue.models import ArchivedJob, Job
 
 from .answering import Answering  # noqa: F401  # a table
 from .chores import ArchivedChore, Chore, Errand  # noqa: F401  # tables
-from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record  # noqa: F401  # tables
+from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record, wait_for_gate  # noqa: F401  # tables
 from .gil import hold_gil
 from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
@@ -112,6 +112,9 @@ class Note(Job):
 
     def do_segfault(self) -> None:
         ctypes.string_at(0)
+
+    def do_wait_for_lock(self) -> None:
+        wait_for_gate(self.log, "locked")
 
     def do_hold_gil(self) -> None:
         hold_gil(float(self.text))

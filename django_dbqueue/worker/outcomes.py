@@ -1,0 +1,102 @@
+"""How jobs ended, and how that is written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .. import events
+from ..exceptions import ClaimLost
+from ..guard import message_of
+from ..lifecycle import finish
+from ..lifecycle.finish import Written
+from ..lifecycle.results import NONE, Results
+from ..lifecycle.table import Table
+from ..minutes import TALLY
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a job ended."""
+
+    table: Table
+    owner: str
+    job: Any
+    error: Exception | None = None
+    seconds: float = 0
+    expired: bool = False
+    results: Results = NONE
+
+    @property
+    def is_completion(self) -> bool:
+        return self.error is None and not self.expired
+
+
+def write_next(outcomes: list[Outcome]) -> list[Outcome]:
+    """Write the first outcome, and with a completion all of the same claim; what is left."""
+    first = outcomes[0]
+    table = first.table.on_this_thread()
+    if first.expired:
+        _expire(first, table)
+        return outcomes[1:]
+    if first.error is not None:
+        _fail(first, table, first.error)
+        return outcomes[1:]
+    completions: list[Outcome] = []
+    others: list[Outcome] = []
+    for one in outcomes:
+        (completions if one.owner == first.owner and one.is_completion else others).append(one)
+    _complete(table, completions)
+    return others
+
+
+def _complete(table: Table, group: list[Outcome]) -> None:
+    owner = group[0].owner
+    written = _written(table, owner, group)
+    lost, gone = set(written.lost), set(written.gone)
+    is_heard = events.are_completions_heard(table)
+    for outcome in group:
+        if outcome.job.claim_key in lost:
+            events.lost(table, outcome.job, owner)
+        elif outcome.job.claim_key in gone:
+            events.gone(table, outcome.job, owner)
+        else:
+            TALLY.completed(table, outcome.job.queue, outcome.seconds)
+            if is_heard:
+                events.completed(table, outcome.job, outcome.seconds)
+
+
+def _written(table: Table, owner: str, group: list[Outcome]) -> Written:
+    """Completed together, or, where each has results of its own, one by one."""
+    if not table.policy.results:
+        return finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
+    written = Written()
+    for outcome in group:
+        written += finish.complete(table, owner, [outcome.job.claim_key], outcome.results)
+    return written
+
+
+def _expire(outcome: Outcome, table: Table) -> None:
+    try:
+        was_there = finish.expire(table, outcome.job)
+    except ClaimLost as error:
+        events.lost(table, outcome.job, outcome.owner, error)
+    else:
+        if was_there:
+            events.expired(table, outcome.job)
+        else:
+            events.gone(table, outcome.job, outcome.owner)
+
+
+def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
+    try:
+        verdict = finish.fail(table, outcome.job, error, outcome.seconds)
+    except ClaimLost:
+        said = f"{type(error).__name__}: {message_of(error)}"
+        events.lost(table, outcome.job, outcome.owner, f"its error was: {said}")
+    else:
+        if verdict is None:
+            events.gone(table, outcome.job, outcome.owner)
+        else:
+            TALLY.failed(table, outcome.job.queue, outcome.seconds, verdict.is_buried)
+            events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
+    # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
+    error.__traceback__ = None
