@@ -177,6 +177,11 @@ class Dialect:
         """What becomes readable when there may be news."""
         return None
 
+    @property
+    def socket_descriptor(self) -> int | None:
+        """Of the open connection to a server."""
+        return None
+
     def has_news(self) -> bool:
         """Whether others have committed since the last time that was asked, as far as is known."""
         return False

@@ -145,6 +145,13 @@ class MySQL(Dialect):
         cursor.execute(f"{sql} ON DUPLICATE KEY UPDATE {mark}", params)
         return None if cursor.lastrowid == REFUSED else cursor.lastrowid
 
+    @property
+    def socket_descriptor(self) -> int | None:
+        session = self.connection.connection
+        # PyMySQL in the place of mysqlclient has none.
+        is_open = session is not None and session.open and hasattr(session, "fileno")
+        return int(session.fileno()) if is_open else None
+
     def own_session(self) -> str:
         # The second is for what locks whole tables: ALTER TABLE, LOCK TABLES, a backup.
         return "SET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 2"

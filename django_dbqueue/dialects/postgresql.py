@@ -113,6 +113,11 @@ class PostgreSQL(Dialect):
         with self.connection.wrap_database_errors:
             return int(session.fileno())
 
+    @property
+    def socket_descriptor(self) -> int | None:
+        session = self.connection.connection
+        return None if session is None or session.closed else int(session.fileno())
+
     def has_news(self) -> bool:
         session = self.connection.connection
         if session is not None and self._is_listening:

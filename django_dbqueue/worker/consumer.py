@@ -26,12 +26,14 @@ from .finisher import Finisher
 from .options import Options
 from .runner import Runner
 from .session import Session
-from .signalling import forget_signals
+from .signalling import forget_signals, wait_readable
+from .silence import SILENCE
 from .stacks import Stacks
 
 logger = logging.getLogger("django_dbqueue")
 
 OUTCOMES = 50  # written together, unless the claims are larger
+SILENT = 0.75  # of worker_timeout: so long may a server leave a statement of ours unanswered
 GARBAGE = 10_000  # new objects until the collector looks for cycles among them
 
 
@@ -71,6 +73,8 @@ class Consumer:
             )
             for n in range(options.threads)
         ]
+        # For the answer to a statement of ours.
+        self.patience = SILENT * options.worker_timeout
         self._ended, self._end = os.pipe()
 
     def run(self, control: int) -> None:
@@ -82,10 +86,13 @@ class Consumer:
         for thread in [*self.runners, *threads]:
             thread.start()
         threading.Thread(target=self._heed, args=[control], daemon=True).start()
-        os.read(self._ended, 1)
+        while not wait_readable([self._ended], self.patience / 4):
+            SILENCE.end_waits(self.patience)
         self.request_stop()
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                SILENCE.end_waits(self.patience)
+                thread.join(self.patience / 4)
 
     def _heed(self, control: int) -> None:
         """Stop when our supervisor says so, and go on watching: it may be gone even after that."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
 from ..dialects import Trouble
@@ -15,7 +16,8 @@ from ..lifecycle.execute import briefly, unlocked
 from ..lifecycle.table import Table
 from ..minutes import TALLY
 from .outcomes import Outcome, write_next
-from .session import Patience, Session
+from .session import Patience, Session, connect_impatiently
+from .silence import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -190,9 +192,11 @@ class Finisher:
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""
         patience = Patience("recording an outcome")
-        while error := caught(lambda: write_next([outcome])):
+        connection = outcome.table.on_this_thread().connection
+        while error := caught(lambda: _write_in_time(outcome, connection)):
             hopeless = _is_hopeless(outcome, error, patience)
-            outcome.table.on_this_thread().connection.close()
+            connection.close()
+            connect_impatiently(connection)
             pause = patience.failed(error)
             if hopeless:
                 return
@@ -219,6 +223,12 @@ class Finisher:
             if not self._held:
                 self._oldest = time.monotonic()
             self._held.append(outcome)
+
+
+def _write_in_time(outcome: Outcome, connection: BaseDatabaseWrapper) -> None:
+    """On a connection on which jobs may wait for as long as they want."""
+    with connection.execute_wrapper(SILENCE.execute):
+        write_next([outcome])
 
 
 def _is_hopeless(outcome: Outcome, error: Exception, patience: Patience) -> bool:

@@ -23,6 +23,7 @@ from .once import OnceByWorker, is_apart
 from .orphans import explained
 from .outcomes import Outcome
 from .session import drop_dead_connections, reset_connections, watch_connections
+from .silence import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -107,9 +108,9 @@ class Runner(threading.Thread):
         """Touch a job that waited long, and drop what another owner has by now."""
         keys = [job.claim_key for job in item.jobs]
         try:
-            touched = finish.touch(
-                item.table.on_this_thread(), item.owner, keys, allowance=KILL_WITHIN
-            )
+            table = item.table.on_this_thread()
+            with table.connection.execute_wrapper(SILENCE.execute):
+                touched = finish.touch(table, item.owner, keys, allowance=KILL_WITHIN)
         except Error as error:
             logger.warning("not started, since its claim could not be renewed: %s", error)
             drop_dead_connections()

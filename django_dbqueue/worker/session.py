@@ -14,6 +14,7 @@ from django.db.utils import Error
 from ..conf import conf
 from ..dialects import Dialect, Trouble, dialect_of, installed
 from .leftovers import discard, has_changed, watch_session
+from .silence import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -36,6 +37,7 @@ class Session:
         for alias in self.aliases:
             connection = connections[alias]
             connect_impatiently(connection)
+            SILENCE.watch(connection)
             if connection.connection is not None and not connection.autocommit:
                 connection.close()  # an error on the way back from a transaction
             if (
@@ -179,13 +181,17 @@ def close_left_behind() -> None:
 def drop_dead_connections() -> None:
     """Before user code, after a pause: a server may have closed what was idle."""
     for connection in _opened.all():
-        if connection.connection is not None and not connection.is_usable():
+        if connection.connection is not None and not _is_usable(connection):
             connection.close()
 
 
-def _keep_if_usable(connection: object) -> None:
-    usable: Callable[[], bool] = connection.is_usable  # type: ignore[attr-defined]
-    if usable():
-        connection.errors_occurred = False  # type: ignore[attr-defined]
+def _keep_if_usable(connection: BaseDatabaseWrapper) -> None:
+    if _is_usable(connection):
+        connection.errors_occurred = False
     else:
-        connection.close()  # type: ignore[attr-defined]
+        connection.close()
+
+
+def _is_usable(connection: BaseDatabaseWrapper) -> bool:
+    with SILENCE.ends_in_time(connection):
+        return connection.is_usable()
