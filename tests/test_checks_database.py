@@ -1,11 +1,14 @@
 """What the system checks find in a database, where they are asked to look."""
 
+from pathlib import Path
+
 import pytest
 from django.core.checks import Tags, run_checks
 from django.db import connections
 
 from django_dbqueue import checks
 from django_dbqueue.dialects import dialect_of
+from tests.kit.user_project import Project
 from tests.queueapp.models import Strict
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -27,9 +30,7 @@ def test_databases_are_asked_only_where_they_are_named():
 
 def test_the_project_passes_all_checks():
     messages = run_checks(databases=["default"])
-    assert [message.id for message in messages if message.id.startswith("dbqueue")] == (
-        ["dbqueue.W001"]
-    )
+    assert [message.id for message in messages] == (["dbqueue.W001"])
     assert Tags.database in checks.check_databases.tags
 
 
@@ -47,6 +48,29 @@ def test_a_weak_setup_is_found(monkeypatch):
         connections["default"].settings_dict, "OPTIONS", {"transaction_mode": "DEFERRED"}
     )
     assert database_ids() == ["dbqueue.E012"]
+
+
+@pytest.mark.any_database
+@pytest.mark.process
+def test_the_tests_of_a_new_project_run_on_djangos_database_in_memory(tmp_path: Path) -> None:
+    project = Project(tmp_path, "sqlite://")
+    with (tmp_path / "kiosk_settings.py").open("a") as settings:
+        settings.write(
+            'INSTALLED_APPS += ["django_dbqueue.mail"]\n'
+            'DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "k.db"}}\n'
+        )
+    project.models("class Order(Job):\n    pass\n")
+    (project.app / "tests.py").write_text(
+        "from django.test import TestCase\n"
+        "from .models import Order\n"
+        "class Tests(TestCase):\n"
+        "    def test_it(self):\n"
+        "        Order.objects.create()\n"
+        "        self.assertEqual(Order.objects.count(), 1)\n"
+    )
+    project.run("makemigrations", "kiosk")
+    project.run("test")
+    assert "dbqueue.E012" in project.run("migrate", code=1)
 
 
 def test_an_engine_without_transactions_is_found(monkeypatch):

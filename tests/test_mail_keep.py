@@ -1,4 +1,4 @@
-"""How long a mail keeps its message, and who erases it."""
+"""How long a mail keeps its message and its row, and who erases and deletes them."""
 
 import logging
 from datetime import timedelta
@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue import reaper as core
+from django_dbqueue.lifecycle import keep
 from django_dbqueue.lifecycle.keep import on_unlocked
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy import erase
@@ -15,12 +16,22 @@ from django_dbqueue.states import Status
 from tests.kit.connections import other_connection
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, reaper, start_all, table
-from tests.kit.mail import MEMORY, archived_all, deliver_to, email_of, letter, queued, setting
+from tests.kit.mail import (
+    MEMORY,
+    archived_all,
+    deliver_to,
+    email_of,
+    exists,
+    letter,
+    queued,
+    setting,
+)
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 HOUR = 3600
+CHORES = core.CHORES["dbqueue_mail.email"]  # as the project has them
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +126,7 @@ def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
     monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
-    core.CHORES["dbqueue_mail.email"]._sweep_at.clear()  # type: ignore[attr-defined]
+    core.CHORES["dbqueue_mail.email"]._sweep._rests_until.clear()  # type: ignore[attr-defined]
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
     assert erased([old[0], *later]) == [True, True]
@@ -196,6 +207,57 @@ def test_a_worker_erases_next_to_its_work(settings):
     deliver_to(settings, 0, MEMORY, MAIL_KEEP_BODIES=HOUR)
     work_off("dbqueue_mail.email")
     assert erased(old) == [True]
+    assert Email.objects.done().count() == 1
+
+
+@pytest.fixture
+def keep_rows_a_day(settings, monkeypatch):
+    setting(settings, MAIL_KEEP_BODIES=0, MAIL_KEEP_ROWS=24 * HOUR)
+    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", erase.FailedMailPruner())
+
+
+def test_failed_mail_is_deleted_when_it_is_old(keep_rows_a_day):
+    [old], [young], [sent] = (
+        ended(Status.BURIED, 25),
+        ended(Status.BURIED, 23),
+        ended(Status.DONE, 25),
+    )
+    waiting = [ended(status, 999)[0] for status in (Status.READY, Status.CLAIMED, Status.DELAYED)]
+    assert passes(1).tidied == 1
+    assert not exists(old)
+    assert all(map(exists, [young, sent, *waiting]))
+
+
+def test_failed_mail_stays_where_rows_are_kept_for_good(keep_rows_a_day, settings):
+    setting(settings, MAIL_KEEP_ROWS=0)
+    [old] = ended(Status.BURIED, 99_999)
+    assert passes(2).tidied == 0
+    assert exists(old)
+
+
+def test_failed_mail_that_was_put_back_to_work_meanwhile_is_not_deleted(
+    keep_rows_a_day, monkeypatch
+):
+    [mail] = ended(Status.BURIED, 25)
+    unlocked = on_unlocked
+
+    def kick_first(*args):
+        Email.objects.all().kick()
+        return unlocked(*args)
+
+    monkeypatch.setattr(keep, "on_unlocked", kick_first)
+    assert passes(1).tidied == 0
+    assert fresh(mail).status == Status.READY
+
+
+def test_a_worker_deletes_old_failed_mail_next_to_its_work(settings, monkeypatch):
+    monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
+    [old] = ended(Status.BURIED, 25)
+    queued("anna")
+    deliver_to(settings, 0, MEMORY, MAIL_KEEP_ROWS=HOUR)
+    core.CHORES["dbqueue_mail.email"] = CHORES
+    work_off("dbqueue_mail.email")
+    assert not exists(old)
     assert Email.objects.done().count() == 1
 
 

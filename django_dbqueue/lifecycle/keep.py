@@ -60,7 +60,7 @@ def prune(table: Table) -> int:
         return 0
     if table.policy.archive is not None:
         return _prune_archive(table, table.policy.prune_after)
-    return _delete_unlocked(table, table.name, _finished(table), "AND status = 2")
+    return delete_unlocked(table, table.name, _finished(table), "AND status = 2")
 
 
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
@@ -143,13 +143,17 @@ def _prune_archive(table: Table, seconds: float) -> int:
         f"ORDER BY finished_at LIMIT {CHUNK}",
         [seconds],
     )
-    return _delete_unlocked(table, name, [key for (key,) in found])
+    return delete_unlocked(table, name, [key for (key,) in found])
 
 
-def _delete_unlocked(table: Table, name: str, keys: list[Any], condition: str = "") -> int:
+def delete_unlocked(
+    table: Table, name: str, keys: list[Any], condition: str = "", params: Sequence[Any] = ()
+) -> int:
+    """Delete those rows of the queue table, or of its archive, that nobody has locked."""
+
     def delete_free(free: list[Any]) -> int:
         by_key = f"{table.pk} IN ({places(free)})"
         sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
-        return changed_once(table.connection, sql, free)
+        return changed_once(table.connection, sql, [*free, *params])
 
     return on_unlocked(table, name, keys, delete_free)

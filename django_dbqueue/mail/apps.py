@@ -14,7 +14,7 @@ class MailConfig(AppConfig):
     def ready(self) -> None:
         from .. import explain, reaper, signals  # noqa: PLC0415
         from . import checks, checks_settings, latecomers, new_lines, reasons  # noqa: PLC0415
-        from .privacy.erase import Eraser  # noqa: PLC0415
+        from .privacy.erase import Eraser, FailedMailPruner  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
         signals.worker_stopped.connect(close_idle_connections, dispatch_uid="dbqueue_mail")
@@ -22,7 +22,7 @@ class MailConfig(AppConfig):
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        chores: list[Callable[[Any], int]] = [Eraser(), new_lines.NewLines()]
+        chores: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), new_lines.NewLines()]
         if apps.is_installed("anymail"):
             _listen_to_providers()
             chores.append(latecomers.Latecomers())

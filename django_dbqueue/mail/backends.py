@@ -1,5 +1,6 @@
 """The backend that queues: ``EMAIL_BACKEND``, or an entry of ``MAILERS`` on Django 6.1."""
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -9,12 +10,15 @@ from django.core import mail
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
-from django.db import DatabaseError, router, transaction
+from django.db import Error, router, transaction
 
 from ..fields import check_name
 from .conf import mail_conf, mailers_configured
 from .models import Email
-from .reports import leads_to_more, subject_of_report
+from .outcomes import explain
+from .reports import leads_to_more, say_once, subject_of_report
+
+SWALLOWED = "%s is not queued, and its sender is not told (fail_silently): %s"
 
 # What one INSERT carries at most: well below the smallest packet limit that servers come with.
 INSERT_BYTES = 4 * 1024 * 1024
@@ -39,7 +43,8 @@ class EmailBackend(BaseEmailBackend):
 
     ``using`` names the entry of ``MAILERS`` that delivers (default ``DBQUEUE["MAIL_USING"]``),
     ``queue`` the queue (default ``DBQUEUE["MAIL_QUEUE"]``). ``fail_silently`` keeps errors of the
-    database and messages that cannot be stored from the caller: those messages are not queued.
+    database and messages that cannot be stored from the caller: those messages are not queued, and
+    the log says so.
     Another server than that of the project or of ``using`` is refused with a ``ValueError``.
     """
 
@@ -73,12 +78,13 @@ class EmailBackend(BaseEmailBackend):
         that cannot be stored. What is sent while a mail is delivered (an error that is mailed to
         the admins, say) is queued, but not what is sent while that in its turn is delivered.
         """
-        rows = list(self._rows(email_messages))
         try:
+            rows = list(self._rows(email_messages))
             self._insert(list(_batches(rows)))
-        except (DatabaseError, ValidationError):
+        except (Error, ValidationError) as error:
             if not self.fail_silently:
                 raise
+            say_once(logging.ERROR, SWALLOWED, "mail", explain(error))
             return 0
         return len(rows)
 
@@ -90,9 +96,11 @@ class EmailBackend(BaseEmailBackend):
                     row = Email.from_message(message, self.using, self._queue)
                     row.about = about.pk if about else None
                     yield row
-            except (ValueError, ValidationError):
+            except (ValueError, ValidationError) as error:
                 if not self.fail_silently:
                     raise
+                what = f"mail {message.subject!r}"
+                say_once(logging.ERROR, SWALLOWED, what, explain(error))
 
     def _insert(self, batches: list[list[Email]]) -> None:
         with self._together(len(batches)):

@@ -45,13 +45,13 @@ def leads_to_more(message: EmailMessage) -> bool:
     """
     about = subject_of_report()
     if about is not None and about.about is not None:
-        _say_once(logging.WARNING, LOOP, message.subject, about.pk, about.about)
+        say_once(logging.WARNING, LOOP, message.subject, about.pk, about.about)
         return True
     if about is not None and _is_for_admins(message) and _is_between(about):
-        _say_once(logging.INFO, AGAIN, message.subject, about.attempts, about)
+        say_once(logging.INFO, AGAIN, message.subject, about.attempts, about)
         return True
     if is_workers_own() and _is_for_admins(message) and _have_told_enough():
-        _say_once(logging.WARNING, ENOUGH, message.subject, mail_conf["ADMIN_REPORTS"])
+        say_once(logging.WARNING, ENOUGH, message.subject, mail_conf["ADMIN_REPORTS"])
         return True
     return False
 
@@ -83,7 +83,7 @@ def _have_told_enough() -> bool:
     return False
 
 
-def _say_once(level: int, message: str, *args: object) -> None:
+def say_once(level: int, message: str, *args: object) -> None:
     """Log, but not of what a handler of this very line sends."""
     if getattr(_here, "is_saying", False):
         return

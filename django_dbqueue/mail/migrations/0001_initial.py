@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
             name='Suppression',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('address', models.CharField(max_length=320, unique=True)),
+                ('address', models.CharField(max_length=320)),
                 ('reason', models.CharField(choices=[('bounce', 'hard bounce'), ('complaint', 'complaint'), ('unsubscribed', 'unsubscribed'), ('by hand', 'by hand')], default='by hand', max_length=20)),
                 ('note', models.CharField(blank=True, max_length=500)),
                 ('created_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), editable=False)),
@@ -53,6 +53,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'suppressed address',
                 'verbose_name_plural': 'suppressed addresses',
+                'constraints': [models.UniqueConstraint(fields=('address',), name='dbqueue_mail_suppressed')],
             },
         ),
         migrations.CreateModel(

@@ -68,7 +68,7 @@ class SuppressionManager(models.Manager["Suppression"]):
 class Suppression(models.Model):
     """One address, and why."""
 
-    address = models.CharField(max_length=320, unique=True)
+    address = models.CharField(max_length=320)
     reason = models.CharField(max_length=20, choices=Reason.choices, default=Reason.BY_HAND)
     note = models.CharField(max_length=500, blank=True)
     created_at = InstantField(db_default=DbNow(), editable=False)
@@ -78,6 +78,8 @@ class Suppression(models.Model):
     class Meta:
         verbose_name = "suppressed address"
         verbose_name_plural = "suppressed addresses"
+        # Of a unique field of this length Django's check would warn at every start on MySQL.
+        constraints = [models.UniqueConstraint(fields=["address"], name="dbqueue_mail_suppressed")]
 
     def __str__(self) -> str:
         # Not the address: this goes to logs, the admin's own among them, which nobody forgets.

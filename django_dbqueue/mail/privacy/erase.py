@@ -1,6 +1,7 @@
 """Erasing the message of mail that has ended, by hand or by the reaper when it is old.
 
-That it was sent, when and to whom stays known: its row is pruned on its own account.
+That it was sent, when and to whom stays known until its row is deleted: in the archive by the
+core, and here where it failed, which leaves it in the queue table.
 """
 
 import time
@@ -10,8 +11,9 @@ from typing import Any
 from django.db import router
 
 from ...lifecycle.execute import changed_once, places, rows
-from ...lifecycle.keep import CHUNK, on_unlocked
+from ...lifecycle.keep import CHUNK, delete_unlocked, on_unlocked
 from ...lifecycle.table import Table
+from ...states import Status
 from ..conf import mail_conf
 from ..models import ArchivedEmail, Email, EmailFields
 from ..rows import HAVE_ENDED
@@ -32,17 +34,36 @@ def erase(email: EmailFields) -> bool:
     return bool(found.update(message="", subject="", is_erased=True))
 
 
-class Eraser:
-    """Erases up to 500 messages of the archive and 500 of the queue table whenever it is called.
-
-    The archive is searched by an index. The queue table is gone through window by window, and once
-    it is at the end it rests for an hour.
-    """
+class Sweep:
+    """Goes through the queue table window by window; once it is at the end it rests for an hour."""
 
     def __init__(self) -> None:
         # By database alias.
-        self._swept_up_to: dict[str, int] = {}
-        self._sweep_at: dict[str, float] = {}
+        self._up_to: dict[str, int] = {}
+        self._rests_until: dict[str, float] = {}
+
+    def next_keys(self, table: Table, condition: str, params: list[Any]) -> list[Any]:
+        """Up to 500 keys of the next window's rows of which the condition holds."""
+        alias = table.connection.alias
+        if time.monotonic() < self._rests_until.get(alias, 0.0):
+            return []
+        after = self._up_to.get(alias, 0)
+        end = _end_of_window(table, after)
+        if end is None:
+            self._rests_until[alias] = time.monotonic() + SWEEP_EVERY
+            self._up_to[alias] = 0
+            return []
+        keys = _between(table, after, end, condition, params)
+        self._up_to[alias] = keys[-1] if len(keys) == CHUNK else end
+        return keys
+
+
+class Eraser:
+    """Erases up to 500 messages of the archive, which has an index for it, and 500 of the queue
+    table whenever it is called."""
+
+    def __init__(self) -> None:
+        self._sweep = Sweep()
 
     def __call__(self, table: Table) -> int:
         """How many messages were erased."""
@@ -62,19 +83,26 @@ class Eraser:
         return _erase_all(table, name, _keys(found), old, seconds)
 
     def _queued(self, table: Table, seconds: float) -> int:
-        alias = table.connection.alias
-        if time.monotonic() < self._sweep_at.get(alias, 0.0):
-            return 0
-        after = self._swept_up_to.get(alias, 0)
-        end = _end_of_window(table, after)
-        if end is None:
-            self._sweep_at[alias] = time.monotonic() + SWEEP_EVERY
-            self._swept_up_to[alias] = 0
-            return 0
         old = HAS_ENDED + IS_OLD.format(table.dialect.is_past("finished_at", "%s"))
-        keys = _old_between(table, after, end, old, seconds)
-        self._swept_up_to[alias] = keys[-1] if len(keys) == CHUNK else end
+        keys = self._sweep.next_keys(table, old, [False, seconds])
         return _erase_all(table, table.name, keys, old, seconds)
+
+
+class FailedMailPruner:
+    """Deletes up to 500 mails that failed ``MAIL_KEEP_ROWS`` ago whenever it is called; what was
+    sent is pruned in the archive."""
+
+    def __init__(self) -> None:
+        self._sweep = Sweep()
+
+    def __call__(self, table: Table) -> int:
+        """How many mails were deleted."""
+        seconds = mail_conf["KEEP_ROWS"]
+        if not seconds:
+            return 0
+        old = f"status = {Status.BURIED:d} AND {table.dialect.is_past('finished_at', '%s')}"
+        keys = self._sweep.next_keys(table, old, [seconds])
+        return delete_unlocked(table, table.name, keys, f"AND {old}", [seconds])
 
 
 def _end_of_window(table: Table, after: int) -> int | None:
@@ -88,12 +116,12 @@ def _end_of_window(table: Table, after: int) -> int | None:
     return None if end is None else int(end)
 
 
-def _old_between(table: Table, after: int, end: int, old: str, seconds: float) -> list[Any]:
+def _between(table: Table, after: int, end: int, condition: str, params: list[Any]) -> list[Any]:
     found = rows(
         table.connection,
         f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} > %s AND {table.pk} <= %s "
-        f"AND {old} ORDER BY {table.pk} LIMIT {CHUNK}",
-        [after, end, False, seconds],
+        f"AND {condition} ORDER BY {table.pk} LIMIT {CHUNK}",
+        [after, end, *params],
     )
     return _keys(found)
 
