@@ -82,7 +82,7 @@ class Command(BaseCommand):
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         if not given["skip_checks"]:
             self.check(databases=chosen.databases())
-        stop_without_migrations(chosen.serves())
+        stop_without_migrations(chosen.serves(), chosen.databases())
         if settings.DEBUG and given["verbosity"]:
             say(advice_for_beginners(chosen))
 
@@ -128,8 +128,8 @@ class Command(BaseCommand):
         )
 
 
-def stop_without_migrations(aliases: Iterable[str]) -> None:
-    if commands := missing_migrations(aliases):
+def stop_without_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> None:
+    if commands := missing_migrations(aliases, receipts):
         say(commands)
         sys.exit(MIGRATIONS_MISSING)
 
