@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 
-from django.db import models
+from django.db import models, transaction
 
 from django_dbqueue.backoff import Fixed
 from django_dbqueue.exceptions import Bury, Retry
@@ -94,6 +94,11 @@ class Note(Job):
 
     def do_complete(self) -> None:
         self.complete()
+
+    def do_undone(self) -> None:
+        with transaction.atomic():
+            self.complete()
+            transaction.set_rollback(True)
 
     def do_settings(self) -> None:
         record(self.log, planner_settings())
