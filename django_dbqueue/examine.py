@@ -18,6 +18,7 @@ from django.db.utils import Error
 
 from .conf import conf
 from .dialects import dialect_of
+from .exceptions import first_line
 from .fields import check_name
 from .lifecycle.execute import rows
 from .lifecycle.table import Table, table_of
@@ -116,7 +117,7 @@ def _unreachable(alias: str) -> str:
                 # A lock that somebody keeps on a table is not to be waited for.
                 cursor.execute(dialect_of(connections[alias]).own_session())
     except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-        return _words(error)
+        return first_line(error)
     return ""
 
 
@@ -130,7 +131,7 @@ def _examine_or_say_why(served: Served, shown: int, found: Examined) -> None:
         table = table_of(served.model, served.using)
         confirmed = Examination(table, shown).confirmed()
     except Error as error:
-        found.unchecked.append(Unchecked(served.using, served.label, _words(error)))
+        found.unchecked.append(Unchecked(served.using, served.label, first_line(error)))
         return
     found.tables += 1
     counts: Counter[str] = Counter()
@@ -139,11 +140,6 @@ def _examine_or_say_why(served: Served, shown: int, found: Examined) -> None:
         if counts[what] <= shown:
             found.findings.append(_finding(table, row, what, advice))
     found.more += [f"{table.label} {what}" for what, count in counts.items() if count > shown]
-
-
-def _words(error: Exception) -> str:
-    first = str(error).strip().splitlines()
-    return first[0] if first else type(error).__name__
 
 
 def _finding(table: Table, row: Row, what: str, advice: str) -> Finding:

@@ -46,6 +46,12 @@ def shown(value: object) -> str:
         return f"a very long {type(value).__name__}"
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says; a driver may add a page of hints."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def _is_delay(value: object) -> bool:
     if isinstance(value, Decimal) and value.is_nan():
         return False  # it would not even be compared

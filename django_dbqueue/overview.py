@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 
+from .exceptions import first_line
 from .fields import DbNow
 from .history import Hour, last_hour
 from .lifecycle.census import MOST_QUEUES, count_ready, due_by_queue, oldest_ready
@@ -59,7 +60,7 @@ def overview(tables: list[Served] | None = None) -> Overview:
             hours[alias] = last_hour(alias)
             found.members += roster(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-            found.problems[f"database {alias!r}"] = _words(error)
+            found.problems[f"database {alias!r}"] = first_line(error)
     for served in chosen:
         if served.using in hours:
             _look(served, hours[served.using], found)
@@ -72,7 +73,7 @@ def _look(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -
         paused = _paused(served)
         lanes = _lanes(table_of(served.model, served.using), _named(serving, served))
     except Error as error:
-        found.problems[served.label] = _words(error)
+        found.problems[served.label] = first_line(error)
         return
     for lane in lanes[:MOST_QUEUES]:
         lane.hour = hours.get((lane.table, lane.queue), lane.hour)
@@ -113,8 +114,3 @@ def _named(members: list[Member], served: Served) -> set[str]:
 def _paused(served: Served) -> dict[str, Queue]:
     rows = Queue.objects.using(served.using).filter(job_table=served.label)
     return {row.name: row for row in rows.filter(paused_until__gt=DbNow())}
-
-
-def _words(error: Exception) -> str:
-    first = str(error).strip().splitlines()
-    return first[0] if first else type(error).__name__

@@ -29,6 +29,7 @@ FLOORS = [
         "checks_once",
         "checks_policy",
         "report",
+        "schema",
         "roster",
         "symptoms",
         "examine",

@@ -15,7 +15,7 @@ from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.reap import WorkerLost
 from ..lifecycle.verdict import duration
 from ..models import Job
-from ..models.job import UNENDED
+from ..models.archived import UNENDED
 from ..states import Status
 from .words import time_tag
 

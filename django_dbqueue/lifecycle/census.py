@@ -111,6 +111,11 @@ def count_queue(table: Table, queue: str) -> Census:
     return census
 
 
+def is_empty(table: Table) -> bool:
+    """Whether a table holds no job in whatever state."""
+    return not rows(table.connection, f"SELECT 1 FROM {table.name} LIMIT 1", [])
+
+
 def oldest_ready(table: Table, queue: str) -> float | None:
     """The age of the oldest ready job: the first by key of each priority, by hopping.
 

@@ -1,5 +1,6 @@
+from .archived import ArchivedJob
 from .index import DedupConstraint, HotIndex, PartialIndex
-from .job import ArchivedJob, Job
+from .job import Job
 from .minute import Minute
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue

@@ -27,8 +27,6 @@ logger = logging.getLogger("django_dbqueue")
 NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
 PERMISSIONS = ("add", "change", "delete", "view", "inspect", "retry", "bury", "release", "export")
-PERMISSIONS_OF_ARCHIVE = ("view", "inspect", "export")
-UNENDED = {Status.READY, Status.CLAIMED, Status.DELAYED}
 
 
 class JobColumns(models.Model):
@@ -89,6 +87,8 @@ class Job(JobColumns):
     claim_owner: str | None = None
     # The row that it holds, whatever becomes of the instance's own key.
     claim_key: Any = None
+    # Its claim was ended in a transaction, which may have been rolled back since.
+    ends_at_commit: bool = False
     # Found past expires_at by the claim: not to be run.
     has_expired: bool = False
     # Set by the worker that runs the job: its own watch over the time to run.
@@ -138,7 +138,7 @@ class Job(JobColumns):
         if table.connection.get_autocommit():
             self._end(finish.complete(table, owner, [self.claim_key], results_of(table, self)))
         elif finish.complete_held(table, owner, self.claim_key, results_of(table, self)):
-            self.claim_owner = None
+            self._let_go()
         else:
             raise ClaimLost(f"{self}: its claim has ended: let the transaction roll back")
 
@@ -152,7 +152,7 @@ class Job(JobColumns):
         self._ending_owner()
         if finish.fail(self._table(), self, problem, seconds) is None:
             self._say_gone()
-        self.claim_owner = None
+        self._let_go()
 
     def release(self, delay: float = 0) -> None:
         """Give the job back unharmed, the attempt taken back."""
@@ -169,6 +169,14 @@ class Job(JobColumns):
         self._judge(finish.touch(self._table(), self._owner(), [self.claim_key], self.grace))
         if self.restart_clock is not None:
             self.restart_clock()
+
+    def holds_claim(self) -> bool:
+        """Whether this instance may still end its claim, as far as it knows."""
+        if not self.ends_at_commit:
+            return self.claim_owner is not None
+        # After a rollback, also to a savepoint, Django has left out what was to follow the commit.
+        awaited = [callback for _, callback, *_ in self._table().connection.run_on_commit]
+        return self.claim_owner is not None and self._forget_claim not in awaited
 
     def run_exactly_once(self) -> None:
         """``run()`` and the completion in one transaction, for one's own loop over ``claim()``.
@@ -225,7 +233,7 @@ class Job(JobColumns):
         return names
 
     def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.claim_owner is None:
+        if not self.holds_claim():
             return super()._do_update(base_qs, *args, **kwargs)
         owned = base_qs.filter(owner=self.claim_owner)
         result = super()._do_update(owned, *args, **kwargs)
@@ -252,9 +260,22 @@ class Job(JobColumns):
         return table_of(type(self), self._state.db or "default")
 
     def _owner(self) -> str:
-        if self.claim_owner is None:
+        if not self.holds_claim() or self.claim_owner is None:
             raise ClaimLost(f"{self}: this instance holds no claim")
         return self.claim_owner
+
+    def _let_go(self) -> None:
+        """The claim has ended: within a transaction, once that commits."""
+        connection = self._table().connection
+        if connection.in_atomic_block:
+            self.ends_at_commit = True
+            connection.on_commit(self._forget_claim)
+        elif connection.get_autocommit():
+            self._forget_claim()
+        # Else nobody will tell of the commit; the row says whose it is.
+
+    def _forget_claim(self) -> None:
+        self.claim_owner = None
 
     def _ending_owner(self) -> str:
         if self.is_undivided:
@@ -263,7 +284,7 @@ class Job(JobColumns):
 
     def _end(self, written: Written) -> None:
         self._judge(written)
-        self.claim_owner = None
+        self._let_go()
 
     def _judge(self, written: Written) -> None:
         if written.lost:
@@ -275,19 +296,3 @@ class Job(JobColumns):
         if not self._table().connection.get_autocommit():
             raise ClaimLost(f"{self}: its row is gone: let the transaction roll back")
         logger.info("%s was deleted while it was claimed; nothing to write", self)
-
-
-class ArchivedJob(JobColumns):
-    """The archive of a queue table: the same columns, moved there as they are."""
-
-    id = models.BigIntegerField(primary_key=True)
-
-    class Meta:
-        abstract = True
-        indexes = [models.Index(fields=["finished_at"])]
-        default_permissions = PERMISSIONS_OF_ARCHIVE
-
-    @property
-    def state(self) -> str:
-        """The state in which the job ended; cancelled, where it was taken out before its end."""
-        return "cancelled" if self.status in UNENDED else super().state

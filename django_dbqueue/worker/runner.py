@@ -180,7 +180,7 @@ class Runner(threading.Thread):
         self, item: Item, error: Exception | None, seconds: float, results: dict[Any, Results]
     ) -> None:
         for job in item.jobs:
-            if job.claim_owner is None:
+            if not job.holds_claim():
                 continue  # its own code has finished it
             outcome = Outcome(item.table, item.owner, job, error, seconds)
             outcome.results = results.get(job.claim_key, NONE)

@@ -1,4 +1,4 @@
-"""What happens before and instead of a supervisor: migrations, a word of advice, a single job."""
+"""What happens before and instead of a supervisor: a wait, a word of advice, a single job."""
 
 import sys
 import threading
@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from django.db import connections, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
 
 from ..current import workers_own
 from ..dialects import dialect_of
+from ..lifecycle.census import is_empty
 from ..lifecycle.claim import claim
 from ..lifecycle.lanes import ready_queues
-from ..models import Queue, Worker
+from ..lifecycle.table import table_of
+from ..models import Minute, Queue
 from ..models.queryset import new_owner
 from .board import Board
 from .buffer import Buffer, Item
 from .ending import STOPPED
 from .finisher import Finisher
-from .options import Options, Served, all_served
+from .options import Options, Served
 from .pulse import Pulse
 from .runner import Runner
 from .session import Patience, Session, connect_impatiently
@@ -96,29 +97,23 @@ class Start:
         return None
 
 
-def missing_migrations(options: Options) -> str:
-    """The command that brings the served tables up to date, or ''."""
-    for using in sorted({served.using for served in options.served}):
-        # All of this database's queue tables: the reaper looks after each of them.
-        labels = {one.model._meta.app_label for one in all_served(using)} | {Worker._meta.app_label}
-        executor = MigrationExecutor(connections[using])
-        targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] in labels]
-        if executor.migration_plan(targets):
-            return "python manage.py migrate" + (
-                "" if using == "default" else f" --database {using}"
-            )
-    return ""
-
-
 def advice_for_beginners(options: Options) -> str:
-    """How to enqueue, when nothing is there to be worked on; else ''."""
-    if any(ready_queues(options.table(s.model, s.using), most=1) for s in options.served):
+    """How to enqueue, where no job has ever been; else ''."""
+    try:
+        if not all(_is_untouched(served) for served in options.served):
+            return ""
+    except Error:
         return ""
     model = _easiest(options.served)
     return (
         f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n"
         f"  {model}.objects.create(...)"
     )
+
+
+def _is_untouched(served: Served) -> bool:
+    minutes = Minute.objects.using(served.using).filter(job_table=served.label)
+    return is_empty(table_of(served.model, served.using)) and not minutes.exists()
 
 
 def _easiest(served: Iterable[Served]) -> str:

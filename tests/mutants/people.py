@@ -68,7 +68,7 @@ MUTANTS = [
     ),
     (
         JOB,
-        "        if self.claim_owner is None:\n            return super()._do_update",
+        "        if not self.holds_claim():\n            return super()._do_update",
         "        if True:\n            return super()._do_update",
         "who has lost a job may save it",
     ),
@@ -86,9 +86,15 @@ MUTANTS = [
     ),
     (
         JOB,
-        "        self._judge(written)\n        self.claim_owner = None",
+        "        self._judge(written)\n        self._let_go()",
         "        self._judge(written)",
         "an ended claim is still held",
+    ),
+    (
+        JOB,
+        "            connection.on_commit(self._forget_claim)",
+        "            self._forget_claim()",
+        "a claim is lost by a transaction that is rolled back",
     ),
     (
         JOB,
@@ -98,8 +104,8 @@ MUTANTS = [
     ),
     (
         JOB,
-        "        if self.claim_owner is None:\n            raise ClaimLost",
-        "        if False:\n            raise ClaimLost",
+        "if not self.holds_claim() or self.claim_owner is None:\n",
+        "if False:\n",
         "who holds no claim is told nothing",
     ),
     (

@@ -141,7 +141,7 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "            if job.claim_owner is None:\n                continue",
+        "            if not job.holds_claim():\n                continue",
         "            if False:\n                continue",
         "a job that has finished itself is finished once more",
     ),

@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 
-from django.db import models
+from django.db import models, transaction
 
 from django_dbqueue.backoff import Fixed
 from django_dbqueue.exceptions import Bury, Retry
@@ -100,6 +100,11 @@ class Note(Job):
     do_leave_open_and_fail = leave_open_and_fail
     do_leave_autocommit_off = leave_autocommit_off
     do_execute = execute
+
+    def do_undone(self) -> None:
+        with transaction.atomic():
+            self.complete()
+            transaction.set_rollback(True)
 
     def do_settings(self) -> None:
         record(self.log, planner_settings())

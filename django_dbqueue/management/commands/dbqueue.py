@@ -9,16 +9,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
+from django.db.utils import Error
 
 from ...adopt import plan
 from ...adoptable import CannotAdopt
 from ...demo_data import TooMany, fill, remove
+from ...exceptions import first_line
 from ...explain import UnknownJob, explain
 from ...lifecycle.table import table_of
 from ...report import take_report
 from ...roster import UnknownWorker, request_drain, request_resume, request_stop, roster
-from ...worker.options import UnknownTable, parse_served
+from ...schema import missing_migrations
+from ...worker.options import UnknownTable, all_served, parse_served
 from ._check import Unsound, add_check_arguments, check
 from ._text import asked_text, status_text, workers_text
 from .runworker import alias
@@ -83,6 +87,17 @@ class Command(BaseCommand):
             raise
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
             raise CommandError(str(error)) from error
+        except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
+            raise CommandError(reason(error, options.get("database"))) from error
+
+
+def reason(error: Exception, using: str | None) -> str:
+    """Why a database could not be asked, and what to do about tables that are missing."""
+    try:
+        advice = missing_migrations(served.using for served in all_served(using))
+    except (Error, ImproperlyConfigured, ImportError):
+        advice = ""
+    return "\n".join(filter(None, [first_line(error), advice]))
 
 
 def status(options: dict[str, Any]) -> str:

@@ -2,17 +2,20 @@
 
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
+from django.db.utils import Error
 
 from ...conf import conf
+from ...exceptions import first_line
 from ...worker.options import Options, all_served, beat_timing
 from ...worker.patrol import Patrol
 from ...worker.session import forget_pools
 from ._log import log_to_stderr
-from .runworker import alias, seconds
+from .runworker import alias, seconds, stop_without_migrations
 
 
 class Command(BaseCommand):
@@ -37,7 +40,11 @@ class Command(BaseCommand):
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         patrol = Patrol(chosen)
-        if options["once"]:
+        with suppress(Error):  # of a database that is away: the reaper waits for it
+            stop_without_migrations(one.using for one in served)
+        if not options["once"]:
+            sys.exit(patrol.run())
+        try:
             self.stdout.write(str(patrol.once()))
-            return
-        sys.exit(patrol.run())
+        except Error as error:
+            raise CommandError(first_line(error)) from error

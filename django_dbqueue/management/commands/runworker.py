@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from django.db import connections
 from ...backoff import Backoff, Fixed, Listed
 from ...conf import conf
 from ...lifecycle.policy import MAX_SECONDS
+from ...schema import missing_migrations
 from ...worker.ending import RELOADER
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
-from ...worker.start import Start, advice_for_beginners, missing_migrations, say
+from ...worker.start import Start, advice_for_beginners, say
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3
@@ -80,9 +82,7 @@ class Command(BaseCommand):
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         if not given["skip_checks"]:
             self.check(databases=chosen.databases())
-        if command := missing_migrations(chosen):
-            say(f"The queue tables are not up to date. Run this first:\n  {command}")
-            sys.exit(MIGRATIONS_MISSING)
+        stop_without_migrations(chosen.serves(), chosen.databases())
         if settings.DEBUG and given["verbosity"]:
             say(advice_for_beginners(chosen))
 
@@ -126,6 +126,12 @@ class Command(BaseCommand):
             backoff=given["backoff"],
             **timing(),
         )
+
+
+def stop_without_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> None:
+    if commands := missing_migrations(aliases, receipts):
+        say(commands)
+        sys.exit(MIGRATIONS_MISSING)
 
 
 def chosen(given: dict[str, Any], name: str) -> Any:
