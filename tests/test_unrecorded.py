@@ -3,14 +3,13 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.db import connection
 
-from tests.kit.connections import other_connection
-from tests.kit.jobs import fresh
+from tests.kit.jobs import fresh, row_locked
 from tests.kit.processes import Process, lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -23,20 +22,6 @@ STALLED = 3.0  # seconds without a job that starts or is recorded: longer than a
 SIZES = pytest.mark.parametrize(
     ("size", "most"), [((), 200), (("--batch-size", "500"), 1000)], ids=["default", "500"]
 )
-
-
-@contextmanager
-def row_locked(job: Note) -> Iterator[None]:
-    """A transaction of somebody's holds the row; on SQLite that is the whole database."""
-    with closing(other_connection()) as other, other.cursor() as cursor:
-        cursor.execute("BEGIN IMMEDIATE" if connection.vendor == "sqlite" else "BEGIN")
-        if connection.vendor != "sqlite":
-            table = Note._meta.db_table
-            cursor.execute(f"SELECT id FROM {table} WHERE id = %s FOR UPDATE", [job.pk])
-        try:
-            yield
-        finally:
-            cursor.execute("ROLLBACK")
 
 
 @contextmanager

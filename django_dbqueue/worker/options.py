@@ -1,6 +1,7 @@
 """What a worker is told: option > environment > settings > default."""
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from django.apps import apps
 from django.db import connections, router
@@ -117,7 +118,14 @@ def timing() -> dict[str, float]:
     return {**beat_timing(), "reap_interval": conf["REAP_INTERVAL"]}
 
 
-def beat_timing() -> dict[str, float]:
+class BeatTiming(TypedDict):
+    """In seconds."""
+
+    beat_interval: float
+    worker_timeout: float
+
+
+def beat_timing() -> BeatTiming:
     return {"beat_interval": conf["BEAT_INTERVAL"], "worker_timeout": conf["WORKER_TIMEOUT"]}
 
 
