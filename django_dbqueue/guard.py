@@ -14,6 +14,7 @@ logger = logging.getLogger("django_dbqueue")
 
 LEAVING = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 THREAD_DIED = 70  # exit code of a child
+MAX_MESSAGE_CHARS = 1000  # of an exception's words, in logs and in the errors column
 
 
 class Exited(DBQueueError):
@@ -26,8 +27,11 @@ def clean(text: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Its own words, even where its ``__str__`` fails."""
-    return clean(str(TracebackException.from_exception(error, limit=0)))
+    """Its own words, even where its ``__str__`` fails; of very many the first ones."""
+    text = str(TracebackException.from_exception(error, limit=0))
+    if len(text) > MAX_MESSAGE_CHARS:
+        text = f"{text[:MAX_MESSAGE_CHARS]}.. ({len(text):,} characters)"
+    return clean(text)
 
 
 def caught(work: Callable[[], object]) -> Exception | None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from django_dbqueue.lifecycle.errors import MAX_TRACEBACK_BYTES, entry
+from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claim_one, claimed, fresh, overwrite
 from tests.queueapp.models import Note
 
@@ -103,3 +104,25 @@ def test_an_exception_without_words_is_stored_too():
     job = claimed()
     job.fail(raised(Unprintable()))
     assert fresh(job).errors[0]["exception"] == "Unprintable"
+
+
+# Made where nobody knows the module's name, it has none.
+Nameless = eval("type('Nameless', (Exception,), {})", {})
+
+
+@pytest.mark.parametrize("cause", [None, Nameless("before")])
+def test_an_exception_whose_class_cannot_be_named_is_recorded_like_any_other(cause):
+    job = claimed()
+    error = raised(Nameless("no") if cause is None else ValueError("no"))
+    error.__cause__ = cause
+    job.fail(error)
+    [found] = fresh(job).errors
+    assert (found["exception"], found["message"]) == (type(error).__name__, "no")
+    assert "raise error" in found["traceback"]
+
+
+def test_of_a_very_long_message_the_log_has_the_beginning_and_how_long_it_is():
+    Note.objects.create(action="fail", text="x" * 100_000)
+    [line] = work_off("queueapp.note", "--tries", "1").told("job.failed")
+    assert len(line["message"]) < 2000
+    assert "100,0" in line["message"]

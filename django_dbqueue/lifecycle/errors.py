@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from traceback import TracebackException
 from typing import Any
 
-from ..guard import clean
+from ..guard import MAX_MESSAGE_CHARS, caught, clean
 
 MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
-MAX_MESSAGE_CHARS = 1000
 # They say what is to be done; their message says why.
 VERBS = ("Bury", "Retry")
 
@@ -31,7 +30,7 @@ def entry(
     """
     # Unlike str(error), it copes with an exception whose own __str__ fails.
     report = TracebackException.from_exception(error)
-    lines = "".join(report.format()) if error.__traceback__ else stack
+    lines = _formatted(report) if error.__traceback__ else stack
     return {
         "attempt": attempt,
         "owner": owner if owner is None else str(owner),
@@ -39,9 +38,17 @@ def entry(
         "started": None if seconds is None else _ago(seconds),
         "seconds": None if seconds is None else round(seconds, 3),
         "exception": type(error).__name__,
-        "message": clean(str(report))[:MAX_MESSAGE_CHARS],
+        "message": clean(str(report)[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS],
         "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
     }
+
+
+def _formatted(report: TracebackException) -> str:
+    """With causes and names, unless one of these exceptions has a class that cannot be named."""
+    lines: list[str] = []
+    if caught(lambda: lines.extend(report.format())):
+        lines = [*report.stack.format(), str(report)]
+    return "".join(lines)
 
 
 def _ago(seconds: float) -> str:
