@@ -1,5 +1,6 @@
 """Whether this thread runs a job, and which, or does a worker's own work."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,3 +40,15 @@ def workers_own() -> Iterator[None]:
         yield
     finally:
         _here.is_workers_own = False
+
+
+# Holds something where this process was forked by a job's own code. Asked for every job: no call.
+forked_by: list[Any] = []
+
+
+def _note_fork() -> None:
+    if (job := current_job()) is not None:
+        forked_by.append(job)
+
+
+os.register_at_fork(after_in_child=_note_fork)

@@ -8,8 +8,9 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.worker.children import Children
+from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until
-from tests.queueapp.models import Note
+from tests.queueapp.models import Note, Transfer
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -74,3 +75,19 @@ def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_ope
     inherited = set((tmp_path / "files").read_text().splitlines())
     assert inherited
     assert not inherited & (left_open | ours)
+
+
+@pytest.mark.parametrize(
+    ("model", "action"), [(Note, "fork"), (Note, "fork_and_fail"), (Transfer, "fork")]
+)
+def test_the_copy_of_a_job_that_forks_ends_with_it(model, action, database_url, log):
+    model.objects.create(action=action, log=log)
+    for _ in range(20):
+        Note.objects.create(log=log)
+    options = ("--tries", "1", "--stop-when-empty")
+    with worker(database_url, "queueapp.note", "queueapp.transfer", *options) as process:
+        assert process.end() == 0
+        assert "the copy ends here" in process.stderr
+    ran = [line.split()[0] for line in lines(log)]
+    assert len(ran) == 21
+    assert Note.objects.done().count() + Transfer.objects.done().count() == 21 - ("fail" in action)

@@ -1,6 +1,7 @@
 """One job's life, from the buffer to its outcome."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 from django.db import connections
 from django.db.utils import Error
 
-from .. import events
+from .. import current, events
 from ..current import running
 from ..guard import caught, whole
 from ..lifecycle import finish
@@ -208,7 +209,13 @@ def _take_results(item: Item, results: dict[Any, Results]) -> None:
 def _run(item: Item) -> None:
     if item.table.takes_batches and item.table.policy.exactly_once:
         raise TypeError("run_batch() is not for tables with exactly_once: define run()")
-    if item.table.takes_batches:
-        settle(item.table.model.run_batch(list(item.jobs)))
-    else:
-        settle(item.jobs[0].run())
+    try:
+        if item.table.takes_batches:
+            settle(item.table.model.run_batch(list(item.jobs)))
+        else:
+            settle(item.jobs[0].run())
+    finally:
+        if current.forked_by:
+            # It would go on as a second worker, with the claims and connections of the first.
+            logger.error("%s has forked and ended twice: the copy ends here", item.jobs[0])
+            os._exit(0)

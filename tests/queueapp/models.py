@@ -96,6 +96,14 @@ class Note(Job):
     def do_complete(self) -> None:
         self.complete()
 
+    def do_fork(self) -> None:
+        if pid := os.fork():
+            os.waitpid(pid, 0)
+
+    def do_fork_and_fail(self) -> None:
+        self.do_fork()
+        self.do_fail()
+
     do_leave_open = leave_open
     do_leave_open_and_fail = leave_open_and_fail
     do_leave_autocommit_off = leave_autocommit_off

@@ -45,6 +45,10 @@ class Transfer(Job):
         if self.action:
             getattr(self, f"do_{self.action}")()
 
+    def do_fork(self) -> None:
+        if pid := os.fork():
+            os.waitpid(pid, 0)
+
     do_leave_open = leave_open
     do_leave_open_and_fail = leave_open_and_fail
 
