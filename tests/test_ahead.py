@@ -16,8 +16,7 @@ from django_dbqueue.worker.lanes import Lanes
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import Session
-from tests.kit.jobs import claimed, fresh, in_thread, overwrite, table
-from tests.kit.waiting import wait_until
+from tests.kit.jobs import claimed, in_thread, table
 from tests.queueapp.models import Batch, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -59,38 +58,6 @@ def test_a_batch_size_that_was_asked_for_is_kept():
 
 def test_jobs_that_run_together_are_one_item_and_counted_as_one():
     assert adapted(claimer(batch_size=500), table(Batch)) == (500, 1)
-
-
-def test_what_was_fetched_ahead_makes_room_for_a_job_that_has_crashed():
-    one = claimer()
-    Note.objects.create()
-    wait_until(lambda: [one.turn()] and len(one.buffer))
-    one.buffer.get()  # a runner is at work
-    jobs = [Note.objects.create() for _ in range(5)]
-    crashed = Note.objects.create(priority=5000)
-    overwrite(crashed, crashes=1)
-    wait_until(lambda: [one.turn()] and one.suspects)
-    assert len(one.buffer) == 5
-    one.turn()
-    assert (len(one.buffer), Note.objects.ready().count()) == (0, 5)
-    assert {fresh(job).attempts for job in jobs} == {0}
-    one.turn()
-    assert not len(one.buffer)
-    one.buffer.done[0] += 1
-    one.turn()
-    assert [job.pk for job in one.buffer.get().jobs] == [crashed.pk]
-
-
-def test_of_jobs_that_have_crashed_one_is_kept_and_the_others_are_left_to_others():
-    crashed = [Note.objects.create() for _ in range(3)]
-    for job in crashed:
-        overwrite(job, crashes=1)
-    one = claimer()
-    wait_until(lambda: [one.turn()] and len(one.buffer))
-    assert [job.pk for job in one.buffer.get().jobs] == [crashed[0].pk]
-    assert {job.pk for job in Note.objects.ready()} == {job.pk for job in crashed[1:]}
-    assert {fresh(job).attempts for job in crashed[1:]} == {0}
-    assert one.batch == 1
 
 
 def test_news_do_not_end_the_rest_of_a_locked_table():

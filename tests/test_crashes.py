@@ -104,7 +104,7 @@ def test_an_exit_with_code_0_ends_no_worker_that_stops_when_empty(database_url, 
 
 
 @pytest.mark.proof
-def test_what_ran_in_other_threads_runs_again_uncharged_and_alone(database_url, log):
+def test_what_ran_in_other_threads_runs_again_apart_from_all_but_suspects(database_url, log):
     job = among_neighbours(log, "kill", seconds=0.02)
     with worker(database_url, "queueapp.Deed", "--threads", "4"):
         wait_until(lambda: settled(Deed, "kill"))
@@ -112,15 +112,18 @@ def test_what_ran_in_other_threads_runs_again_uncharged_and_alone(database_url, 
     deaths = deaths_by(job, history)
     assert {attempts for attempts, _ in charges(Deed, "kill")} == {1}
     for first, *more in again.values():
-        assert len(more) == 1
-        assert was_cut_off(first, deaths)
-        assert fresh(job).crashes or first.end is not None
+        # Once more as a fellow suspect, then alone.
+        assert len(more) <= 2
+        assert all(was_cut_off(run, deaths) for run in [first, *more[:-1]])
     charged = set(Deed.objects.done().filter(crashes__gt=0).values_list("pk", flat=True))
     assert len(charged) <= 3
     everything = [run for found in history.values() for run in found]
-    alone = [history[job.pk][n] for n in (1, 2)] + [history[key][-1] for key in charged]
-    assert not [(one, other) for one in alone for other in everything if one.overlaps(other)]
-    print(f"4 threads: {len(again)} of 200 ran again, {len(charged)} with a crash, each alone")
+    fresh_ones = [run for run in everything if not run.crashes]
+    suspects = [run for run in everything if run.crashes]
+    assert not [(one, other) for one in suspects for other in fresh_ones if one.overlaps(other)]
+    last = history[job.pk][2]
+    assert not [other for other in everything if last.overlaps(other)]
+    print(f"4 threads: {len(again)} of 200 ran again, {len(charged)} with a crash, apart")
 
 
 def test_a_job_that_runs_out_of_memory_in_python_has_merely_failed(database_url, log):
@@ -151,9 +154,7 @@ def test_a_single_attempt_is_not_spent_on_a_host_that_is_killed(database_url, lo
 
 
 @pytest.mark.proof
-def test_a_worker_survives_thirty_crashes_and_replaces_its_children_later_and_later(
-    database_url, log, full
-):
+def test_a_worker_survives_thirty_crashes_and_has_its_one_child_afterwards(database_url, log, full):
     crashes = 30 if full else 6
     poison = Deed.objects.bulk_create([Deed(action="kill", log=log) for _ in range(crashes // 3)])
     with worker(database_url) as process:
@@ -163,9 +164,8 @@ def test_a_worker_survives_thirty_crashes_and_replaces_its_children_later_and_la
         last = Deed.objects.create(log=log)
         wait_until(lambda: fresh(last).status == Status.DONE)
         assert process.popen.poll() is None
-        assert len(process.children()) == 1
+        wait_until(lambda: len(process.children()) == 1)
     assert len(lines(log)) == crashes + 2
-    assert "children keep dying young" in process.stderr
     print(f"{crashes} crashes survived in {seconds:.1f} s")
 
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import Board
+from django_dbqueue.worker.board import Board, Role
 from django_dbqueue.worker.consumer import Consumer
 from django_dbqueue.worker.options import Options, parse_served
-from tests.kit.jobs import fresh, overwrite
+from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.refusals import refused
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -22,14 +23,14 @@ SERVED = parse_served(["queueapp.Note"])
 class ByHand:
     """A child's claiming thread, runner and finisher, each moved by the test."""
 
-    def __init__(self, **options):
+    def __init__(self, role=Role.ORDINARY, **options):
         self.board = Board(threads=1)
         self.board.beat(
             "default", time.monotonic() + 600, 1
         )  # nobody misses its beats, however slow it is
         given: dict[str, Any] = {"served": SERVED, "batch_size": 1, "batch_grows": False}
         told = Options(**given | options)
-        self.consumer = Consumer(told, None, "by-hand.1-", self.board)
+        self.consumer = Consumer(told, None, "by-hand.s1-", self.board, role=role)
         self.finisher, self.buffer = self.consumer.finisher, self.consumer.buffer
 
     def claim(self):
@@ -79,13 +80,14 @@ def test_what_was_claimed_before_runs_on(child):
     assert Note.objects.done().count() == 2
 
 
-def test_a_job_that_may_have_killed_a_worker_waits_until_all_outcomes_are_written():
+def test_a_job_that_has_to_run_alone_waits_until_all_outcomes_are_written():
     """Else they would be lost with it, and run again."""
-    child = ByHand(batch_size=2)
-    Note.objects.create()
-    suspect = Note.objects.create(priority=2000)
-    overwrite(suspect, crashes=1)
-    assert child.claim() == 2
+    child = ByHand(role=Role.ALONE)
+    for _ in range(2):
+        overwrite(Note.objects.create(), crashes=2)
+    assert len(claim(table(), "default", 2, "by-hand.7-1")) == 2
+    child.claim()
+    assert len(child.buffer) == 1
     child.run()
     with refused(Note, "NEW.status = 2"):
         child.finish()

@@ -26,7 +26,7 @@ MB = 2**20
 GATHERED = 64 * MB  # by a child
 
 
-def gather(stacks, prefix, board, share, control):
+def gather(stacks, prefix, board, share, control, role):
     """A child that holds some memory of its own until it is asked to leave."""
     held = b"x" * GATHERED
     board.slot(0).start(b"default\x1fgathered", 0.0, 1.0, len(held) // GATHERED)

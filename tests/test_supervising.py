@@ -87,7 +87,7 @@ def death():
 
 @pytest.mark.parametrize(("farewell", "successors"), [(Farewell.EMPTY, 0), (Farewell.ASKED, 1)])
 def test_a_child_that_found_nothing_to_do_has_no_successor(farewell, successors):
-    def leave(stacks, prefix, board, share, control):
+    def leave(stacks, prefix, board, share, control, role):
         board.farewell = farewell
         return 0
 
@@ -128,7 +128,7 @@ def bury(board, *models):
 
 
 def test_what_a_dead_child_has_started_stays_counted():
-    def start_two(stacks, prefix, board, share, control):
+    def start_two(stacks, prefix, board, share, control, role):
         board.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
         return 0
 

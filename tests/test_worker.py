@@ -198,7 +198,7 @@ def test_a_reaper_of_its_own_gives_back_the_jobs_of_dead_workers(database_url):
     with running(database_url, "runreaper", "--interval", "0.2", **quick):
         wait_until(lambda: fresh(job).status == Status.READY)
         wait_until(lambda: Worker.objects.get(pk="f" * 32).stopped_at)
-    assert (fresh(job).attempts, fresh(job).crashes) == (0, 1)
+    assert (fresh(job).attempts, fresh(job).crashes, fresh(job).losses) == (0, 0, 1)
 
 
 def test_a_touch_from_inside_restarts_the_time_to_run(database_url, log):

@@ -18,7 +18,7 @@ from tests.kit.jobs import fresh
 from tests.kit.processes import wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, BrokenBackoff, Moody, Note
-from tests.test_worker import kill_other_connections, started
+from tests.test_worker import kill_other_connections
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -53,18 +53,6 @@ def test_a_job_enqueued_by_the_last_job_is_run_before_the_worker_stops(database_
     with worker(database_url, "--stop-when-empty") as process:
         assert process.end() == 0, process.stderr
     assert Note.objects.done().count() == 2
-
-
-def test_a_suspect_runs_alone_among_threads(database_url, log):
-    suspect = Note.objects.create(action="crash", log=log)
-    Note.objects.bulk_create([Note(seconds=0.05, log=log) for _ in range(30)])
-    with worker(database_url, "--threads", "3"):
-        wait_until(lambda: fresh(suspect).status == Status.BURIED)
-        wait_until(lambda: Note.objects.done().count() == 30)
-    assert started(log)[str(suspect.pk)] == 3
-    # Only the first crash, when nobody could know, may be charged to those beside it.
-    assert Note.objects.done().filter(crashes__gt=1).count() == 0
-    assert Note.objects.done().filter(crashes=1).count() <= 2
 
 
 def test_a_connection_that_died_while_idle_costs_no_attempt(database_url):

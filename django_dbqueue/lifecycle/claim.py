@@ -101,6 +101,12 @@ def _taken(table: Table, owner: str) -> list[Any]:
     return [key for (key,) in rows(table.connection, f"{sql} AND owner = %s", [owner])]
 
 
+def read_back(table: Table, queue: str, owner: str, keys: Iterable[Any]) -> list[Any]:
+    """The jobs that an owner has claimed already."""
+    request = _request(table, queue, 1, owner, 0)
+    return sorted(_built(table, request, _one_by_one(table, owner, keys)), key=URGENCY)
+
+
 def _one_by_one(table: Table, owner: str, keys: Iterable[Any]) -> Iterator[Row]:
     sql = f"SELECT {table.columns} FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s"
     for key in keys:

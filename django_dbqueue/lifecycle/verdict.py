@@ -39,10 +39,11 @@ def after_failure(policy: Policy, attempts: int, error: BaseException) -> Verdic
 
 
 def after_crash(crashes: int) -> Verdict:
-    """Runs again alone, so that the next crash is certainly its own; the last one buries."""
+    """Runs again apart, and before the last one, which buries, alone: it is certainly its own."""
     if crashes >= MAX_CRASHES:
         return Verdict(Status.BURIED, 0, "buried")
-    return Verdict(Status.READY, 0, "runs again, alone")
+    where = "alone" if crashes == MAX_CRASHES - 1 else "among suspects"
+    return Verdict(Status.READY, 0, f"runs again, {where}")
 
 
 UNHARMED = Verdict(Status.READY, 0, "runs again")

@@ -23,7 +23,7 @@ from ..minutes import TALLY
 from ..models import Worker
 from ..reaper import Reaper
 from ..worker.beats import Beats
-from ..worker.board import Board
+from ..worker.board import Board, Role
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
 from ..worker.options import Options
@@ -53,7 +53,8 @@ class InlineWorker:
 
     Its arguments are those of ``manage.py runworker``; what needs a process of its own (such as
     ``--threads`` or ``--max-memory``) is refused with a ``ValueError``. It ends no job at its time
-    to run, a job that kills its process kills the test, and jobs share the worker's connection. It
+    to run, a job that kills its process kills the test, those that
+    have killed a worker run like others, and jobs share the worker's connection. It
     looks after no table that it does not serve. Use it as a context manager: at the end it gives
     back what it holds, signs off and closes the thread's connections to its databases.
     """
@@ -70,7 +71,8 @@ class InlineWorker:
         self._session = Session(set(self.options.serves()), methodcaller("keep_to_indexes"))
         self.board = Board(threads=1, aliases=self.options.serves())
         self.consumer = Consumer(
-            self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs
+            *(self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs),
+            role=Role.EVERYTHING,
         )
 
     def tables(self) -> list[Table]:
@@ -137,16 +139,16 @@ class InlineWorker:
             self._run_claimed()
             self.record()
             is_sure = claimer.is_idle and not claimer.patience.failures
-            if is_sure and not (had_work or claimer.unsure or claimer.suspects):
+            if is_sure and not (had_work or claimer.unsure):
                 return
             idle = 0 if had_work else idle + 1
 
     def _has_enough(self) -> bool:
         """Whether as many were run as may be; what was claimed and had expired was not run."""
         claimer, most = self.consumer.claimer, self.options.max_jobs
-        if most is not None and claimer.left == 0 and not claimer.suspects:
+        if most is not None and claimer.left == 0:
             claimer.left = max(0, most - self.board.jobs)
-        return claimer.left == 0 and not claimer.suspects
+        return claimer.left == 0
 
     def claim(self) -> bool:
         """One turn of the claimer; whether it, or what came before, left work to do."""

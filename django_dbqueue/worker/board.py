@@ -9,8 +9,8 @@ from enum import IntEnum
 TEXT = 16_000  # bytes of a slot's label
 SEPARATOR = "\x1f"
 WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
-PAUSED, FAREWELL, STUCK = range(3)
-HEAD_WORDS = 3
+PAUSED, FAREWELL, STUCK, TAKEN, SHARED, ALONE = range(6)
+HEAD_WORDS = 6
 # Of each database.
 EPOCH, BEATEN_AT = range(2)
 BEAT_WORDS = 2
@@ -19,6 +19,18 @@ DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
 SLOT_WORDS = LABEL + TEXT // WORD
 # What a supervisor may say to a child, by the pipe between them.
 STOP, WRITE_STACKS = b"!", b"?"
+
+
+class Role(IntEnum):
+    """Which jobs a child runs."""
+
+    ORDINARY = 0  # all but suspects
+    SHARED = SHARED  # suspects, in several threads
+    ALONE = ALONE  # suspects with two crashes, one at a time
+    EVERYTHING = -1  # where there is no other process
+
+
+SACRIFICIAL = (Role.SHARED, Role.ALONE)
 
 
 class Farewell(IntEnum):
@@ -98,6 +110,23 @@ class Board:
     @stuck.setter
     def stuck(self, count: int) -> None:
         self._numbers[STUCK] = count
+
+    def hand_over(self, role: Role) -> None:
+        """A suspect was claimed for a sacrificial child of this role."""
+        self._numbers[role] += 1
+
+    def handed_over(self, role: Role) -> int:
+        """How many so far."""
+        return self._numbers[role]
+
+    @property
+    def taken(self) -> int:
+        """How many of these a sacrificial child has taken over so far."""
+        return self._numbers[TAKEN]
+
+    @taken.setter
+    def taken(self, count: int) -> None:
+        self._numbers[TAKEN] = count
 
     @property
     def jobs(self) -> int:

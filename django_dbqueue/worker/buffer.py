@@ -22,11 +22,6 @@ class Item:
     claimed_at: float
     epoch: int
 
-    @property
-    def is_suspect(self) -> bool:
-        """Whether one of the jobs may have killed a worker before."""
-        return any(job.crashes for job in self.jobs)
-
     def is_late(self, epoch: int, now: float) -> bool:
         """Whether others may have taken it for abandoned since it was claimed."""
         return self.epoch != epoch or now > self.claimed_at + START_WITHIN

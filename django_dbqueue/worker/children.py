@@ -14,7 +14,8 @@ from typing import NoReturn
 
 from django.db import connections
 
-from .board import STOP, WRITE_STACKS, Board, Farewell, Running
+from ..lifecycle.suspects import SACRIFICIAL
+from .board import STOP, WRITE_STACKS, Board, Farewell, Role, Running
 from .session import close_left_behind
 from .stacks import Stacks
 
@@ -39,6 +40,9 @@ class Child:
     stacks: Stacks
     control: int
     share: Share
+    role: Role = Role.ORDINARY
+    # By role, how many suspects of its own were noticed.
+    handed_over: dict[Role, int] = field(default_factory=dict)
     started_at: float = field(default_factory=time.monotonic)
     # Asked to stop, its successor at work.
     leaving: bool = False
@@ -83,7 +87,8 @@ class Child:
 
     def rest(self) -> Share:
         """What is left of its share."""
-        return None if self.share is None else max(0, self.share - self.board.jobs)
+        done = self.board.jobs + self.board.taken
+        return None if self.share is None else max(0, self.share - done)
 
     def memory(self) -> int:
         """Resident bytes; 0 where the system does not tell."""
@@ -145,7 +150,7 @@ class Children:
             close_left_behind()
         while self._may_fork():
             try:
-                self._fork(beat, self.shares[-1])
+                self.fork(beat, self.shares[-1])
             except OSError as error:
                 # No process, memory, descriptor or place for a file, for now.
                 logger.error("no child can be started: %s; trying again in 5 s", error)  # noqa: TRY400
@@ -157,11 +162,13 @@ class Children:
     def _may_fork(self) -> bool:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
-    def _fork(self, beat: Callable[[Board], None], share: Share) -> None:
+    def fork(self, beat: Callable[[Board], None], share: Share, role: Role = Role.ORDINARY) -> None:
+        """Start one child; ``OSError`` where the system has none."""
         board, stacks = Board(self.threads, self.aliases), Stacks()
         beat(board)
         board.paused = self.paused
-        prefix = f"{self.uuid}.{self.spawned + 1}-"
+        mark = "" if role is Role.ORDINARY else SACRIFICIAL
+        prefix = f"{self.uuid}.{mark}{self.spawned + 1}-"
         connections.close_all()
         reader, writer = os.pipe()
         try:
@@ -173,10 +180,10 @@ class Children:
         self.spawned += 1
         if not pid:
             os.close(writer)
-            body = partial(self.body, stacks, prefix, board, share, reader)
+            body = partial(self.body, stacks, prefix, board, share, reader, role)
             leave(partial(self._live, stacks, body))
         os.close(reader)
-        self.living[pid] = Child(pid, prefix, board, stacks, writer, share)
+        self.living[pid] = Child(pid, prefix, board, stacks, writer, share, role)
 
     def _live(self, stacks: Stacks, body: Callable[[], int]) -> int:
         self.let_go()
@@ -195,7 +202,8 @@ class Children:
 
     def replace_all(self) -> None:
         """Let every child of now be followed by a fresh one, one by one."""
-        self._to_replace = list(self.living.values())
+        ordinary = Role.ORDINARY
+        self._to_replace = [one for one in self.living.values() if one.role is ordinary]
 
     def replace_next(self) -> None:
         """Ask the next one to leave when the last one has left. Its successor comes at once; where
@@ -230,6 +238,8 @@ class Children:
         os.close(child.control)
         self.jobs_before += child.board.jobs
         death = Death(child, os.waitstatus_to_exitcode(status), child.board.running())
+        if child.role is not Role.ORDINARY:
+            return death
         if death.is_crash:
             self._slow_down(death)
         # What was claimed and then not run (it had expired) is left of its share.

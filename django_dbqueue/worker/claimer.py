@@ -11,10 +11,10 @@ from django.db.utils import Error
 
 from .. import events
 from ..dialects import Dialect
-from ..lifecycle import finish, reap
+from ..lifecycle import finish, reap, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
-from .board import Board
+from .board import Board, Role
 from .buffer import ALLOWANCE, Buffer, Item
 from .doorbell import Doorbell
 from .lanes import Lanes
@@ -28,6 +28,7 @@ MOST = 100  # jobs a claim, when the batch may grow
 AHEAD = 0.25  # seconds of work to fetch ahead
 LOOK = 0.2  # seconds between looks whether a pause is over
 HOLD = 5.0  # seconds until what no runner took is given back
+MOST_SUSPECTS = 500  # that wait for a sacrificial child; more are put off
 
 
 def _greet(dialect: Dialect) -> None:
@@ -60,9 +61,10 @@ class Claimer:
         self.lanes = Lanes(options)
         self.waits = Waits()
         self.batch = options.batch_size
+        # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
-        # One of them runs now, with nothing beside it.
-        self.alone = False
+        self.hands_over = True
+        self._next_look = 0.0
         # Claims whose answer was lost: they may have taken jobs.
         self.unsure: list[tuple[Table, str]] = []
         self._unstarted: Item | None = None
@@ -84,6 +86,7 @@ class Claimer:
         try:
             self.session.prepare()
             self._settle_claims()
+            self._look_after_suspects(HOLD)
             pause = self._give_back_stale() or self._claim_or_wait()
             self.patience.worked()
             return pause
@@ -127,8 +130,9 @@ class Claimer:
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
-        suspects, self.suspects = self.suspects, []
-        self._give_back([*self.buffer.withdraw(), *suspects])
+        self._give_back(self.buffer.withdraw())
+        self._next_look = 0.0
+        self._look_after_suspects(0)
 
     def _give_back(self, items: list[Item]) -> None:
         given = 0
@@ -138,14 +142,13 @@ class Claimer:
                 given += self._release(claim)
                 items = [item for item in items if item.owner != claim[0].owner]
         finally:
-            self.suspects += [item for item in items if item.is_suspect]
-            self.buffer.put(item for item in items if not item.is_suspect)
+            self.buffer.put(items)
         if given:
             logger.info("gave back %d jobs that had not started", given)
 
     def _give_back_stale(self) -> float:
         """What waits for long behind slow jobs may be done sooner by another worker."""
-        if not (len(self.buffer) or self.suspects) or time.monotonic() - self._filled_at < HOLD:
+        if not len(self.buffer) or time.monotonic() - self._filled_at < HOLD:
             return 0.0
         self.batch = 1
         self.give_back()
@@ -155,32 +158,39 @@ class Claimer:
         if self.board.paused:
             self.give_back()
             return LOOK
-        if self.suspects or self.alone:
-            return self._run_alone()
         if self.hold_claims or self.left == 0 or len(self.buffer) > self.buffer.low_water:
             return 1.0  # a runner wakes us sooner
         return self._claim()
 
-    def _run_alone(self) -> float:
-        """A job that may have killed a worker runs with nothing beside it, not even an outcome.
-        What was fetched with it is given back: neither shall wait for the other."""
-        if not self.alone:
-            self._keep_one_suspect()
-        if self.buffer.under_way or self.unwritten():
-            return 0.05
-        self.alone = bool(self.suspects)
-        if not self.alone:
-            return 0.0
-        self.buffer.put([self.suspects.pop(0)])
-        self._filled_at = time.monotonic()
-        return 0.05
+    def _hand_over(self, items: list[Item]) -> None:
+        """Jobs that may have killed a worker are run by no ordinary child."""
+        room = max(0, MOST_SUSPECTS - len(self.suspects))
+        self.suspects += items
+        for item in items[:room]:
+            alone = suspects.runs_alone(item.jobs[0])
+            self.board.hand_over(Role.ALONE if alone else Role.SHARED)
+        if excess := items[room:]:
+            self._release(excess, delay=HOLD)
+            del self.suspects[-len(excess) :]
 
-    def _keep_one_suspect(self) -> None:
-        others = [*self.buffer.withdraw(), *self.suspects[1:]]
-        self.suspects = self.suspects[:1]
-        if others:
-            self.batch = 1
-            self._give_back(others)
+    def _look_after_suspects(self, patience: float) -> None:
+        """Forget those that were taken over; who waits for so many seconds is given back."""
+        if self.suspects and time.monotonic() >= self._next_look:
+            for owner in {item.owner for item in self.suspects}:
+                self._look_after(owner, patience)
+            self._next_look = time.monotonic() + LOOK
+
+    def _look_after(self, owner: str, patience: float) -> None:
+        others = [item for item in self.suspects if item.owner != owner]
+        mine = {item.jobs[0].claim_key: item for item in self.suspects if item.owner == owner}
+        table, claimed_at = next((item.table, item.claimed_at) for item in mine.values())
+        held = suspects.still_held(table.on_this_thread(), owner, list(mine))
+        self.board.taken += len(mine) - len(held)
+        waiting = [mine[key] for key in sorted(held)]
+        self.suspects = [*others, *waiting]
+        if waiting and time.monotonic() - claimed_at >= patience:
+            self._release(waiting)
+            self.suspects = others
 
     def _claim(self) -> float:
         self._note_quiet()
@@ -209,13 +219,16 @@ class Claimer:
         if not self._was_full:
             self.lanes.empty(watch, queue)
         self.waits.look(table, queue, jobs)
-        self._put(list(self._items(table, owner, jobs, claimed_at, epoch)))
+        odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []
+        sound = [job for job in jobs if job not in odd] if odd else jobs
+        self._put(list(self._items(table, owner, sound, claimed_at, epoch)))
+        self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in odd])
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)
 
     def _note_quiet(self) -> None:
         """Only a look that began when nothing was under way proves that there is no more."""
-        if self.buffer.under_way or self.unwritten():
+        if self.buffer.under_way or self.unwritten() or self.suspects:
             self._quiet_since = float("inf")
         elif self._quiet_since == float("inf"):
             self._quiet_since = time.monotonic()
@@ -241,25 +254,21 @@ class Claimer:
     def _items(
         self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
     ) -> Iterator[Item]:
-        sound = [job for job in jobs if not job.crashes]
-        if table.takes_batches and sound:
-            yield Item(table, owner, sound, claimed_at, epoch)
+        if table.takes_batches and jobs:
+            yield Item(table, owner, jobs, claimed_at, epoch)
         else:
-            for job in sound:
+            for job in jobs:
                 yield Item(table, owner, [job], claimed_at, epoch)
-        self.suspects += [
-            Item(table, owner, [job], claimed_at, epoch) for job in jobs if job.crashes
-        ]
 
     def _put(self, items: list[Item]) -> None:
-        if items or self.suspects:
+        if items:
             self._filled_at = time.monotonic()
             self.buffer.put(items)
 
-    def _release(self, items: list[Item]) -> int:
+    def _release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""
         keys = [job.claim_key for item in items for job in item.jobs]
-        finish.release(items[0].table.on_this_thread(), items[0].owner, keys)
+        finish.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
         self._count(len(keys))
         return len(keys)
 

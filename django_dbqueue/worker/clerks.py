@@ -203,6 +203,11 @@ class Clerks:
         return all(contact.has_signed_off for contact in self.contacts)
 
     @property
+    def have_recovered(self) -> bool:
+        """Whether nothing is left to give back of the children that have exited."""
+        return not any(contact.exited for contact in self.contacts)
+
+    @property
     def recovered_at(self) -> float:
         """When one of them has last given back something."""
         return max(contact.recovered_at for contact in self.contacts)

@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
@@ -18,7 +19,7 @@ from .. import signals
 from ..dialects import dialect_of
 from ..guard import caught, safely, whole
 from ..models import Worker
-from .board import WRITE_STACKS, Board, Farewell
+from .board import SACRIFICIAL, WRITE_STACKS, Board, Farewell, Role
 from .buffer import Buffer
 from .claimer import MOST, Claimer
 from .doorbell import Doorbell
@@ -29,6 +30,7 @@ from .session import Session
 from .signalling import forget_signals, wait_readable
 from .silence import SILENCE
 from .stacks import Stacks
+from .suspects import SuspectClaimer, options_of, stand_apart
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -47,6 +49,7 @@ class Consumer:
         owner_prefix: str,
         board: Board,
         share: int | None = None,
+        role: Role = Role.ORDINARY,
     ) -> None:
         self.options = options
         self.stacks = stacks
@@ -58,7 +61,10 @@ class Consumer:
         self.buffer = Buffer(options.threads)
         batch = max(OUTCOMES, options.batch_size)
         self.finisher = Finisher(Session(aliases), batch, self._woken, max_unwritten(options))
-        self.claimer = Claimer(
+        make: Callable[..., Claimer] = Claimer
+        if role in SACRIFICIAL:
+            make = partial(SuspectClaimer, alone=role is Role.ALONE)
+        self.claimer = make(
             options,
             owner_prefix,
             self.buffer,
@@ -67,6 +73,7 @@ class Consumer:
             share,
             unwritten=lambda: self.finisher.pending,
         )
+        self.claimer.hands_over = role is Role.ORDINARY
         self.runners = [
             Runner(
                 n, self.buffer, self.finisher, board, options.worker_timeout, self.stop, self._woken
@@ -193,7 +200,8 @@ class Consumer:
         if self.claimer.left == 0 and not self.claimer.suspects:
             return Farewell.ENOUGH
         patience = self.options.stop_when_empty
-        if patience is not None and self.claimer.empty_for() >= patience:
+        is_empty = not self.claimer.suspects
+        if is_empty and patience is not None and self.claimer.empty_for() >= patience:
             return Farewell.EMPTY
         return Farewell.NONE
 
@@ -247,10 +255,14 @@ def run_child(
     board: Board,
     share: int | None,
     control: int,
+    role: Role = Role.ORDINARY,
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
-    consumer = Consumer(options, stacks, owner_prefix, board, share)
+    if role is not Role.ORDINARY:
+        options = options_of(options, role)
+        stand_apart()
+    consumer = Consumer(options, stacks, owner_prefix, board, share, role)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         os.write(consumer._end, b"!")

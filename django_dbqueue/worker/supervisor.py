@@ -21,6 +21,7 @@ from .options import Options
 from .pace import Pace
 from .pulse import Pulse, notify
 from .relief import ExitedChild
+from .sacrifice import Sacrifice
 from .signalling import Signals
 
 logger = logging.getLogger("django_dbqueue")
@@ -66,6 +67,7 @@ class Supervisor:
             self._child,
             self.serves,
         )
+        self.sacrifice = Sacrifice(self.children, options)
         self.pace = Pace()
         self.ending: Ending | None = None
         self.stopping_since = 0.0
@@ -101,6 +103,8 @@ class Supervisor:
     def _nothing_is_left(self) -> bool:
         """Neither children, nor a reason to have some."""
         if self.children.living:
+            return False
+        if self.ending is None and self.sacrifice.may_be_more(self.clerks.have_recovered):
             return False
         return self.ending is not None or (self.children.spawned > 0 and not self.children.shares)
 
@@ -238,12 +242,14 @@ class Supervisor:
         if self.ending is not None or not self.clerks.have_begun:
             return LOOK_EVERY
         self.children.replace_next()
+        self.sacrifice.fill(self._greet)
         return self.children.fill(self._greet)
 
     def _bury_children(self) -> None:
         for death in self.children.deaths():
             if death.is_crash:
                 logger.error("child %d died (%s)", death.child.pid, _how(death))
+            self.sacrifice.ended(death)
             self.clerks.tell(ExitedChild.of(death))
             death.child.stacks.close()
 

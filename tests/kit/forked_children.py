@@ -4,12 +4,12 @@ import os
 import signal
 from typing import Any
 
-from django_dbqueue.worker.board import Board, Farewell
+from django_dbqueue.worker.board import Board, Farewell, Role
 from django_dbqueue.worker.children import Children, Death
 from tests.kit.waiting import wait_until
 
 
-def live(stacks: Any, prefix: str, board: Board, share: Any, control: int) -> int:
+def live(stacks: Any, prefix: str, board: Board, share: Any, control: int, role: Role) -> int:
     """What a child does that only waits until it is asked to leave."""
     os.read(control, 1)
     board.farewell = Farewell.ASKED

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,12 @@ class Process:
         os.kill(self.pid, number)
 
     def send_group(self, number: int) -> None:
+        """To all of its processes; a child that runs suspects is in a group of its own."""
+        children = self.children()
         os.killpg(self.pid, number)
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, number)
 
     def freeze(self) -> None:
         """Stop all its processes, but not in the middle of a write: on SQLite nobody else could go

@@ -93,14 +93,8 @@ CLAIMS = [
     ),
     (
         CLAIMER,
-        "        if self.buffer.under_way or self.unwritten():\n            return 0.05",
-        "        if self.buffer.under_way:\n            return 0.05",
-        "a suspect runs while outcomes are not written",
-    ),
-    (
-        CLAIMER,
-        "        if self.buffer.under_way or self.unwritten():\n            self._quiet_since",
-        "        if self.buffer.under_way:\n            self._quiet_since",
+        "self.unwritten() or self.suspects:\n            self._quiet_since",
+        "self.suspects:\n            self._quiet_since",
         "a worker that stops when nothing is ready does not wait for outcomes",
     ),
 ]
@@ -162,7 +156,7 @@ ENDS_OF_CHILDREN = [
     ),
     (
         CHILDREN,
-        "return None if self.share is None else max(0, self.share - self.board.jobs)",
+        "return None if self.share is None else max(0, self.share - done)",
         "return self.share",
         "a child that is followed may have run all of its jobs again",
     ),

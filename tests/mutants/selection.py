@@ -28,6 +28,7 @@ PRIVACY = "mail_forget mail_forget_log mail_forget_meanwhile mail_keep mail_eras
 # By the beginning of a file's path; of several that fit the longest counts.
 FILES = {
     "": VERBS + SWEEPS,
+    "lifecycle/suspects.py": "suspects",
     "lifecycle/": VERBS + SWEEPS + "broken_rows",
     "models/": VERBS + SWEEPS + "workers_command stop_and_go",
     "dialects/": VERBS + SWEEPS,
@@ -44,7 +45,7 @@ FILES = {
     "worker/board.py": CHILD + "supervising",
     "worker/buffer.py": CHILD + "freezes",
     "worker/children.py": SUPERVISOR + "abandoned forks",
-    "worker/claimer.py": CHILD + "stop_and_go crashes broken_rows",
+    "worker/claimer.py": CHILD + "suspects stop_and_go crashes broken_rows",
     "worker/clerk.py": SUPERVISOR + "workers_command unknown_tables",
     "worker/clerks.py": SUPERVISOR + "silent_database",
     "worker/consumer.py": CHILD + "stop_and_go abandoned term",
@@ -57,6 +58,8 @@ FILES = {
     "worker/patrol.py": "commands_heed worker aliases minutes stop_and_go",
     "worker/relief.py": SUPERVISOR,
     "worker/runner.py": CHILD + "freezes time_to_run results crashes",
+    "worker/sacrifice.py": "suspects crashes stop_and_go",
+    "worker/suspects.py": "suspects crashes",
     "worker/session.py": CHILD + "supervising autocommit pool",
     "worker/supervisor.py": SUPERVISOR + "memory workers_command unknown_tables",
     "mail/": MAIL,

@@ -55,8 +55,8 @@ MUTANTS = [
     ),
     (
         CHILDREN,
-        'prefix = f"{self.uuid}.{self.spawned + 1}-"',
-        'prefix = f"{self.uuid}.{self.spawned + 1}"',
+        'prefix = f"{self.uuid}.{mark}{self.spawned + 1}-"',
+        'prefix = f"{self.uuid}.{mark}{self.spawned + 1}"',
         "the death of the first child takes the jobs of the tenth",
     ),
     (
@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         CHILDREN,
-        "max(0, self.share - self.board.jobs)",
+        "max(0, self.share - done)",
         "self.share",
         "the successor of a dead child may run as many jobs as both",
     ),

@@ -3,6 +3,7 @@
 CLAIMER, FINISHER, RUNNER = "worker/claimer.py", "worker/finisher.py", "worker/runner.py"
 LANES, BUFFER, SESSION = "worker/lanes.py", "worker/buffer.py", "worker/session.py"
 CONSUMER, BOARD, WRITING = "worker/consumer.py", "worker/board.py", "worker/outcomes.py"
+SUSPECTS, SACRIFICE = "lifecycle/suspects.py", "worker/sacrifice.py"
 
 MUTANTS = [
     (
@@ -10,12 +11,6 @@ MUTANTS = [
         "            self.give_back()\n            return LOOK",
         "            return LOOK",
         "a paused worker keeps what it has fetched ahead",
-    ),
-    (
-        CLAIMER,
-        "if self.buffer.under_way or self.unwritten():\n            return 0.05",
-        "if False:\n            return 0.05",
-        "a job that has killed a worker runs beside others",
     ),
     (
         CLAIMER,
@@ -44,9 +39,75 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "others = [*self.buffer.withdraw(), *self.suspects[1:]]",
-        "others = self.buffer.withdraw()",
-        "of several jobs that have crashed all but one are forgotten",
+        "if waiting and time.monotonic() - claimed_at >= patience:",
+        "if False:",
+        "suspects that nobody takes over are kept",
+    ),
+    (
+        CLAIMER,
+        "self.board.taken += len(mine) - len(held)",
+        "pass",
+        "suspects that were taken over are not counted",
+    ),
+    (
+        CLAIMER,
+        "room = max(0, MOST_SUSPECTS - len(self.suspects))",
+        "room = len(items)",
+        "any number of suspects waits",
+    ),
+    (
+        CLAIMER,
+        "odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []",
+        "odd = []",
+        "suspects run among all others",
+    ),
+    (
+        CLAIMER,
+        "Role.ALONE if alone else Role.SHARED",
+        "Role.SHARED",
+        "nobody comes for who has to run alone",
+    ),
+    (
+        SUSPECTS,
+        "AND owner NOT LIKE %s ",
+        "AND %s <> '' ",
+        "a suspect is taken from the sacrificial child that runs it",
+    ),
+    (
+        SUSPECTS,
+        'f"AND {ALONE if alone else SHARED}"',
+        'f"AND ({ALONE} OR {SHARED})"',
+        "who has to run alone is taken over with the others",
+    ),
+    (
+        SUSPECTS,
+        "bool(job.crashes or job.losses >= SUSPECT_LOSSES)",
+        "bool(job.crashes)",
+        "who was lost with two workers runs among all others",
+    ),
+    (
+        SACRIFICE,
+        "            self.waiting[role] += 1\n",
+        "",
+        "nobody comes for those who wait for a sacrificial child that died",
+    ),
+    (
+        SACRIFICE,
+        "or death.is_crash or role is not Role.ORDINARY",
+        "or death.is_crash",
+        "what a suspect enqueued waits for another worker",
+    ),
+    (
+        "worker/suspects.py",
+        "        if self.alone and is_busy:\n",
+        "        if False:\n",
+        "who has to run alone is fetched before the last outcome is written",
+    ),
+    (
+        "worker/suspects.py",
+        "    os.setpgid(0, 0)\n",
+        "",
+        "a suspect that kills its process group kills its worker",
     ),
     (
         CLAIMER,

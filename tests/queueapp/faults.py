@@ -85,6 +85,9 @@ class Deed(Logged):
     def do_kill(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
+    def do_kill_group(self) -> None:
+        os.killpg(0, signal.SIGKILL)
+
     def do_hog(self) -> None:
         """Use all the memory that there is, which Python itself notices."""
         pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -35,7 +35,7 @@ class StepwiseWorker(InlineWorker):
         self.board.paused = True
         for _ in range(TRIES):
             self.claim()
-            if not (claimer.unsure or len(self.consumer.buffer) or claimer.suspects):
+            if not (claimer.unsure or len(self.consumer.buffer)):
                 break
         self.board.paused = False
 

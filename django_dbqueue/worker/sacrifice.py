@@ -1,0 +1,85 @@
+"""Children for suspects: forked when some wait, and gone when none is left."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from .board import SACRIFICIAL, Board, Role
+from .children import NO_FORK, Children, Death
+from .options import Options
+from .session import close_left_behind
+
+logger = logging.getLogger("django_dbqueue")
+
+MOST = 4  # sacrificial children of one role at a time
+PAUSE = 1.0  # seconds after one that died with nothing in hand
+
+
+class Sacrifice:
+    """Keeps as many sacrificial children as the suspects need that ordinary ones have claimed."""
+
+    def __init__(self, children: Children, options: Options) -> None:
+        self.children = children
+        threads, processes = options.threads, options.processes
+        # By role: how many at a time, and how many jobs each of them runs at once.
+        self._most = {Role.SHARED: min(MOST, processes), Role.ALONE: min(MOST, threads * processes)}
+        self._room = {Role.SHARED: threads, Role.ALONE: 1}
+        # Suspects that were handed over since the last child was forked for them.
+        self.waiting = dict.fromkeys(SACRIFICIAL, 0)
+        self._next_fork = 0.0
+        self._left = False
+        self._max_jobs = options.max_jobs
+
+    def fill(self, beat: Callable[[Board], None]) -> None:
+        """Fork what is missing."""
+        self._count()
+        if time.monotonic() < self._next_fork:
+            return
+        for role, waiting in self.waiting.items():
+            wanted = -(-waiting // self._room[role])
+            missing = min(wanted, self._most[role] - self._living(role))
+            if missing > 0:
+                self._fork(role, missing, beat)
+
+    def _fork(self, role: Role, count: int, beat: Callable[[Board], None]) -> None:
+        close_left_behind()
+        try:
+            for _ in range(count):
+                self.children.fork(beat, None, role)
+        except OSError as error:
+            logger.error("no sacrificial child can be started: %s", error)  # noqa: TRY400
+            self._next_fork = time.monotonic() + NO_FORK
+        else:
+            # They look for all there are, until none is left.
+            self.waiting[role] = 0
+
+    def _count(self) -> None:
+        for child in self.children.living.values():
+            for role in SACRIFICIAL:
+                so_far = child.board.handed_over(role)
+                self.waiting[role] += so_far - child.handed_over.get(role, 0)
+                child.handed_over[role] = so_far
+
+    def _living(self, role: Role) -> int:
+        return sum(child.role is role for child in self.children.living.values())
+
+    def ended(self, death: Death) -> None:
+        """A child has. Those who wait for one that was sacrificial need another one."""
+        role = death.child.role
+        self._left = self._left or death.is_crash or role is not Role.ORDINARY
+        if death.is_crash and role is not Role.ORDINARY:
+            self.waiting[role] += 1
+            if not death.started:
+                self._next_fork = time.monotonic() + PAUSE
+
+    def may_be_more(self, recovered: bool) -> bool:
+        """Whether jobs may be ready although all ordinary children have left: what died with one,
+        or was enqueued by a suspect. One of them comes back to look, once all is ``recovered``."""
+        if not self._left or self.children.shares:
+            return False
+        if recovered:
+            self._left = False
+            rest = None if self._max_jobs is None else self._max_jobs - self.children.jobs
+            if rest is None or rest > 0:
+                self.children.shares.append(rest)
+        return True
