@@ -13,6 +13,9 @@ from django_dbqueue.worker.session import Session, connect_impatiently
 from tests.kit.jobs import start
 from tests.kit.processes import has_ended, wait_for_lines, worker
 from tests.kit.silent_server import oldest, proxied
+from tests.kit.two_databases import Two, name_in
+from tests.kit.user_project import own_database
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 TIMING = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "4"}
@@ -79,3 +82,36 @@ def test_a_worker_keeps_its_word_while_its_database_is_silent(silent, way, log, 
     assert age < 1 + LATE
     assert killed_after < 3 + LATE
     assert left_after < 1 + LATE
+
+
+@pytest.fixture
+def two(db_rows, tmp_path, database_url):
+    """A project with two databases: ``default`` can go silent, ``aside`` is a file."""
+    with own_database(database_url, tmp_path) as url:
+        project = Two(tmp_path, url)
+        with proxied(name_in(url)) as silent:
+            project.environment["DATABASE_URL"] = silent.url
+            yield project, silent.proxy
+        project.end()
+        project.default.close()
+
+
+def wait_for_beat(two, alias, seconds):
+    def beat():
+        return two.ask(alias, "SELECT beat_at FROM dbqueue_worker")
+
+    before = beat()
+    wait_until(lambda: beat() != before, seconds)
+
+
+@needs_a_server
+def test_the_beats_on_the_other_database_go_on(two):
+    two, proxy = two
+    two.worker(**TIMING)
+    wait_until(lambda: len(two.living()) == 2)
+    proxy.be(Way.SWALLOW)
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        wait_for_beat(two, "aside", seconds=4)
+    proxy.be(Way.PASS)
+    wait_for_beat(two, "default", seconds=3 + LATE)

@@ -33,14 +33,17 @@ class Proxied:
 
 
 @contextmanager
-def proxied() -> Iterator[Proxied]:
+def proxied(name: str | None = None) -> Iterator[Proxied]:
+    """``name``: of another database on the same server."""
     settings = connection.settings_dict
     with Proxy(_server(settings)) as proxy:
         scheme = {"mysql": "mysql", "postgresql": "postgresql"}[connection.vendor]
         account = quote(settings["USER"])
         if settings["PASSWORD"]:
             account += f":{quote(settings['PASSWORD'])}"
-        yield Proxied(proxy, f"{scheme}://{account}@127.0.0.1:{proxy.port}/{settings['NAME']}")
+        yield Proxied(
+            proxy, f"{scheme}://{account}@127.0.0.1:{proxy.port}/{name or settings['NAME']}"
+        )
 
 
 def _server(settings: dict[str, Any]) -> str | tuple[str, int]:
