@@ -39,6 +39,7 @@ SMALL = {
     "restart-every": "5",
     "drop-connections": "2",
     "read-only": "5",
+    "silence": "4",
     "deadlocks": "2",
     "snapshot": "5",
 }

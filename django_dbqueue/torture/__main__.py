@@ -18,6 +18,7 @@ def campaign(plan_text: str) -> int:
     from .options import Plan  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
     from .scratch import scratch_database  # noqa: PLC0415
+    from .silence import behind_a_proxy  # noqa: PLC0415
     from .summary import figures_text, verdicts_text  # noqa: PLC0415
 
     plan = Plan(**json.loads(plan_text))
@@ -25,7 +26,10 @@ def campaign(plan_text: str) -> int:
         config = stack.enter_context(scratch_database())
         if plan.read_only:
             config = stack.enter_context(havoc_for_this_database().account(config))
-        one = Campaign(plan, Path(given()["folder"]), config)
+        proxied, proxy = config, None
+        if plan.silence:
+            proxied, proxy = stack.enter_context(behind_a_proxy(config))
+        one = Campaign(plan, Path(given()["folder"]), config, proxied, proxy)
         try:
             report, events = one.run()
         except CannotTorture as error:

@@ -20,6 +20,7 @@ from .history import Event, read
 from .models import Effect, Remains, Torment
 from .nemesis import Nemesis
 from .options import Plan
+from .proxy import Proxy
 from .verdicts import Report, Settings
 
 LEAVE_WITHIN = 60.0  # seconds
@@ -31,8 +32,18 @@ _nap = threading.Event()
 class Campaign:
     """``run`` returns the verdicts, the events and whatever else went wrong."""
 
-    def __init__(self, plan: Plan, folder: Path, config: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        config: dict[str, Any],
+        proxied: dict[str, Any] | None = None,
+        proxy: Proxy | None = None,
+    ) -> None:
+        """``proxied``: the database as the workers reach it, through the ``proxy``."""
         self.plan = plan
+        self.proxy = proxy
+        self.proxied = proxied or config
         self.folder = folder
         self.config = config
         self.troubles: list[str] = []
@@ -44,7 +55,8 @@ class Campaign:
         ]
 
     def _group(self, who: str, *command: str, skew: float = 0, is_worker: bool = False) -> Group:
-        known = environment(self.config, str(self.folder), who, skew, self.plan.seed)
+        config = self.config if who.startswith("producer") else self.proxied
+        known = environment(config, str(self.folder), who, skew, self.plan.seed)
         return Group(who, python(*command), known, self.folder / f"{who}.log", is_worker)
 
     def _producer(self, number: int, rate: float) -> Group:
@@ -67,7 +79,7 @@ class Campaign:
         try:
             for group in groups:
                 group.start()
-            Nemesis(self.plan, groups).run()
+            Nemesis(self.plan, groups, self.proxy).run()
             self._end(self.producers)
             self._drain()
             self._end(self.workers)

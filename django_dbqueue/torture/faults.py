@@ -8,7 +8,7 @@ from .story import NS, Run
 from .verdicts import Settings
 
 FOREVER = 2**63
-OUTAGES = {"db_kill": "db_up", "read_only": "read_only"}
+OUTAGES = {"db_kill": "db_up", "read_only": "read_only", "silence": "silence"}
 DEEDS = {"kill", "term", "stop", "cont", "conn_kill", *OUTAGES, *OUTAGES.values()}
 
 

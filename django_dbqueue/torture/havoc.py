@@ -44,12 +44,19 @@ class Havoc:
     drop: ClassVar[str] = ""
     snapshot: ClassVar[tuple[str, ...]] = ("BEGIN",)
     takes_read_only: ClassVar[bool] = False
-    missing: ClassVar[str] = "SQLite has no connections to drop, and no read-only spells"
+    missing: ClassVar[str] = (
+        "SQLite has no connections to drop, no read-only spells, and is never silent"
+    )
 
     @contextmanager
     def account(self, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The database as processes have to reach it that read-only is to bind."""
         yield config
+
+    def place(self, config: dict[str, Any]) -> str | tuple[str, int] | None:
+        """Where the server listens, as a proxy has to know it: a socket's path, or host and
+        port."""
+        return None
 
     def drop_connection(self, dice: random.Random) -> bool:
         """Whether there was one to drop."""
@@ -121,6 +128,12 @@ class MySQLHavoc(ServerHavoc):
     )
     hosts = ("%", "localhost")
 
+    def place(self, config: dict[str, Any]) -> str | tuple[str, int] | None:
+        path = config["OPTIONS"].get("unix_socket") or config["HOST"]
+        if path.startswith("/"):
+            return str(path)
+        return (path, int(config["PORT"] or 3306)) if path else None
+
     @contextmanager
     def account(self, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """One of their own: who may administer the server may always write."""
@@ -149,6 +162,12 @@ class PostgreSQLHavoc(ServerHavoc):
     )
     drop = "SELECT pg_terminate_backend(%s)"
     snapshot = ("BEGIN ISOLATION LEVEL REPEATABLE READ",)
+
+    def place(self, config: dict[str, Any]) -> str | tuple[str, int] | None:
+        host, port = config["HOST"], int(config["PORT"] or 5432)
+        if host.startswith("/"):
+            return f"{host}/.s.PGSQL.{port}"
+        return (host, port) if host else None
 
     def read_only(self, on: bool) -> None:
         """Of this database only, and of sessions that begin from now on: let all begin anew."""

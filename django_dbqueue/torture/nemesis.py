@@ -18,9 +18,11 @@ from ..dialects import dialect_of
 from .fleet import Group
 from .havoc import apart, havoc_for_this_database, here, sql
 from .options import Plan
+from .proxy import Proxy
 from .recorder import tell
 from .restarts import RESTART_WITHIN, Restarts
 from .schedule import Fault, schedule
+from .silence import Silence
 
 LOOK_EVERY = 0.05  # seconds
 READ_ONLY = 3.0  # seconds that a spell lasts
@@ -36,9 +38,11 @@ class CannotTorture(Exception):
 class Nemesis:
     """One run: every fault at its time, or as soon afterwards as there is somebody to meet it."""
 
-    def __init__(self, plan: Plan, groups: list[Group]) -> None:
+    def __init__(self, plan: Plan, groups: list[Group], proxy: Proxy | None = None) -> None:
+        """``proxy``: through it the workers reach their database."""
         self.plan = plan
         self.groups = groups
+        self.proxy = proxy
         self.workers = [group for group in groups if group.is_worker]
         self.havoc = havoc_for_this_database()
         self.timeout = float(conf["WORKER_TIMEOUT"])
@@ -231,6 +235,12 @@ class Nemesis:
                 _nap.wait(0.2)
             else:
                 return
+
+    def do_silence(self, fault: Fault) -> None:
+        if self.proxy is not None:
+            spell = Silence(self.proxy, fault.dice)
+            spell.begin()
+            self._later(self.timeout * fault.dice.uniform(0.3, 1.5), spell.end)
 
     def do_restart(self, fault: Fault) -> None:
         self._aside(self.restarts.restart)

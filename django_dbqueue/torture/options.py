@@ -24,6 +24,7 @@ class Plan:
     restart_database: str = ""
     restart_every: float = 28.0
     read_only: float = 0.0
+    silence: float = 25.0
     deadlocks: float = 5.0
     skew: float = 600.0
     snapshot: float = 40.0
@@ -51,6 +52,8 @@ HELP = {
     "restart_every": "seconds between runs of that command",
     "read_only": "seconds between spells in which the server takes no writes; on MariaDB and MySQL "
     "the whole server",
+    "silence": "seconds between spells in which the server does not answer the workers, each for "
+    "0.3 to 1.5 times the worker timeout",
     "deadlocks": "seconds between spells of transactions that lock jobs in opposite orders",
     "skew": "by how many seconds the clocks of two thirds of the workers are wrong, either way",
     "snapshot": "seconds between old snapshots, each held open for most of that time",

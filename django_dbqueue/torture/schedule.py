@@ -8,7 +8,10 @@ from operator import attrgetter
 
 from .options import Plan
 
-FAULTS = ("kill9", "stop", "drop_connections", "restart", "read_only", "deadlocks", "snapshot")
+FAULTS = (
+    *("kill9", "stop", "drop_connections", "restart", "read_only", "silence"),
+    *("deadlocks", "snapshot"),
+)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def _faults(plan: Plan, events: Sequence[Event]) -> Iterable[tuple[str, object]]
     for name, op in (("server restarts", "db_kill"), ("connections dropped", "conn_kill")):
         yield name, _count(events, op)
     yield "read-only spells", _count(events, "read_only", on=True)
+    yield "spells of silence", _count(events, "silence", on=True)
     yield "spells of deadlocks", _count(events, "deadlock")
     yield "old snapshots", _count(events, "snapshot", open=True)
 
