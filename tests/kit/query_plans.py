@@ -45,6 +45,21 @@ def complaints(statement: Statement, table: str) -> list[str]:
     return [f"{text}: {statement}" for text in judge(statement, table)]
 
 
+@contextmanager
+def judged(table: str) -> Iterator[list[str]]:
+    """What is wrong with the plans of the statements that are run on a table meanwhile, each asked
+    for just before it runs."""
+    found: list[str] = []
+
+    def judge(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if table in sql and not sql.startswith("EXPLAIN"):
+            found.extend(complaints(Statement(sql.strip(), params), table))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(judge):
+        yield found
+
+
 def _explained(prefix: str, statement: Statement) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(f"{prefix} {statement.sql}", statement.params)

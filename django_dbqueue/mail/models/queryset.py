@@ -14,6 +14,9 @@ from ...states import Status
 
 UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
 NAMED = 3
+# Values of a column that is no key in one list. From 200 on MariaDB and MySQL look none of them up
+# in the index, but go by the mean: of a column that is almost always null, the whole table.
+LOOKED_UP_MAX = 100
 
 
 @dataclass
@@ -68,8 +71,12 @@ def kick(table: Table, seen: Sequence[Seen]) -> Kicked:
 def resends_of(table: Table, keys: Sequence[Any]) -> dict[Any, Any]:
     """By the key of a mail, that of the one under way which sends it again."""
     mails = table.model._base_manager.using(table.connection.alias)
-    waiting = mails.filter(resend_of__in=keys, status__in=UNDER_WAY).order_by("pk")
-    return dict(waiting.values_list("resend_of", "pk"))
+    found: list[tuple[Any, Any]] = []
+    for start in range(0, len(keys), LOOKED_UP_MAX):
+        some = keys[start : start + LOOKED_UP_MAX]
+        waiting = mails.filter(resend_of__in=some, status__in=UNDER_WAY)
+        found += waiting.values_list("resend_of", "pk")
+    return dict(sorted(found))
 
 
 def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]:
