@@ -4,7 +4,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connection, transaction
+from django.core.exceptions import ValidationError
+from django.db import ProgrammingError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
@@ -93,6 +94,56 @@ def test_only_ready_jobs_of_the_queue_are_claimed():
     Note.objects.enqueue(delay=60)
     assert Note.objects.claim(limit=10) == []
     assert len(Note.objects.claim(limit=10, queue="other")) == 1
+
+
+def in_queues(*queues, each=2):
+    for queue in queues:
+        Note.objects.bulk_create(Note(queue=queue, text=queue) for _ in range(each))
+
+
+def test_several_queues_are_claimed_from_in_the_order_in_which_they_are_named():
+    in_queues("a", "b", "c")
+    assert texts(Note.objects.claim(limit=3, queue=["b", "a"])) == ["b", "b", "a"]
+    assert texts(Note.objects.claim(limit=3, queue=("b", "a"))) == ["a"]
+    assert Note.objects.claim(limit=3, queue=[]) == []
+
+
+def test_all_queues_are_claimed_from_and_none_comes_first_for_ever():
+    in_queues("a", "b", each=40)
+    assert len({job.text for _ in range(40) for job in Note.objects.claim(queue=None)}) == 2
+    Note.objects.pause("a")
+    assert {*texts(Note.objects.claim(limit=100, queue=None))} == {"b"}
+    Note.objects.resume("a")
+    in_queues("c")
+    assert {*texts(Note.objects.all().claim(limit=100, queue=None))} == {"a", "c"}
+
+
+def test_jobs_of_every_queue_have_an_owner_whose_claim_can_be_ended():
+    in_queues("a", "b")
+    for job in Note.objects.claim(limit=4, queue=None):
+        job.complete()
+    assert Note.objects.done().count() == 4
+
+
+@pytest.mark.parametrize("queue", [["a", ""], [None], [5], ["a "]])
+def test_one_odd_name_among_several_is_refused(queue):
+    in_queues("a")
+    with pytest.raises(ValidationError, match="queue"):
+        Note.objects.claim(queue=queue)
+    assert Note.objects.ready().count() == 2
+
+
+def test_what_was_claimed_before_an_error_is_given_to_its_holder(caplog):
+    in_queues("a", "b")
+
+    def fail_at_the_second(execute, sql, params, many, context):
+        if sql.startswith("UPDATE") and Note.objects.claimed().exists():
+            raise ProgrammingError("for the test")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail_at_the_second):
+        assert texts(Note.objects.claim(limit=4, queue=["a", "b"])) == ["a", "a"]
+    assert "claimed no more than 2 jobs" in caplog.text
 
 
 def test_every_claim_has_an_owner_of_its_own():

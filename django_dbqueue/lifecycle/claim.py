@@ -1,7 +1,7 @@
 """ready -> claimed."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -45,8 +45,7 @@ def claim(
     ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
     past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
-        raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {shown(limit)}")
+    _check_limit(limit)
     if table.connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
@@ -54,6 +53,31 @@ def claim(
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
     jobs = _built(table, request, _stamped(table, request))
     return sorted(jobs, key=URGENCY)
+
+
+def claim_from(
+    table: Table, queues: Iterable[str], limit: int, new_owner: Callable[[], str]
+) -> list[Any]:
+    """Claim up to ``limit`` jobs from the first queues that have some, each claim for itself."""
+    _check_limit(limit)
+    jobs: list[Any] = []
+    for queue in queues:
+        try:
+            jobs += claim(table, queue, limit - len(jobs), new_owner())
+        except Error as error:
+            if not jobs:
+                raise
+            # What is claimed already has to be worked on.
+            logger.warning("%s: claimed no more than %d jobs: %s", table.label, len(jobs), error)
+            break
+        if len(jobs) == limit:
+            break
+    return jobs
+
+
+def _check_limit(limit: Any) -> None:
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
+        raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {shown(limit)}")
 
 
 def _stamped(table: Table, request: Claim) -> Iterable[Row]:

@@ -1,17 +1,35 @@
 """Which queues of a table have ready jobs, found by hopping through the index."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..dialects.base import Floor
+from ..fields import check_name
 from .execute import rows
 from .floors import Head
 from .table import Table
+
+Queues = str | Sequence[str] | None  # one name, several, or all
 
 
 def ready_queues(table: Table, most: int = 1000, after: str = "") -> list[str]:
     """Up to ``most`` names of queues with ready jobs, as ``heads``."""
     return [head.queue for head in heads(table, most, after)]
+
+
+def named(table: Table, queues: Queues) -> list[str]:
+    """The names of one queue, or of several; of all with ready jobs in any order, so that none
+    comes first for ever. ``ValidationError`` where one is no name."""
+    if queues is None:
+        names = ready_queues(table)
+        random.shuffle(names)
+        return names
+    several = isinstance(queues, Iterable) and not isinstance(queues, str)
+    names = list(queues) if several else [queues]  # type: ignore[list-item]
+    for name in names:
+        check_name(name, "queue")
+    return names
 
 
 def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:

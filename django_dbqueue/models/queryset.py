@@ -11,7 +11,7 @@ from django.db import IntegrityError, connections, models, router, transaction
 from django.utils.functional import Promise
 
 from ..fields import DbNow, check_name, check_seconds, check_words
-from ..lifecycle import bulk, claim, enqueue, hand
+from ..lifecycle import bulk, claim, enqueue, hand, lanes
 from ..lifecycle.hand import Changed
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -133,7 +133,9 @@ class JobQuerySet(models.QuerySet[JobT]):
         """``JobManager.enqueue_many`` on the database of ``using()``."""
         return int(self._whole("enqueue_many").enqueue_many(rows, **columns))
 
-    def claim(self, limit: int = 1, queue: str = "default", owner: str | None = None) -> list[Any]:
+    def claim(
+        self, limit: int = 1, queue: lanes.Queues = "default", owner: str | None = None
+    ) -> list[Any]:
         """``JobManager.claim`` on the database of ``using()``; no filter can be heeded."""
         jobs: list[Any] = self._whole("claim").claim(limit, queue, owner)
         return jobs
@@ -248,20 +250,23 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
 
     enqueue_many.alters_data = True  # type: ignore[attr-defined]
 
-    def claim(self, limit: int = 1, queue: str = "default", owner: str | None = None) -> list[Any]:
+    def claim(
+        self, limit: int = 1, queue: lanes.Queues = "default", owner: str | None = None
+    ) -> list[Any]:
         """Claim up to ``limit`` ready jobs for one's own loop; ``job.complete()`` ends each.
 
+        Of one queue alone, "default" unless another is named; of several in the order in which
+        they are named; with ``None`` of all, in any order.
         The claim ends by itself when the job's time to run is over: then it may run twice, and
         the late ``complete()`` raises ``ClaimLost``. Nothing is claimed from a paused queue.
         Raises ``TransactionManagementError`` inside ``atomic()``.
         """
-        check_name(queue, "queue")
         if owner is not None:
             check_words(owner, "owner", MAX_OWNER)
         table = table_of(self.model, self._for_writing())
-        if queue in self.paused_queues():
-            return []
-        return claim.claim(table, queue, limit, owner or new_owner())
+        names, paused = lanes.named(table, queue), self.paused_queues()
+        unpaused = [name for name in names if name not in paused]
+        return claim.claim_from(table, unpaused, limit, lambda: owner or new_owner())
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
         """Stop claims from a queue for some seconds, or until ``resume``; running jobs go on."""

@@ -110,8 +110,8 @@ MUTANTS = [
     ),
     (
         QUERYSET,
-        "if queue in self.paused_queues():",
-        "if False:",
+        "if name not in paused]",
+        "if True]",
         "a paused queue is claimed from",
     ),
     (
