@@ -139,7 +139,8 @@ class SQLite(Dialect):
         return "PRAGMA synchronous is OFF" if off else ""
 
     def setup_problem(self) -> str:
-        if self.connection.is_in_memory_db():
+        connection: Any = self.connection
+        if connection.is_in_memory_db():
             return ""  # of one process, as the tests of a project make it
         options = self.connection.settings_dict.get("OPTIONS", {})
         if str(options.get("transaction_mode", "")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:

@@ -1,6 +1,6 @@
 """What a supervisor and a clerk tell each other: neither ever waits for the other."""
 
-import pickle
+import pickle  # nosec B403
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -63,7 +63,7 @@ class Channel:
             if len(self._unread) < end:
                 return
             body, self._unread = self._unread[HEAD:end], self._unread[end:]
-            yield pickle.loads(body)  # noqa: S301  # from our own process
+            yield pickle.loads(body)  # noqa: S301  # nosec B301  # of our own process
 
     def wait(self, seconds: float) -> None:
         """Until something has arrived, or the time is over."""
