@@ -8,10 +8,11 @@ import pytest
 from django.db import connection, connections
 from django.db.utils import OperationalError
 
+from django_dbqueue.states import Status
 from django_dbqueue.torture.proxy import Way
 from django_dbqueue.worker.session import Session, connect_impatiently
 from tests.kit.jobs import start
-from tests.kit.processes import has_ended, wait_for_lines, worker
+from tests.kit.processes import has_ended, lines, wait_for_lines, worker
 from tests.kit.silent_server import oldest, proxied
 from tests.kit.two_databases import Two, name_in
 from tests.kit.user_project import own_database
@@ -19,6 +20,7 @@ from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 TIMING = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "4"}
+SILENCES = [way for way in Way if way is not Way.PASS]
 LATE = 3.0  # seconds; 2 are promised, beyond what it takes when all is well
 needs_a_server = pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
 
@@ -60,18 +62,15 @@ def silent():
         yield found
 
 
-@needs_a_server
-@pytest.mark.usefixtures("db_rows")
-@pytest.mark.parametrize("way", [Way.SWALLOW, Way.CUT, Way.DELAY])
-def test_a_worker_keeps_its_word_while_its_database_is_silent(silent, way, log, tmp_path):
-    health = str(tmp_path / "health")
+def word_is_kept(url, proxy, way, log, health, timing):
+    """A worker with a job over its time to run and another one, that is told to stop."""
     jobs = [Note(log=log, seconds=60, time_to_run=n) for n in (3, 100)]
     Note.objects.bulk_create(jobs)
     options = ["--threads", "2", "--shutdown-timeout", "1", "--health-file", health]
-    with worker(silent.url, "queueapp.Note", *options, **TIMING) as process:
+    with worker(url, "queueapp.Note", *options, **timing) as process:
         child = int(wait_for_lines(log, 2)[0].split()[-1])
         begin = time.monotonic()
-        silent.proxy.be(way, seconds=5.0)
+        proxy.be(way, seconds=5.0)
         age = oldest(health, lambda: has_ended(child))
         killed_after = time.monotonic() - begin
         process.send(signal.SIGTERM)
@@ -82,6 +81,25 @@ def test_a_worker_keeps_its_word_while_its_database_is_silent(silent, way, log, 
     assert age < 1 + LATE
     assert killed_after < 3 + LATE
     assert left_after < 1 + LATE
+
+
+@needs_a_server
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("way", [Way.SWALLOW, Way.DELAY])
+def test_a_worker_keeps_its_word_while_its_database_is_silent(silent, way, log, tmp_path):
+    word_is_kept(silent.url, silent.proxy, way, log, str(tmp_path / "health"), TIMING)
+
+
+@needs_a_server
+@pytest.mark.nightly
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("settings", ["url", "recommended_url"])
+@pytest.mark.parametrize("way", SILENCES)
+def test_so_it_does_by_default_with_recommended_settings_and_without(
+    silent, way, settings, log, tmp_path
+):
+    url = getattr(silent, settings)
+    word_is_kept(url, silent.proxy, way, log, str(tmp_path / "health"), {})
 
 
 @pytest.fixture
@@ -115,3 +133,37 @@ def test_the_beats_on_the_other_database_go_on(two):
         wait_for_beat(two, "aside", seconds=4)
     proxy.be(Way.PASS)
     wait_for_beat(two, "default", seconds=3 + LATE)
+
+
+def work_goes_on(url, proxy, way, log, timing, seconds):
+    """After so many seconds of silence; nothing is lost, and nothing runs twice."""
+    Note.objects.bulk_create([Note(log=log, seconds=0.05) for _ in range(300)])
+    with worker(url, "queueapp.Note", "--threads", "2", **timing):
+        wait_for_lines(log, 20)
+        proxy.be(way, seconds=5.0)
+        end = time.monotonic() + seconds
+        wait_until(lambda: time.monotonic() > end)
+        count = len(lines(log))
+        proxy.be(Way.PASS)
+        healed = time.monotonic()
+        wait_for_lines(log, count + 1)
+        resumed_after = time.monotonic() - healed
+        wait_until(lambda: not Note.objects.exclude(status=Status.DONE).exists())
+    print(f"{way.name}: went on after {resumed_after:.1f} s")
+    assert resumed_after < 3 + LATE
+    assert len({line.split()[0] for line in lines(log)}) == len(lines(log)) == 300
+
+
+@needs_a_server
+@pytest.mark.usefixtures("db_rows")
+def test_work_goes_on_soon_after_the_database_answers_again(silent, log):
+    work_goes_on(silent.url, silent.proxy, Way.SWALLOW, log, TIMING, seconds=6)
+
+
+@needs_a_server
+@pytest.mark.nightly
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("settings", ["url", "recommended_url"])
+@pytest.mark.parametrize("way", SILENCES)
+def test_so_it_does_by_default_after_any_silence(silent, way, settings, log):
+    work_goes_on(getattr(silent, settings), silent.proxy, way, log, {}, seconds=15)

@@ -61,6 +61,8 @@ class Beats:
         # Whether others can see this worker: who claims before that is missed by nobody.
         self.has_begun = last is not None
         self.good_since = time.monotonic()
+        # The last beat found no database, and others would wait for it as long.
+        self.is_away = False
 
     def may_judge(self) -> bool:
         """Whether others that look dead may be called dead: only by who was never away itself."""
@@ -77,9 +79,11 @@ class Beats:
         except Error as error:
             self.session.recover(error)
             self.patience.failed(error)
+            self.is_away = connections[self.alias].connection is None
             self.good_since = time.monotonic() + self.interval
             return None
         self.patience.worked()
+        self.is_away = False
         if time.monotonic() - self.last.at > self.timeout / 2:
             self._turn_epoch()
             self.good_since = time.monotonic()

@@ -126,6 +126,8 @@ class Clerk:
             self.has_ended = True
             return 0.0
         self._beat()
+        if self.beats.is_away:
+            return IDLE
         relief_wait = self.relief.turn()
         if self.ending is not None and not self.relief.waiting:
             return self._sign_off(self.ending)
