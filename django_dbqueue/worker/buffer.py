@@ -21,6 +21,7 @@ class Item:
     jobs: list[Any]
     claimed_at: float
     epoch: int
+    ends_claim: bool = True
 
     def is_late(self, epoch: int, now: float) -> bool:
         """Whether others may have taken it for abandoned since it was claimed."""

@@ -258,7 +258,7 @@ class Claimer:
             yield Item(table, owner, jobs, claimed_at, epoch)
         else:
             for job in jobs:
-                yield Item(table, owner, [job], claimed_at, epoch)
+                yield Item(table, owner, [job], claimed_at, epoch, job is jobs[-1])
 
     def _put(self, items: list[Item]) -> None:
         if items:
