@@ -6,12 +6,13 @@ import uuid
 from django.db.utils import Error
 
 from ..guard import safely
+from ..lifecycle.reap import promote
 from ..lifecycle.table import table_of
 from ..reaper import Done, Reaper
 from .beats import Beats
 from .ending import REQUESTED, Ending
 from .herald import Herald
-from .options import Served
+from .options import Options, Served, all_served
 from .scribe import Scribe
 from .session import Patience
 from .signalling import Signals, Wakeup
@@ -102,3 +103,14 @@ class Patrol:
             self.beats.sign_off(ending.reason)
         except Error as error:
             logger.warning("could not sign off: %s", error)
+
+
+def look_after(options: Options) -> None:
+    """One pass, for a worker that may end before it has beaten long enough to judge others; all
+    that is due is ready then."""
+    tables = tuple(one for using in options.serves() for one in all_served(using))
+    timing = {"beat_interval": options.beat_interval, "worker_timeout": options.worker_timeout}
+    Patrol(tables, 0, **timing).once()
+    for one in options.served:
+        while promote(options.table(one.model, one.using)):
+            pass
