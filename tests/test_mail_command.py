@@ -57,8 +57,8 @@ def test_mail_whose_time_has_come_is_sent_however_much_there_is(server):
     Email.objects.bulk_create(
         [email_of(letter(f"due{n}"), scheduled_time=in_minutes(-5)) for n in range(501)]
     )
-    options = Options(served=parse_served([MAIL]))
-    Command().prepare(options, {"skip_checks": True, "verbosity": 0})
+    options = Options(served=parse_served([MAIL]), stop_when_empty=0.0)
+    Command().prepare(options, {"skip_checks": True, "verbosity": 0, "once": None})
     assert Email.objects.ready().count() == 501  # before the worker looks
     work_off(MAIL)
     assert len(server.received) == 501

@@ -2,11 +2,13 @@
 
 import logging
 import time
+from dataclasses import replace
 
+from ..lifecycle.reap import promote
 from ..lifecycle.table import table_of
 from ..reaper import Done, Reaper
 from .herald import Herald
-from .options import Options
+from .options import Options, all_served
 from .scribe import Scribe
 from .session import Session
 from .signalling import Signals, Wakeup
@@ -52,3 +54,13 @@ class Patrol:
         code = Supervisor(self.options, signals, serves=nothing, shares=[]).run()
         signals.ignore()
         return code
+
+
+def look_after(options: Options) -> None:
+    """One pass, for a worker that may end before it has beaten long enough to judge others; all
+    that is due is ready then."""
+    served = tuple(one for using in options.serves() for one in all_served(using))
+    Patrol(replace(options, served=served)).once()
+    for one in options.served:
+        while promote(options.table(one.model, one.using)):
+            pass

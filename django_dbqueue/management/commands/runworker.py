@@ -18,6 +18,7 @@ from ...lifecycle.policy import MAX_SECONDS
 from ...schema import missing_migrations
 from ...worker.ending import RELOADER
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
+from ...worker.patrol import look_after
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
 from ...worker.start import Start, advice_for_beginners, say
@@ -85,6 +86,8 @@ class Command(BaseCommand):
         stop_without_migrations(chosen.serves(), chosen.databases())
         if settings.DEBUG and given["verbosity"]:
             say(advice_for_beginners(chosen))
+        if given["once"] or chosen.stop_when_empty is not None:
+            look_after(chosen)
 
     def reload(self) -> int:
         if not settings.DEBUG:

@@ -3,11 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from ....lifecycle.reap import promote
 from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
-from ....worker.options import Options, all_served, beat_timing
-from ....worker.patrol import Patrol
 from ...models import Email
 from ...sending.dry_run import DryRun
 
@@ -45,12 +42,3 @@ class Command(RunWorker):
         for line in dry_run.lines():
             self.stdout.write(line)
         self.stdout.write(dry_run.summary())
-
-    def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
-        super().prepare(chosen, given)
-        # What a killed command had comes back here: none of them lives long enough to miss another.
-        Patrol(Options(all_served(), **beat_timing())).once()
-        # Mail whose time has come is ready before the worker finds that nothing is.
-        for served in chosen.served:
-            while promote(chosen.table(served.model, served.using)):
-                pass
