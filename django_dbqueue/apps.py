@@ -8,4 +8,6 @@ class DBQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks  # noqa: F401, PLC0415
+        from . import checks, renames  # noqa: F401, PLC0415
+
+        renames.connect(self)

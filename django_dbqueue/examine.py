@@ -21,8 +21,10 @@ from .dialects import dialect_of
 from .exceptions import first_line
 from .fields import check_name
 from .lifecycle.execute import rows
+from .lifecycle.policy import policy_of
 from .lifecycle.table import Table, table_of
 from .models import Worker
+from .renames import ADVICE, strays
 from .roster import with_ages
 from .symptoms import ERRORS, ROW, Symptom, archive_of, patience
 from .worker.options import Served, all_served
@@ -95,6 +97,9 @@ def examine(using: str | None = None, shown: int = 20) -> Examined:
     by_alias: dict[str, list[Served]] = defaultdict(list)
     for served in all_served(using):
         by_alias[served.using].append(served)
+        effects = policy_of(served.model).exactly_once
+        if using is None and isinstance(effects, str) and effects in connections:
+            by_alias[effects] += []  # for its receipts
     for alias, here in sorted(by_alias.items()):
         if why := _unreachable(alias):
             found.unchecked.append(Unchecked(alias, None, why))
@@ -103,10 +108,19 @@ def examine(using: str | None = None, shown: int = 20) -> Examined:
             for served in here:
                 _examine_or_say_why(served, shown, found)
         finally:
+            _look_for_strays(alias, found)
             if _is_free(connections[alias]):
                 # What was set for us would have the caller give up on locks, too.
                 connections[alias].close()
     return found
+
+
+def _look_for_strays(using: str, found: Examined) -> None:
+    try:
+        for table, name, what in strays(using):
+            found.findings.append(Finding(using, table, name, "", None, what, ADVICE[what]))
+    except Error as error:
+        found.unchecked.append(Unchecked(using, None, first_line(error)))
 
 
 def _unreachable(alias: str) -> str:

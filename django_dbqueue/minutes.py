@@ -71,7 +71,7 @@ class Tally:
             self._of(table, queue).waited[bisect_left(SPANS, seconds)] += 1
 
     def _of(self, table: Table, queue: str) -> Counts:
-        lane = table.connection.alias, table.label, queue
+        lane = table.connection.alias, table.job_table, queue
         if lane not in self._lanes:
             if not self._lanes:
                 self._due_at = time.monotonic() + EVERY

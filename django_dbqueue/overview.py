@@ -76,7 +76,7 @@ def _look(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -
         found.problems[served.label] = first_line(error)
         return
     for lane in lanes[:MOST_QUEUES]:
-        lane.hour = hours.get((lane.table, lane.queue), lane.hour)
+        lane.hour = hours.get((served.job_table, lane.queue), lane.hour)
         lane.paused = paused.get(lane.queue)
         lane.workers = [one for one in serving if one.takes(lane.table, lane.queue)]
     found.lanes += lanes[:MOST_QUEUES]
@@ -112,5 +112,5 @@ def _named(members: list[Member], served: Served) -> set[str]:
 
 
 def _paused(served: Served) -> dict[str, Queue]:
-    rows = Queue.objects.using(served.using).filter(job_table=served.label)
+    rows = Queue.objects.using(served.using).filter(job_table=served.job_table)
     return {row.name: row for row in rows.filter(paused_until__gt=DbNow())}

@@ -1,5 +1,6 @@
 """What is in the queues at this moment, for the command line and for programs."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -54,8 +55,8 @@ def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = 
     default = table.model._meta.get_field("queue").get_default()
     names |= {default} if default else set()
     names |= set(islice(ready_queues(table), MOST_QUEUES + 1))
-    names |= set(_queues_of_minutes(alias, table.label))
-    wanted = Queue.objects.using(alias).filter(job_table=table.label, paused_until__gt=DbNow())
+    names |= set(_queues_of_minutes(alias, table.job_table))
+    wanted = Queue.objects.using(alias).filter(job_table=table.job_table, paused_until__gt=DbNow())
     names |= set(wanted.values_list("name", flat=True))
     # SQLite keeps bytes where a hand wrote them.
     return sorted(name for name in names if isinstance(name, str))
@@ -74,14 +75,14 @@ def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:
 
 def take_report(using: str | None = None) -> Report:
     report = Report()
-    aliases = set()
+    labels: dict[str, dict[str, str]] = defaultdict(dict)
     for served in all_served(using):
         table = table_of(served.model, served.using)
         report.queues += [count_queue(table, name) for name in queue_names(table)]
-        aliases.add(served.using)
-    for alias in sorted(aliases):
-        paused = Queue.objects.using(alias).filter(paused_until__gt=DbNow())
-        report.paused += [[queue.job_table, queue.name] for queue in paused]
+        labels[served.using][served.job_table] = served.label
+    for alias, here in sorted(labels.items()):
+        paused = Queue.objects.using(alias).filter(paused_until__gt=DbNow(), job_table__in=here)
+        report.paused += [[here[queue.job_table], queue.name] for queue in paused]
         alive = Worker.objects.using(alias).alive(conf["WORKER_TIMEOUT"])
         # A reaper of its own serves nothing.
         report.workers += sum(bool(worker.serves) for worker in alive)

@@ -66,12 +66,12 @@ def test_workers_are_told_when_late_when_silent_and_when_in_trouble():
 
 def test_a_pause_is_told_with_its_reason_and_hides_what_it_explains():
     Note.objects.enqueue()
-    Queue.objects.pause(NOTE, "default", None, "tea")
+    Queue.objects.pause(Note._meta.db_table, "default", None, "tea")
     assert said().startswith(f"{NOTE}, queue default is paused until somebody resumes it: tea.")
     assert "no living worker" not in said()
-    Queue.objects.pause(NOTE, "default", 3600, "")
+    Queue.objects.pause(Note._meta.db_table, "default", 3600, "")
     assert "is paused until 20" in said()
-    Queue.objects.resume(NOTE, "default")
+    Queue.objects.resume(Note._meta.db_table, "default")
     assert "paused" not in said()
 
 
@@ -83,7 +83,7 @@ def test_failures_are_told_from_more_than_half_of_twenty_attempts_on(completed, 
 
 def test_the_page_has_them_with_roles(browser):
     Note.objects.enqueue()
-    Queue.objects.pause("queueapp.big", "default", None, "tea")
+    Queue.objects.pause("queueapp_big", "default", None, "tea")
     text = text_of(browser.get(OVERVIEW))
     urgent, _, calm = text.partition('role="alert"')[2].partition('role="status"')
     assert "no living worker serves it" in urgent

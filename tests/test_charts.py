@@ -34,7 +34,7 @@ PAGE = "/admin/dbqueue/queue/charts/"
 CANARY = '"><script>alert(1)</script>'
 
 
-def minute(ago, queue="default", job_table="queueapp.note", **columns):
+def minute(ago, queue="default", job_table="queueapp_note", **columns):
     at = this_minute("default") - ago
     return Minute.objects.create(job_table=job_table, queue=queue, minute=at, **columns)
 
@@ -45,14 +45,14 @@ def test_an_hour_has_sixty_points_with_zeros_where_nothing_happened():
     minute(3, queue="other", completed=10, backlog=5)
     minute(60, completed=1000)
     minute(3, job_table="x.y", completed=100)
-    points = history("default", "queueapp.note", "default", "hour")
+    points = history("default", "queueapp_note", "default", "hour")
     assert len(points) == 60
     it = next(point for point in points if point.failed)
     assert (it.completed, it.failed, it.buried, it.backlog) == (4, 2, 1, 7)
     assert 0.03 < it.waited.p50 <= it.waited.p95 <= 0.1
     assert it.ran.p95 <= 0.01
     assert sum(point.completed for point in points) in {4, 5}  # the minute may just have ended
-    everything = history("default", "queueapp.note", None, "hour")
+    everything = history("default", "queueapp_note", None, "hour")
     assert [(p.completed, p.backlog) for p in everything if p.failed] == [(14, 12)]
 
 
@@ -78,12 +78,12 @@ def test_the_last_hour_tells_rates_by_its_last_five_minutes():
         minute(ago, queue="poison", failed=2, buried=2, backlog=7)
     minute(2, queue="idle", backlog=5)
     found = last_hour("default")
-    hour = found["queueapp.note", "default"]
+    hour = found["queueapp_note", "default"]
     assert (hour.rate_out, hour.rate_in, hour.failure_share) == (10, 14, 0.5)
     assert hour.completed == sum(hour.per_minute) == 80
-    poison = found["queueapp.note", "poison"]
+    poison = found["queueapp_note", "poison"]
     assert (poison.rate_out, poison.rate_in, poison.failure_share) == (0, 2, 1)
-    idle = found["queueapp.note", "idle"]
+    idle = found["queueapp_note", "idle"]
     assert (idle.rate_out, idle.rate_in, idle.failure_share) == (0, None, None)
 
 
@@ -215,8 +215,8 @@ def test_days_begin_when_they_do_here(settings):
 
 @pytest.mark.parametrize("span", ["hour", "day", "week", "nonsense"])
 def test_the_page_shows_charts_and_a_table_with_the_same_figures(browser, span):
-    Queue.objects.pause("queueapp.note", CANARY, None, "x")
-    write_history("default", "queueapp.note", CANARY)
+    Queue.objects.pause("queueapp_note", CANARY, None, "x")
+    write_history("default", "queueapp_note", CANARY)
     page = browser.get(PAGE, {"table": "queueapp.note", "queue": CANARY, "span": span})
     text = page.content.decode()
     assert text.count('<svg class="dbqueue-chart"') == 5
@@ -242,7 +242,7 @@ def test_the_number_of_queries_does_not_grow_with_the_minutes(browser):
             cursor.execute(sql, [2**power])
     assert Minute.objects.count() == 16384
     assert queries() == few
-    points = history("default", "queueapp.note", None, "week")
+    points = history("default", "queueapp_note", None, "week")
     assert {(point.completed, point.peak) for point in points[1:-1]} == {(120, 5)}
 
 

@@ -30,7 +30,7 @@ def test_there_are_examples_in_every_state_with_errors_and_a_history():
         assert set(jobs.values_list("status", flat=True)) == set(Status)
         assert all(len(job.errors) == 2 for job in jobs.buried())
         assert "Traceback" in jobs.buried().last().errors[0]["traceback"]
-        assert Minute.objects.filter(job_table=model._meta.label_lower).count() > 1000
+        assert Minute.objects.filter(job_table=model._meta.db_table).count() > 1000
     message = Email.objects.in_queue("demo").first().to_message()
     assert message.to[0].endswith("@customer.example")
 
@@ -52,8 +52,8 @@ def test_a_table_of_which_no_example_can_be_made_is_named_and_left_as_it_is():
         "shop.thumbnail: left out: its column photo needs a row of shop.Photo"
     )
     assert said["queueapp.note"] == "queueapp.note: 20 jobs in its queue demo"
-    assert not Queue.objects.filter(job_table="shop.thumbnail").exists()
-    assert not Minute.objects.filter(job_table="shop.thumbnail").exists()
+    assert not Queue.objects.filter(job_table="shop_thumbnail").exists()
+    assert not Minute.objects.filter(job_table="shop_thumbnail").exists()
 
 
 @pytest.mark.parametrize("jobs", ["0", "10001"])

@@ -30,6 +30,7 @@ FLOORS = [
         "checks_policy",
         "report",
         "schema",
+        "renames",
         "roster",
         "symptoms",
         "examine",

@@ -30,7 +30,7 @@ from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-LANE = "default", "queueapp.note", "default"
+LANE = "default", "queueapp_note", "default"
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def nothing_from_before():
 
 
 def sums(model, *names):
-    rows = Minute.objects.filter(job_table=model._meta.label_lower)
+    rows = Minute.objects.filter(job_table=model._meta.db_table)
     found = rows.aggregate(**{name: Sum(name) for name in names})
     return [found[name] or 0 for name in names]
 
@@ -101,7 +101,7 @@ def refuse(lane, columns):
 
 def test_the_backlog_is_sampled_once_a_minute_for_idle_queues_too():
     table, minute = table_of(Note, "default"), this_minute("default")
-    Minute.objects.create(job_table=table.label, queue="idle", minute=minute - 5, completed=1)
+    Minute.objects.create(job_table=table.job_table, queue="idle", minute=minute - 5, completed=1)
     Note.objects.create()
     Note.objects.enqueue(delay=60)
     Note.objects.create(queue="other")
@@ -122,11 +122,11 @@ def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only()
     table, minute = table_of(Note, "default"), this_minute("default")
     rows = {"done": {"completed": 1}, "failed": {"failed": 1}, "waits": {"backlog": 1}}
     for queue, columns in {**rows, "was": {"backlog": 0}}.items():
-        Minute.objects.create(job_table=table.label, queue=queue, minute=minute - 5, **columns)
+        Minute.objects.create(job_table=table.job_table, queue=queue, minute=minute - 5, **columns)
     for ago in (61, 5):
         old = {"completed": int(ago > 60), "backlog": 0}
-        Minute.objects.create(job_table=table.label, queue="old", minute=minute - ago, **old)
-    assert busy_lately("default", table.label) == {*rows}
+        Minute.objects.create(job_table=table.job_table, queue="old", minute=minute - ago, **old)
+    assert busy_lately("default", table.job_table) == {*rows}
 
 
 def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
@@ -136,7 +136,7 @@ def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
     tally.write()
     assert tally.wait() == 60
     assert sums(Note, "completed") == [1]
-    write_backlog("default", "queueapp.note", {" x": 3, "other": 4})
+    write_backlog("default", "queueapp_note", {" x": 3, "other": 4})
     assert Minute.objects.get(queue="other").backlog == 4
 
 
@@ -148,17 +148,17 @@ def test_a_queue_whose_name_cannot_be_read_is_counted_as_people_read_it(log):
     work_off("queueapp.note", "queueapp.batch")
     found = Minute.objects.values_list("job_table", "queue", "completed", "backlog")
     assert sorted(found, key=str) == [
-        ("queueapp.batch", "a\\xff", 1, 1),
-        ("queueapp.note", "a\\xff", 1, None),
+        ("queueapp_batch", "a\\xff", 1, 1),
+        ("queueapp_note", "a\\xff", 1, None),
     ]
 
 
 def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):
-    write_backlog("default", "queueapp.note", {"default": None, "other": 3})
+    write_backlog("default", "queueapp_note", {"default": None, "other": 3})
     assert set(Minute.objects.values_list("queue", "backlog")) == {("default", None), ("other", 3)}
     Minute.objects.all().delete()
     table, minute = table_of(Note, "default"), this_minute("default")
-    Minute.objects.create(job_table=table.label, queue="other", minute=minute - 5, completed=1)
+    Minute.objects.create(job_table=table.job_table, queue="other", minute=minute - 5, completed=1)
     Note.objects.bulk_create([Note() for _ in range(3)])
     monkeypatch.setattr("django_dbqueue.lifecycle.census.MOST_COUNTED", 2)
     _sample(table)
@@ -188,7 +188,7 @@ def test_after_a_day_minutes_are_folded_and_the_charts_of_the_week_stay_as_they_
     end = (this_minute("default") - FINE) // QUARTER * QUARTER
     fine_minutes(end - 2 * QUARTER, 2 * QUARTER + 3)
     Minute.objects.filter(minute=end - 2, queue="often").update(backlog=None)
-    before = [history("default", "x.y", queue, "week") for queue in ("often", "seldom")]
+    before = [history("default", "x_y", queue, "week") for queue in ("often", "seldom")]
     assert fold("default") == 2
     assert fold("default") == 0
     found = Minute.objects.filter(minute__lt=end).order_by("queue", "minute")
@@ -199,7 +199,7 @@ def test_after_a_day_minutes_are_folded_and_the_charts_of_the_week_stay_as_they_
         ("seldom", 15, 15, 75),
     ]
     assert Minute.objects.filter(minute__gte=end, queue="often").count() == 3
-    after = [history("default", "x.y", queue, "week") for queue in ("often", "seldom")]
+    after = [history("default", "x_y", queue, "week") for queue in ("often", "seldom")]
     for one, other in zip(before, after, strict=True):
         assert [replace(p, backlog=0) for p in one] == [replace(p, backlog=0) for p in other]
 

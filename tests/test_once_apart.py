@@ -34,7 +34,7 @@ def test_effect_and_receipt_are_written_together_and_the_job_is_done(jobs):
     once(job).run_and_complete()
     assert (state(job), effects()) == (Status.DONE, [job.pk])
     [receipt] = Receipt.objects.all()
-    assert (receipt.job_table, receipt.job_key) == ("queueapp.transfer@aside", str(job.pk))
+    assert (receipt.job_table, receipt.job_key) == ("queueapp_transfer@aside", str(job.pk))
 
 
 def test_a_failed_run_leaves_no_receipt(jobs):

@@ -91,14 +91,14 @@ def test_beyond_a_hundred_queues_it_says_so(browser):
 def test_queues_without_a_job_are_shown_while_paused_or_served_by_name():
     assert [lane.queue for lane in look().lanes] == ["default"]
     assert lanes() == {}
-    Queue.objects.pause(NOTE, "asleep", 60, "tea")
+    Queue.objects.pause(Note._meta.db_table, "asleep", 60, "tea")
     a_worker(serves=[f"{NOTE}:awaited"])
     a_worker(serves=["queueapp.big:other"])
     found = lanes()
     assert sorted(found) == ["asleep", "awaited"]
     assert found["asleep"].paused.pause_reason == "tea"
     assert len(found["awaited"].workers) == 1
-    Queue.objects.resume(NOTE, "asleep")
+    Queue.objects.resume(Note._meta.db_table, "asleep")
     assert sorted(lanes()) == ["awaited"]
 
 
@@ -115,7 +115,7 @@ def test_the_page_tells_counts_rates_pauses_and_ways_to_the_jobs(browser):
     buried(queue="busy")
     for ago in range(8):  # the present one, too, which may end just now
         minute(ago, "busy", completed=1000, failed=500, backlog=100)
-    Queue.objects.pause(NOTE, "busy", None, "the printer burns")
+    Queue.objects.pause(Note._meta.db_table, "busy", None, "the printer burns")
     a_worker()
     text = text_of(browser.get(OVERVIEW))
     state = re.search(r'href="([^"]+)"[^>]*data-key="buried queueapp.note busy">1<', text)[1]
@@ -133,7 +133,7 @@ def test_the_page_tells_counts_rates_pauses_and_ways_to_the_jobs(browser):
 
 def test_nothing_that_users_or_workers_write_is_taken_for_markup(browser):
     Note.objects.enqueue(queue=CANARY)
-    Queue.objects.pause(NOTE, CANARY, None, CANARY)
+    Queue.objects.pause(Note._meta.db_table, CANARY, None, CANARY)
     a_worker(host=CANARY, trouble=CANARY, serves=[NOTE, f"{NOTE}:{CANARY}"])
     text = text_of(browser.get(OVERVIEW))
     assert "<script>alert" not in text
@@ -204,7 +204,7 @@ def test_links_lead_only_where_their_reader_may_go(people):
 
 
 def test_rows_of_queues_have_no_pages_to_add_change_or_delete_them(browser):
-    Queue.objects.pause(NOTE, "a", 60, "x")
+    Queue.objects.pause(Note._meta.db_table, "a", 60, "x")
     row = Queue.objects.get()
     assert browser.get(f"{OVERVIEW}add/").status_code == 403
     assert browser.post(f"{OVERVIEW}{row.pk}/delete/", {"post": "yes"}).status_code == 403

@@ -65,8 +65,8 @@ def test_both_are_in_the_log_with_queue_end_and_reason(browser):
         for e in LogEntry.objects.order_by("pk")
     ]
     assert entries == [
-        (f"{NOTE}:a", f"Paused {NOTE}, queue a, until somebody resumes it: {CANARY}"),
-        (f"{NOTE}:a", f"Resumed {NOTE}, queue a"),
+        ("queueapp_note:a", f"Paused {NOTE}, queue a, until somebody resumes it: {CANARY}"),
+        ("queueapp_note:a", f"Resumed {NOTE}, queue a"),
     ]
     row = Queue.objects.get()
     history = text_of(browser.get(f"{OVERVIEW}{row.pk}/history/"))

@@ -114,7 +114,7 @@ def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monke
     """A worker of a project without the test app beside its tables, then one with it."""
     gone, held = dead_worker("queueapp.note")
     waiting, due = Note.objects.create(), Note.objects.enqueue(retry_at=LONG_AGO)[0]
-    Queue.objects.pause("queueapp.note", "default", None, "the app is gone")
+    Queue.objects.pause("queueapp_note", "default", None, "the app is gone")
     mail = Email.objects.create(message="not a message")
     monkeypatch.delenv("PYTEST_VERSION")
     with worker(database_url, DBQUEUE_TESTS="0", **FAST) as process:
@@ -132,7 +132,7 @@ def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monke
 
 
 def test_a_pause_of_an_unknown_table_is_in_nobodys_way(client):
-    Queue.objects.pause("elsewhere.thing", "default", None, "tea")
+    Queue.objects.pause("elsewhere_thing", "default", None, "tea")
     Note.objects.create()
     out = io.StringIO()
     call_command("dbqueue", "status", stdout=out)

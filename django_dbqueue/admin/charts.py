@@ -74,7 +74,7 @@ def _chosen_queue(request: HttpRequest) -> str | None:
 
 def _shown(served: Served, queue: str | None, span: str) -> dict[str, Any]:
     """What the page says of a queue."""
-    points, known = history(served.using, served.label, queue, span), _known_queues(served)
+    points, known = history(served.using, served.job_table, queue, span), _known_queues(served)
     names = plots.names(points, span)
     return {
         "title": f"{served.label}: {queue or 'all queues'}, {SPAN_WORDS[span]}",

@@ -127,7 +127,7 @@ def _chosen(model_admin: Any, request: HttpRequest) -> tuple[Served, str]:
 
 
 def _row(served: Served, queue: str) -> Queue:
-    return Queue.objects.using(served.using).get(job_table=served.label, name=queue)
+    return Queue.objects.using(served.using).get(job_table=served.job_table, name=queue)
 
 
 def _done(model_admin: Any, request: HttpRequest, row: Queue, said: str) -> HttpResponse:

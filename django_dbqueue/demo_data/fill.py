@@ -72,21 +72,21 @@ def _remove(served: Served) -> Filled:
     count, _ = rows.delete()
     if archive := policy_of(served.model).archive:
         apps.get_model(archive)._base_manager.using(served.using).filter(queue=QUEUE).delete()
-    Minute.objects.using(served.using).filter(job_table=served.label, queue=QUEUE).delete()
-    Queue.objects.using(served.using).filter(job_table=served.label, name=QUEUE).delete()
+    Minute.objects.using(served.using).filter(job_table=served.job_table, queue=QUEUE).delete()
+    Queue.objects.using(served.using).filter(job_table=served.job_table, name=QUEUE).delete()
     return Filled(served.label, count)
 
 
 def _fill_or_say_why(served: Served, jobs: int) -> Filled:
     table = table_of(served.model, served.using)
-    Queue.objects.db_manager(served.using).pause(served.label, QUEUE, None, REASON)
+    Queue.objects.db_manager(served.using).pause(served.job_table, QUEUE, None, REASON)
     try:
         Filler(table, random.Random(jobs)).fill(jobs)
     except (CannotFill, ValidationError, Error) as error:
         _remove(served)
         why = " ".join(getattr(error, "messages", None) or [str(error)]).strip()
         return Filled(served.label, 0, f"left out: {why}")
-    write_history(served.using, served.label, QUEUE)
+    write_history(served.using, served.job_table, QUEUE)
     return Filled(served.label, jobs)
 
 

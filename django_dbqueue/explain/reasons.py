@@ -48,7 +48,7 @@ def _of_crashes(facts: Facts) -> Iterator[str]:
 def of_pause(facts: Facts) -> Iterator[str]:
     alias, until = facts.table.connection.alias, facts.table.dialect.seconds_until("paused_until")
     rows = Queue.objects.using(alias).filter(
-        job_table=facts.table.label, name=facts.queue, paused_until__gt=DbNow()
+        job_table=facts.table.job_table, name=facts.queue, paused_until__gt=DbNow()
     )
     left = RawSQL(until, (), FloatField())  # noqa: S611  # the name is our own
     for queue in rows.annotate(left=left):

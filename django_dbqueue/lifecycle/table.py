@@ -58,6 +58,11 @@ class Table:
     _inserts: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
+    def job_table(self) -> str:
+        """What is stored of it is found by: its class may be renamed."""
+        return str(self.model._meta.db_table)
+
+    @property
     def by_key(self) -> str:
         return self.dialect.by_key(self.name)
 

@@ -121,8 +121,9 @@ class Job(JobColumns):
 
     @property
     def idempotency_key(self) -> str:
-        """A key for services that take one: the same for every attempt of this job."""
-        return f"{self._meta.label_lower}:{self.pk}"
+        """A key for services that take one: the same for every attempt of this job, also
+        after its class was renamed, as long as its table keeps its name."""
+        return f"{self._meta.db_table}:{self.pk}"
 
     @classmethod
     def policy(cls) -> Policy:

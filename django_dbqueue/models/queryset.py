@@ -275,14 +275,14 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
         reason = str(reason) if isinstance(reason, Promise) else reason
         check_words(reason, "reason", MAX_REASON)
-        self._control().pause(self.model._meta.label_lower, queue, seconds, reason)
+        self._control().pause(self.model._meta.db_table, queue, seconds, reason)
 
     def resume(self, queue: str = "default") -> None:
         check_name(queue, "queue")
-        self._control().resume(self.model._meta.label_lower, queue)
+        self._control().resume(self.model._meta.db_table, queue)
 
     def paused_queues(self) -> set[str]:
-        paused: set[str] = self._control().paused(self.model._meta.label_lower)
+        paused: set[str] = self._control().paused(self.model._meta.db_table)
         return paused
 
     def _control(self) -> Any:

@@ -60,7 +60,7 @@ def receipt_of(table: Table, job: Any) -> Receipt:
 
 def _place(table: Table) -> str:
     """The same queue table in another database has other jobs, of the same keys and times."""
-    return f"{table.label}@{table.connection.alias}"
+    return f"{table.job_table}@{table.connection.alias}"
 
 
 def _unfinished(table: Table, keys: Iterable[str]) -> set[str]:

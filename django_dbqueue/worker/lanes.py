@@ -57,7 +57,7 @@ class Watch:
     def _unpaused(self, found: list[str]) -> list[str]:
         if not found:
             return []
-        paused = Queue.objects.db_manager(self.served.using).paused(self.served.label)
+        paused = Queue.objects.db_manager(self.served.using).paused(self.served.job_table)
         return [name for name in found if name not in paused and self.served.takes(name)]
 
     def _ready_or_left_out(self, table: Table) -> list[str]:

@@ -33,6 +33,11 @@ class Served:
     def label(self) -> str:
         return self.model._meta.label_lower
 
+    @property
+    def job_table(self) -> str:
+        """What is stored of it is found by: its class may be renamed."""
+        return self.model._meta.db_table
+
     def takes(self, queue: str) -> bool:
         return self.queue in {None, queue} and queue not in self.left_out
 

@@ -65,12 +65,12 @@ class Scribe:
 def _sample(table: Table) -> None:
     """Whoever comes first in a minute counts; that two of them do is no harm."""
     alias = table.connection.alias
-    if minutes.is_sampled(alias, table.label):
+    if minutes.is_sampled(alias, table.job_table):
         return
-    idle = dict.fromkeys(minutes.busy_lately(alias, table.label), 0)
+    idle = dict.fromkeys(minutes.busy_lately(alias, table.job_table), 0)
     counted = backlogs(table)
     found: dict[str, int | None] = {**idle, **counted}
     if None in counted.values():  # else all queues together seemed to be what the idle ones are
         found = dict.fromkeys(found)
     if found:
-        minutes.write_backlog(alias, table.label, found)
+        minutes.write_backlog(alias, table.job_table, found)

@@ -112,7 +112,7 @@ def advice_for_beginners(options: Options) -> str:
 
 
 def _is_untouched(served: Served) -> bool:
-    minutes = Minute.objects.using(served.using).filter(job_table=served.label)
+    minutes = Minute.objects.using(served.using).filter(job_table=served.job_table)
     return is_empty(table_of(served.model, served.using)) and not minutes.exists()
 
 
@@ -126,7 +126,7 @@ def run_once(options: Options) -> int:
     """Claim and run one job in this thread, on its connection; 1, or 0 when nothing is ready."""
     for served in options.served:
         table = options.table(served.model, served.using)
-        paused = Queue.objects.db_manager(served.using).paused(served.label)
+        paused = Queue.objects.db_manager(served.using).paused(served.job_table)
         for queue in ready_queues(table):
             if queue in paused or not served.takes(queue):
                 continue

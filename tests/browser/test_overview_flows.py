@@ -26,10 +26,10 @@ def test_a_queue_is_paused_with_a_reason_and_resumed(browse, scripts):
     page.fill("#id_reason", "out of paper")
     page.get_by_role("button", name="Pause").click()
     assert "out of paper" in page.locator("tr:has-text('letters')").last.inner_text()
-    assert Queue.objects.paused("queueapp.note") == {"letters"}
+    assert Queue.objects.paused("queueapp_note") == {"letters"}
     page.get_by_role("button", name="Resume letters").click()
     page.get_by_role("link", name="Pause... letters").wait_for()
-    assert Queue.objects.paused("queueapp.note") == set()
+    assert Queue.objects.paused("queueapp_note") == set()
 
 
 def test_without_a_reason_nothing_is_paused(browse, scripts):
@@ -37,7 +37,7 @@ def test_without_a_reason_nothing_is_paused(browse, scripts):
     page = browse(f"{QUEUE}pause/?table=queueapp.note&queue=letters", scripts=scripts)
     page.get_by_role("button", name="Pause").click()
     assert "say why" in page.locator(".errorlist").first.inner_text()
-    assert Queue.objects.paused("queueapp.note") == set()
+    assert Queue.objects.paused("queueapp_note") == set()
 
 
 def test_who_may_only_look_is_offered_no_pause(browse):

@@ -40,7 +40,7 @@ def a_worker(**columns: Any) -> Worker:
 
 def minute(ago: int, queue: str = "default", **columns: Any) -> Minute:
     at = this_minute("default") - ago
-    return Minute.objects.create(job_table=NOTE, queue=queue, minute=at, **columns)
+    return Minute.objects.create(job_table=Note._meta.db_table, queue=queue, minute=at, **columns)
 
 
 def text_of(response: Any, status: int = 200) -> str:
