@@ -5,7 +5,6 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
-from traceback import TracebackException
 
 from .current import workers_own
 from .exceptions import DBQueueError
@@ -14,6 +13,7 @@ logger = logging.getLogger("django_dbqueue")
 
 LEAVING = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 THREAD_DIED = 70  # exit code of a child
+UNSPEAKABLE = "<exception str() failed>"
 MAX_MESSAGE_CHARS = 1000  # of an exception's words, in logs and in the errors column
 
 
@@ -28,10 +28,16 @@ def clean(text: str) -> str:
 
 def message_of(error: BaseException) -> str:
     """Its own words, even where its ``__str__`` fails; of very many the first ones."""
-    text = str(TracebackException.from_exception(error, limit=0))
+    text = words_of(error)
     if len(text) > MAX_MESSAGE_CHARS:
         text = f"{text[:MAX_MESSAGE_CHARS]}.. ({len(text):,} characters)"
     return clean(text)
+
+
+def words_of(error: BaseException) -> str:
+    words: list[str] = []
+    has_failed = caught(lambda: words.append(str(error)))
+    return UNSPEAKABLE if has_failed else words[0]
 
 
 def caught(work: Callable[[], object]) -> Exception | None:

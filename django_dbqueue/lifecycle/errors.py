@@ -4,10 +4,10 @@ import json
 import math
 import socket
 from datetime import UTC, datetime, timedelta
-from traceback import TracebackException
+from traceback import TracebackException, format_tb
 from typing import Any
 
-from ..guard import MAX_MESSAGE_CHARS, caught, clean
+from ..guard import MAX_MESSAGE_CHARS, caught, clean, words_of
 
 MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
@@ -28,9 +28,7 @@ def entry(
     ``started`` is by this host's clock; None where nobody knows how long the attempt took.
     ``stack`` stands in for a traceback where the process was stopped from outside.
     """
-    # Unlike str(error), it copes with an exception whose own __str__ fails.
-    report = TracebackException.from_exception(error)
-    lines = _formatted(report) if error.__traceback__ else stack
+    lines = _formatted(error) if error.__traceback__ else stack
     return {
         "attempt": attempt,
         "owner": owner if owner is None else str(owner),
@@ -38,16 +36,16 @@ def entry(
         "started": None if seconds is None else _ago(seconds),
         "seconds": None if seconds is None else round(seconds, 3),
         "exception": type(error).__name__,
-        "message": clean(str(report)[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS],
+        "message": clean(words_of(error)[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS],
         "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
     }
 
 
-def _formatted(report: TracebackException) -> str:
+def _formatted(error: BaseException) -> str:
     """With causes and names, unless one of these exceptions has a class that cannot be named."""
     lines: list[str] = []
-    if caught(lambda: lines.extend(report.format())):
-        lines = [*report.stack.format(), str(report)]
+    if caught(lambda: lines.extend(TracebackException.from_exception(error).format())):
+        lines = [*format_tb(error.__traceback__), words_of(error)]
     return "".join(lines)
 
 
