@@ -1,6 +1,7 @@
 """What a worker is told: option > environment > settings > default."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.apps import apps
 from django.db import connections, router
@@ -112,12 +113,12 @@ def check_beat_timing(beat_interval: float, worker_timeout: float) -> None:
         )
 
 
-def timing() -> dict[str, float]:
+def timing() -> dict[str, Any]:
     """The worker's clockwork, which has no command line options."""
     return {**beat_timing(), "reap_interval": conf["REAP_INTERVAL"]}
 
 
-def beat_timing() -> dict[str, float]:
+def beat_timing() -> dict[str, Any]:
     return {"beat_interval": conf["BEAT_INTERVAL"], "worker_timeout": conf["WORKER_TIMEOUT"]}
 
 
