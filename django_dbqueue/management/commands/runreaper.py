@@ -11,7 +11,7 @@ from django.db.utils import Error
 
 from ...conf import conf
 from ...exceptions import first_line
-from ...worker.options import all_served, beat_timing, check_beat_timing
+from ...worker.options import all_served, beat_timing, check_beat_timing, check_reap_interval
 from ...worker.patrol import Patrol
 from ...worker.session import forget_pools
 from ._log import log_to_stderr
@@ -36,6 +36,7 @@ class Command(BaseCommand):
             raise CommandError("No queue table is here: nothing has to be looked after.")
         try:
             interval = conf["REAP_INTERVAL"] if interval is None else interval
+            check_reap_interval(interval)
             check_beat_timing(**beat_timing())
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

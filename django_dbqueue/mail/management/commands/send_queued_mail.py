@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ....lifecycle.reap import promote
+from ....management.commands._log import printable
 from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
 from ....worker.options import Options, all_served, beat_timing
@@ -43,7 +44,7 @@ class Command(RunWorker):
     def tell(self) -> None:
         dry_run = DryRun()
         for line in dry_run.lines():
-            self.stdout.write(line)
+            self.stdout.write(printable(line))
         self.stdout.write(dry_run.summary())
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
