@@ -24,6 +24,10 @@ KINDS: dict[type, tuple[type, ...]] = {
 }
 
 
+YES = {"1", "true", "yes", "on"}
+NO = {"0", "false", "no", "off", ""}
+
+
 class Section(Mapping[str, Any]):
     """The settings of one app: a prefix and a table of defaults, read afresh at every access.
 
@@ -61,7 +65,7 @@ class Section(Mapping[str, Any]):
 
 def _convert(key: str, text: str, default: Any) -> Any:
     if isinstance(default, bool):
-        return text.lower() in {"1", "true", "yes", "on"}
+        return _read_bool(f"DBQUEUE_{key}", text)
     if default is None or isinstance(default, str):
         return text
     if isinstance(default, tuple):
@@ -74,6 +78,13 @@ def _convert(key: str, text: str, default: Any) -> Any:
         kind = type(default).__name__
         raise ImproperlyConfigured(f"DBQUEUE_{key} must be of type {kind}, not {text!r}") from None
     return _finite(f"DBQUEUE_{key}", number)
+
+
+def _read_bool(name: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word not in YES | NO:
+        raise ImproperlyConfigured(f"{name} must be true or false, not {shown(text)}")
+    return word in YES
 
 
 def _read_json(name: str, text: str) -> dict[str, Any]:

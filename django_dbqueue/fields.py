@@ -20,6 +20,8 @@ from .guard import clean
 
 UTC = datetime.UTC
 MAX_NAME_BYTES = 200
+# Characters that have a terminal or a page show what follows in another order.
+DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 MOST_NESTED = 20
 
 Compiled = tuple[str, Any]
@@ -174,8 +176,13 @@ def check_name(value: str, field: str) -> None:
 def _check_text(value: str, field: str) -> None:
     if value != value.strip():
         raise ValidationError({field: f"{field} must not begin or end with a space: {value!r}"})
-    if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):
+    if any(_is_control(char) for char in value):
         raise ValidationError({field: f"{field} must not hold control characters: {value!r}"})
+
+
+def _is_control(char: str) -> bool:
+    is_break_or_half = unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}
+    return is_break_or_half or unicodedata.bidirectional(char) in DIRECTIONS
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]

@@ -23,6 +23,10 @@ FRACTIONS = {
 COUNTS = ("MAX_ATTEMPTS", "MAX_BYTES", "CONNECTION_MAX_MESSAGES")
 
 
+def takes_two(error, more):
+    return "retry"
+
+
 def always_retry(error):
     return "retry"
 
@@ -57,6 +61,9 @@ def test_the_defaults_are_sound(ids):
         ({"CLASSIFIER": "django_dbqueue.mail.outcomes.nothing"}, 4),
         ({"CLASSIFIER": "classify"}, 4),
         ({"CLASSIFIER": NOT_CALLABLE}, 4),
+        ({"CLASSIFIER": "builtins.dict"}, 4),
+        ({"CLASSIFIER": "builtins.str"}, 4),
+        ({"CLASSIFIER": "tests.test_mail_checks.takes_two"}, 4),
         ({"IN_DOUBT": "maybe"}, 5),
         ({"IN_DOUBT": ""}, 5),
         ({"LIMITS": {DELIVERS: 14}}, 6),

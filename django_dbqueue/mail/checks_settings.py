@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from email.utils import parseaddr
+from smtplib import SMTPException
 from typing import Any
 
 from django.core import checks
@@ -9,10 +10,13 @@ from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.utils.module_loading import import_string
 
+from ..exceptions import shown
 from ..fields import check_name
+from ..guard import caught, message_of
 from .checks import delivering_entries
 from .conf import DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
 from .limits import rates_of
+from .outcomes import MEANINGS
 
 IN_DOUBT = ("retry", "hold")
 QUEUES = ("QUEUE", "URGENT_QUEUE")
@@ -60,7 +64,7 @@ def check_for_production(**_: Any) -> list[CheckMessage]:
 def _classifier() -> Iterator[CheckMessage]:
     path = mail_conf["CLASSIFIER"]
     try:
-        problem = "" if callable(import_string(path)) else f"{path!r} cannot be called"
+        problem = _classifier_problem(import_string(path))
     except ImportError as error:
         problem = f"cannot import {path!r}: {error}"
     if problem:
@@ -69,6 +73,15 @@ def _classifier() -> Iterator[CheckMessage]:
             hint="Name a function from an exception to 'retry', 'fail' or 'pause'.",
             id="dbqueue_mail.E004",
         )
+
+
+def _classifier_problem(classifier: Any) -> str:
+    """Ask it for one error; what it says to others is caught when it comes to it."""
+    said: list[Any] = []
+    error = caught(lambda: said.append(classifier(SMTPException("asked by a system check"))))
+    if error is not None:
+        return f"it cannot be called with an exception: {message_of(error)}"
+    return "" if said[0] in MEANINGS else f"it said {shown(said[0])} of an exception"
 
 
 def _in_doubt() -> Iterator[CheckMessage]:

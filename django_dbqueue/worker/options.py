@@ -4,16 +4,22 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from django.apps import apps
+from django.core.exceptions import ValidationError
 from django.db import connections, router
 
 from ..backoff import Backoff
 from ..conf import conf, nearest
+from ..exceptions import shown
+from ..fields import check_name
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Job
 
 # A slip of the finger shall not fork until the host stands still.
 MOST = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
+
+
+MIN_REAP_INTERVAL = 0.01  # seconds
 
 
 class UnknownTable(ValueError):
@@ -73,7 +79,8 @@ class Options:
             if not 1 <= getattr(self, name) <= most:
                 said = f"at least 1 and at most {most}, not {getattr(self, name)}"
                 raise ValueError(f"{name} must be {said}")
-        for name in ("sleep", "shutdown_timeout", "reap_interval"):
+        check_reap_interval(self.reap_interval)
+        for name in ("sleep", "shutdown_timeout"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
         if self.max_time is not None and self.max_time <= 0:
@@ -105,6 +112,14 @@ class Options:
             backoff=self.backoff or table.policy.backoff,
         )
         return replace(table, policy=policy)
+
+
+def check_reap_interval(seconds: float) -> None:
+    """``ValueError`` where a reaper would do nothing else but look."""
+    if seconds < MIN_REAP_INTERVAL:
+        raise ValueError(
+            f"REAP_INTERVAL must be at least {MIN_REAP_INTERVAL:g} seconds, not {seconds:g}"
+        )
 
 
 def check_beat_timing(beat_interval: float, worker_timeout: float) -> None:
@@ -170,7 +185,12 @@ def _left_out(served: Served, others: list[Served]) -> frozenset[str]:
 
 
 def _parse(name: str, using: str | None) -> Served:
-    label, _, queue = name.partition(":")
+    label, has_queue, queue = name.partition(":")
+    if has_queue:
+        try:
+            check_name(queue, "queue")
+        except ValidationError as error:
+            raise UnknownTable(f"{shown(name)}: {error.messages[0]}") from None
     wanted = label.lower()
     found = [
         model

@@ -10,8 +10,15 @@ LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.DEBUG, 3: logging.DEBUG}
 FIELDS = ("event", "worker", "table", "queue", "id", "attempt", "owner", "seconds")
 
 # An error's own line breaks would tear the line, its control characters speak to the terminal.
+# Those of the second line change the direction of what follows.
 CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
+CONTROLS += [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 VISIBLE = {number: repr(chr(number))[1:-1] for number in CONTROLS}
+
+
+def printable(text: str) -> str:
+    """Lines as a terminal may get them: what is in them does nothing to it."""
+    return "\n".join(line.translate(VISIBLE) for line in text.split("\n"))
 
 
 def log_to_stderr(verbosity: int, *, as_json: bool = False) -> None:
@@ -43,9 +50,7 @@ class TextFormatter(logging.Formatter):
         return (super().formatMessage(record) + fields).translate(VISIBLE)
 
     def formatException(self, ei: Any) -> str:
-        return "\n".join(
-            line.translate(VISIBLE) for line in super().formatException(ei).split("\n")
-        )
+        return printable(super().formatException(ei))
 
 
 class JSONFormatter(logging.Formatter):

@@ -7,6 +7,7 @@ from django.template.defaultfilters import filesizeformat
 from ...report import Report
 from ...roster import Member
 from ...states import Status
+from ._log import VISIBLE
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -63,6 +64,7 @@ def asked_text(members: Sequence[Member], asked: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
+    rows = [[cell.translate(VISIBLE) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

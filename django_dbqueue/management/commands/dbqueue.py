@@ -24,6 +24,7 @@ from ...roster import UnknownWorker, request_drain, request_resume, request_stop
 from ...schema import missing_migrations
 from ...worker.options import UnknownTable, all_served, parse_served
 from ._check import Unsound, add_check_arguments, check
+from ._log import printable
 from ._text import asked_text, status_text, workers_text
 from .runworker import alias
 
@@ -81,12 +82,12 @@ class Command(BaseCommand):
             "torture": torture,
         }
         try:
-            self.stdout.write(verbs[options["verb"]](options))
+            self.stdout.write(printable(verbs[options["verb"]](options)))
         except Unsound as found:
-            self.stdout.write(found.text)
+            self.stdout.write(printable(found.text))
             raise
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable(str(error))) from error
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             raise CommandError(reason(error, options.get("database"))) from error
 
@@ -97,7 +98,7 @@ def reason(error: Exception, using: str | None) -> str:
         advice = missing_migrations(served.using for served in all_served(using))
     except (Error, ImproperlyConfigured, ImportError):
         advice = ""
-    return "\n".join(filter(None, [first_line(error), advice]))
+    return printable("\n".join(filter(None, [first_line(error), advice])))
 
 
 def status(options: dict[str, Any]) -> str:

@@ -103,7 +103,7 @@ class Command(BaseCommand):
             raise CommandError("No queue table is installed here: add one to INSTALLED_APPS.")
         try:
             if given["health_file"]:
-                Path(given["health_file"]).touch()
+                make_health_file(Path(given["health_file"]))
         except (OSError, ValueError) as error:
             raise CommandError(f"--health-file cannot be written: {error}") from error
         try:
@@ -135,6 +135,13 @@ def stop_without_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()
     if commands := missing_migrations(aliases, receipts):
         say(commands)
         sys.exit(MIGRATIONS_MISSING)
+
+
+def make_health_file(path: Path) -> None:
+    """``OSError`` also where it is no file: it would be old for ever, or never be taken away."""
+    path.touch()
+    if not path.is_file():
+        raise OSError(f"{path} is no file")
 
 
 def chosen(given: dict[str, Any], name: str) -> Any:

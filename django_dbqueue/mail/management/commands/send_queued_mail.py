@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from ....management.commands._log import printable
 from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
 from ...models import Email
@@ -40,5 +41,5 @@ class Command(RunWorker):
     def tell(self) -> None:
         dry_run = DryRun()
         for line in dry_run.lines():
-            self.stdout.write(line)
+            self.stdout.write(printable(line))
         self.stdout.write(dry_run.summary())
