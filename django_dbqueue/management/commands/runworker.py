@@ -86,7 +86,7 @@ class Command(BaseCommand):
         stop_without_migrations(chosen.serves(), chosen.databases())
         if settings.DEBUG and given["verbosity"]:
             say(advice_for_beginners(chosen))
-        if given["once"] or chosen.stop_when_empty is not None:
+        if given.get("once") or chosen.stop_when_empty is not None:
             look_after(chosen)
 
     def reload(self) -> int:
