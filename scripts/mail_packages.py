@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "mail-packages"
-PYTHON = VENV / "bin" / "python"
+PYTHON = str(VENV / "bin" / "python")
 DJANGO = "Django>=5.2,<5.3"
 # By the name of its flow, what pip installs.
 PACKAGES = {
@@ -36,7 +36,7 @@ def install(requirement: str) -> bool:
 def main(wanted: list[str]) -> int:
     if unknown := set(wanted) - PACKAGES.keys():
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(PACKAGES)}")
-    if not PYTHON.exists():
+    if not Path(PYTHON).exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
     chosen = {name: PACKAGES[name] for name in wanted or PACKAGES}
     found = [name for name, requirement in chosen.items() if install(requirement)]

@@ -155,7 +155,7 @@ def test_a_property_that_a_backend_reads_is_kept() -> None:
     class Invoice(EmailMultiAlternatives):
         @property
         def tags(self) -> list[str]:
-            return ["invoice", self.subject]
+            return ["invoice", str(self.subject)]
 
     restored: Any = decode(encode(Invoice("Hello", "text", "a@x.example", ["b@x.example"])))
     assert restored.tags == ["invoice", "Hello"]

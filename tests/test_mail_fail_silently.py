@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 
 from django_dbqueue.current import running
 from django_dbqueue.mail.backends import EmailBackend
@@ -22,7 +22,7 @@ def database_is_away(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Its connection is gone, and there is no other."""
 
     def refuse(*_: Any) -> None:
-        raise connection.Database.OperationalError("no server answers")
+        raise OperationalError("no server answers")
 
     with monkeypatch.context() as broken:
         connections.close_all()

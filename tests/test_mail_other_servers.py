@@ -56,7 +56,12 @@ def test_a_connection_that_names_no_other_server_queues(
 def test_a_connection_that_repeats_what_the_settings_say_queues(
     db_rows: None, settings: Any
 ) -> None:
-    server = {"host": "mail.x.example", "port": 587, "username": "u", "use_tls": True}
+    server: dict[str, Any] = {
+        "host": "mail.x.example",
+        "port": 587,
+        "username": "u",
+        "use_tls": True,
+    }
     if HAS_MAILERS:
         settings.MAILERS = settings.MAILERS | {MAILER: {"BACKEND": SMTP, "OPTIONS": server}}
     else:
