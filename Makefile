@@ -7,6 +7,7 @@ MEASURE_ARGS ?=
 GROWTH_ARGS ?=
 ONCE_ARGS ?=
 MAIL_ARGS ?=
+MAIL_PACKAGES ?=
 ADMIN_ARGS ?=
 TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
@@ -18,7 +19,7 @@ STAMPS = .venv/.stamps
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite quick coverage check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist clean packages redis
+.PHONY: help venv demo admin test test-sqlite quick coverage check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -78,6 +79,9 @@ leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each dat
 
 django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
 	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)
+
+mail-packages:  ## mail of djoser, allauth, Wagtail and five other packages, through the queue and without (5 minutes); MAIL_PACKAGES
+	$(PYTHON) scripts/mail_packages.py $(MAIL_PACKAGES)
 
 mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 and 6.1; each reads what all have stored; Django's own tests (20 minutes); PYTEST_ARGS
 	$(BIN)/python scripts/mail_versions.py $(PYTEST_ARGS)

@@ -139,8 +139,7 @@ class SQLite(Dialect):
         return "PRAGMA synchronous is OFF" if off else ""
 
     def setup_problem(self) -> str:
-        connection: Any = self.connection
-        if connection.is_in_memory_db():
+        if self.connection.is_in_memory_db():  # type: ignore[attr-defined]
             return ""  # of one process, as the tests of a project make it
         options = self.connection.settings_dict.get("OPTIONS", {})
         if str(options.get("transaction_mode", "")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:

@@ -141,8 +141,8 @@ class EmailBackend(BaseEmailBackend):
 
     def _usual_server(self) -> dict[str, Any]:
         if mailers_configured():
-            mailers: dict[str, dict[str, Any]] = settings.MAILERS
-            return dict(mailers[self.using].get("OPTIONS", {}))
+            entry: dict[str, Any] = settings.MAILERS[self.using]
+            return dict(entry.get("OPTIONS", {}))
         return {name: getattr(settings, setting) for name, setting in SETTINGS.items()}
 
 
