@@ -14,6 +14,7 @@ from .buffer import ALLOWANCE, Buffer, Item
 from .claimer import Claimer
 from .doorbell import Doorbell
 from .options import Options
+from .reconcile import InHand
 
 LOOK = 0.1  # seconds between looks for another suspect
 LINGER = 1.0  # seconds without any, then the child ends
@@ -32,10 +33,11 @@ class SuspectClaimer(Claimer):
         doorbell: Doorbell,
         share: int | None,
         unwritten: Callable[[], int],
+        in_hand: InHand,
         *,
         alone: bool,
     ) -> None:
-        super().__init__(options, owner_prefix, buffer, board, doorbell, share, unwritten)
+        super().__init__(options, owner_prefix, buffer, board, doorbell, share, unwritten, in_hand)
         self.alone = alone
         self.worker = owner_prefix.partition(".")[0]
         self._tables = {(one.model, one.using) for one in options.served}
@@ -60,6 +62,7 @@ class SuspectClaimer(Claimer):
         owner = f"{self.owner_prefix}{next(self._claims)}"
         claimed_at, epoch = time.monotonic(), self.board.epoch(table.connection.alias)
         self.unsure.append((table, owner))
+        self.reconciler.claimed(table)
         jobs = take_over(table, self.worker, owner, self.batch, self.alone, ALLOWANCE)
         self.unsure.pop()
         self._was_full = len(jobs) == self.batch
