@@ -204,6 +204,8 @@ class MariaDB(Server):
             self.server,
             "--no-defaults",
             f"--datadir={self.data}",
+            # A server that starts deletes the temporary tables that it finds there.
+            f"--tmpdir={self.folder}",
             f"--socket={self.socket}",
             "--skip-networking",
             "--character-set-server=utf8mb4",

@@ -54,7 +54,7 @@ def test_the_page_of_a_failed_job_tells_its_story(browser):
         "RuntimeError: note the text does not work",
         "in do_fail",
         "Retry due",
-        "queueapp.note:",
+        "queueapp_note:",
         'value="kick_selected"',
     ):
         assert words in page, words
