@@ -190,3 +190,39 @@ def test_a_failed_job_s_local_variables_do_not_outlive_its_outcome(finisher, end
     finisher.flush()
     assert finisher.pending == 0
     assert thing() is None
+
+
+# --- one statement a claim ------------------------------------------------------------------------
+
+
+def test_of_a_claim_that_goes_on_nothing_is_written_before_its_end_or_its_time(finisher, clock):
+    first, *rest = claim_of(BATCH + 1)
+    before = outcome()
+    for one in (before, first, *rest[:-1]):
+        finisher.put(one)
+    finisher.turn(idle=False)
+    assert [is_done(one) for one in (before, first)] == [True, False]
+    finisher.put(rest[-1])
+    finisher.turn(idle=False)
+    assert all(map(is_done, [first, *rest]))
+
+
+def test_what_is_left_of_a_claim_waits_no_longer_than_others(finisher, clock):
+    first, *_ = claim_of(2)
+    for one in (*[outcome() for _ in range(BATCH)], first):
+        finisher.put(one)
+    finisher.turn(idle=False)
+    assert not is_done(first)
+    clock.now += 0.11
+    finisher.turn(idle=False)
+    assert is_done(first)
+
+
+def claim_of(count):
+    """Outcomes of one claim, in order."""
+    for _ in range(count):
+        Note.objects.create(queue="together")
+    jobs = Note.objects.claim(queue="together", limit=count)
+    made = [Outcome(table(Note), job.claim_owner, job, ends_claim=False) for job in jobs]
+    made[-1].ends_claim = True
+    return made

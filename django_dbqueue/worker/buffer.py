@@ -21,6 +21,7 @@ class Item:
     jobs: list[Any]
     claimed_at: float
     epoch: int
+    ends_claim: bool = True
 
     @property
     def is_suspect(self) -> bool:

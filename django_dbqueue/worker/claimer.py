@@ -246,7 +246,7 @@ class Claimer:
             yield Item(table, owner, sound, claimed_at, epoch)
         else:
             for job in sound:
-                yield Item(table, owner, [job], claimed_at, epoch)
+                yield Item(table, owner, [job], claimed_at, epoch, job is sound[-1])
         self.suspects += [
             Item(table, owner, [job], claimed_at, epoch) for job in jobs if job.crashes
         ]

@@ -126,25 +126,34 @@ class Finisher:
         if not self._held:
             return 60.0 if idle and not self._aside else LATEST
         waited = time.monotonic() - self._oldest
-        if len(self._held) < self.batch and waited < LATEST and not idle:
-            return LATEST - waited
-        return self.flush()
+        if idle or waited >= LATEST:
+            return self.flush()
+        return LATEST - waited if len(self._held) < self.batch else self.flush(whole=True)
 
-    def flush(self) -> float:
-        """Write everything collected; on trouble keep it and say how long to wait."""
+    def flush(self, *, whole: bool = False) -> float:
+        """Write everything collected; on trouble keep it and say how long to wait. ``whole``: leave
+        the newest claim, if it is not at its end: it takes one statement however much there is."""
         self._collect()
         error = caught(self._look_at_locked) if self._aside else None
         if error is not None:
             return self._failed(error)
-        while self._held:
+        while self._held and not (whole and self._is_begun()):
             error = caught(self._write_first)
             if error is not None and not self._put_aside(error):
                 return self._failed(error)
+            self._oldest = time.monotonic()
             self._make_room()
         self.patience.worked()
+        if self._held:
+            return max(0.0, self._oldest + LATEST - time.monotonic())
         if self._aside and not self._queue.qsize():
             return max(0.0, self.aside_until - time.monotonic())
         return 0.0 if self._queue.qsize() else 60.0
+
+    def _is_begun(self) -> bool:
+        """Whether all that is left is of a claim of which more is to come."""
+        first, last = self._held[0], self._held[-1]
+        return not last.ends_claim and first.owner == last.owner and not self.is_full
 
     def _look_at_locked(self) -> None:
         """Where rows of a table are locked, waiting for one more would hold up all the others."""

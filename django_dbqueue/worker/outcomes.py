@@ -24,6 +24,8 @@ class Outcome:
     seconds: float = 0
     expired: bool = False
     results: Results = NONE
+    # Whether no others of the same claim are to come.
+    ends_claim: bool = True
 
     @property
     def is_completion(self) -> bool:

@@ -184,6 +184,7 @@ class Runner(threading.Thread):
                 continue  # its own code has finished it
             outcome = Outcome(item.table, item.owner, job, error, seconds)
             outcome.results = results.get(job.claim_key, NONE)
+            outcome.ends_claim = item.ends_claim
             if item.table.policy.finish == "each":
                 self.finisher.write_now(outcome)
             else:

@@ -31,14 +31,14 @@ OUTCOMES = [
     ),
     (
         FINISHER,
-        "if len(self._held) < self.batch and waited < LATEST and not idle:",
-        "if waited < LATEST and not idle:",
+        "return LATEST - waited if len(self._held) < self.batch else self.flush(whole=True)",
+        "return LATEST - waited",
         "a full batch of outcomes waits",
     ),
     (
         FINISHER,
-        "and waited < LATEST and not idle:",
-        "and waited < LATEST:",
+        "if idle or waited >= LATEST:",
+        "if waited >= LATEST:",
         "the last outcome waits for others",
     ),
     (
