@@ -6,9 +6,10 @@ import pytest
 from django.db import connection
 from django.db.utils import InterfaceError
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
-from tests.kit.jobs import fresh
+from tests.kit.jobs import fresh, overwrite
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -102,6 +103,60 @@ def lose_the_answer_of_a_claim(execute, sql, params, many, context):
             context["cursor"].fetchall()  # the statement is over
         raise InterfaceError("the line is dead")
     return found
+
+
+def test_all_that_a_lost_claim_took_is_given_back_however_much_it_was(start):
+    Note.objects.bulk_create(Note() for _ in range(600))
+    worker = start("--batch-size", "600")
+    with connection.execute_wrapper(lose_the_answer_of_a_claim):
+        assert turn(worker) == 600
+    worker.consumer.claimer._settle_claims()
+    assert Note.objects.claimed().count() == 0
+
+
+def test_what_a_worker_does_not_know_that_it_holds_is_given_back_after_a_reconnect(start):
+    """As after a failover to a server that had not heard of the last commits."""
+    jobs = make(3)
+    worker = start("--batch-size", "2")
+    assert turn(worker) == 2
+    forgotten, mine = jobs[2], jobs[0]
+    run(worker)
+    hold_again(mine, forgotten)
+    worker.consumer.claimer._settle_claims()
+    assert Note.objects.claimed().count() == 2
+    connection.close()
+    turn(worker)
+    assert {fresh(job).attempts for job in (mine, forgotten)} == {1}
+    run(worker)
+    assert {fresh(job).status for job in jobs} == {Status.DONE}
+
+
+def hold_again(*jobs):
+    """Rows that are claimed by this worker, and of which it knows nothing."""
+    owner = fresh(jobs[0]).owner
+    for job in jobs:
+        overwrite(job, status=1, owner=owner, attempts=1, retry_at=DbNow(plus=300))
+
+
+def test_what_it_holds_stays_with_it_after_a_reconnect(start):
+    """In the buffer, with an outcome that cannot be written, or waiting to be given back."""
+    make(4)
+    worker = start("--batch-size", "3")
+    turn(worker)
+    owners = held()
+    worker.take(worker.consumer.buffer.get())
+    worker.consumer.finisher.locked = frozenset({"queueapp.note"})
+    worker.take(worker.consumer.buffer.get())
+    worker.consumer.finisher.locked = frozenset()
+    assert worker.consumer.in_hand() >= owners
+    connection.close()
+    worker.consumer.claimer.session.prepare()
+    worker.consumer.claimer.reconciler.turn()
+    assert held() == owners
+
+
+def held():
+    return {(job.owner, job.pk) for job in Note.objects.claimed()}
 
 
 def test_a_worker_knows_that_it_is_empty_only_by_a_look_after_its_last_job(start):

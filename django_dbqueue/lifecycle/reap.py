@@ -3,7 +3,7 @@
 Each step looks first and then compares-and-sets on what it saw, so two reapers do no harm.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from .table import Table
 from .verdict import UNHARMED, Verdict, after_crash, after_failure
 
 CHUNK = 500
+KEYS = 100  # in a list: with many more a database may read the whole table
 
 
 class WorkerLost(DBQueueError):
@@ -149,10 +150,34 @@ def reap_owner(
 
 def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
-    unsure = _held(table, "owner = %s AND retry_at IS NOT NULL", [owner])
-    # Not skipped where it is locked: nobody comes by again.
-    freed = [again(table.connection, partial(_free, table, held)) for held in unsure]
-    return [one for one in freed if one is not None]
+    freed: list[Reaped] = []
+    while unsure := _held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
+        # Not skipped where it is locked: nobody comes by again.
+        step = [again(table.connection, partial(_free, table, held)) for held in unsure]
+        if not any(step):
+            break
+        freed += [one for one in step if one is not None]
+    return freed
+
+
+def give_back_unknown(
+    table: Table, prefix: str, known: Set[tuple[str, Any]]
+) -> tuple[int, list[Reaped]]:
+    """Give back, unharmed, what owners that begin with ``prefix`` have claimed and is not among the
+    ``known`` (owner, key); how many there were, and those that nobody had locked.
+
+    No such owner may claim meanwhile.
+    """
+    ours, owners = "retry_at IS NOT NULL AND owner LIKE %s", prefix + "%"
+    sql = f"SELECT owner, {table.pk} FROM {table.name} WHERE status = 1 AND {ours}"
+    claimed = rows(table.connection, sql, [owners])
+    unknown = sorted(key for owner, key in claimed if (owner, key) not in known)
+    freed: list[Reaped] = []
+    for start in range(0, len(unknown), KEYS):
+        among, these = table.dialect.among(table.pk, unknown[start : start + KEYS])
+        found = _held(table, f"{among} AND {ours}", [*these, owners])
+        freed += _each(table, found, partial(_free, table))
+    return len(unknown), freed
 
 
 def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]) -> list[Reaped]:

@@ -65,6 +65,12 @@ class Buffer:
         """Items that were put and are neither finished nor withdrawn."""
         return self._put - sum(self.done) - self._withdrawn
 
+    def waiting(self) -> list[Item]:
+        """What no runner has taken; it stays there, in the same order."""
+        items = self.withdraw()
+        self.put(items)
+        return items
+
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
         items = list(self._drain())

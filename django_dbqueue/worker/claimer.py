@@ -19,6 +19,7 @@ from .buffer import ALLOWANCE, Buffer, Item
 from .doorbell import Doorbell
 from .lanes import Lanes
 from .options import Options
+from .reconcile import InHand, Reconciler
 from .session import Patience, Session
 from .waits import Waits
 
@@ -28,11 +29,6 @@ MOST = 100  # jobs a claim, when the batch may grow
 AHEAD = 0.25  # seconds of work to fetch ahead
 LOOK = 0.2  # seconds between looks whether a pause is over
 HOLD = 5.0  # seconds until what no runner took is given back
-
-
-def _greet(dialect: Dialect) -> None:
-    dialect.keep_to_indexes()
-    dialect.listen()
 
 
 class Claimer:
@@ -47,13 +43,15 @@ class Claimer:
         doorbell: Doorbell,
         share: int | None,
         unwritten: Callable[[], int],
+        in_hand: InHand = lambda: None,
     ) -> None:
         self.options = options
         self.owner_prefix = owner_prefix
         self.buffer = buffer
         self.board = board
         self.doorbell = doorbell
-        self.session = Session(set(doorbell.aliases), greet=_greet)
+        self.session = Session(set(doorbell.aliases), greet=self._greet)
+        self.reconciler = Reconciler(owner_prefix, in_hand)
         # How many more jobs this child may claim; None = any number.
         self.left = share
         self.unwritten = unwritten
@@ -78,12 +76,18 @@ class Claimer:
         self.is_idle = False
         self._quiet_since = float("inf")
 
+    def _greet(self, dialect: Dialect) -> None:
+        dialect.keep_to_indexes()
+        dialect.listen()
+        self.reconciler.reconnected(dialect.connection.alias)
+
     def turn(self) -> float:
         """Do one thing that needs doing; seconds until there may be another."""
         self.is_idle = False
         try:
             self.session.prepare()
             self._settle_claims()
+            self.reconciler.turn()
             pause = self._give_back_stale() or self._claim_or_wait()
             self.patience.worked()
             return pause
@@ -124,6 +128,15 @@ class Claimer:
         if self._parked and not self.lanes.locked:
             self.buffer.put(self._parked)
             self._parked = []
+
+    @property
+    def kept(self) -> list[Item]:
+        """What it has claimed and not put into the buffer, or been given back by a runner."""
+        unstarted = [self._unstarted] if self._unstarted else []
+        for _ in range(self.buffer.unstarted.qsize()):
+            unstarted.append(self.buffer.unstarted.get())
+            self.buffer.unstarted.put(unstarted[-1])
+        return [*self.suspects, *self._parked, *unstarted]
 
     def give_back(self) -> None:
         """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
@@ -200,6 +213,7 @@ class Claimer:
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.board.epoch(watch.served.using)
         self.unsure.append((table, owner))
+        self.reconciler.claimed(table)
         floors = watch.floors.for_claim(queue)
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors)
         self.unsure.pop()

@@ -10,6 +10,7 @@ import threading
 import time
 from functools import partial
 from types import FrameType
+from typing import Any
 
 from django.db import connections
 from django.db.utils import Error
@@ -66,6 +67,7 @@ class Consumer:
             Doorbell(aliases),
             share,
             unwritten=lambda: self.finisher.pending,
+            in_hand=self.in_hand,
         )
         self.runners = [
             Runner(
@@ -170,6 +172,20 @@ class Consumer:
         wait = self.finisher.turn(idle=not self.buffer.under_way)
         self.board.stuck = self.finisher.stuck
         return wait
+
+    def in_hand(self) -> set[tuple[str, Any]] | None:
+        """By owner and key what this child has claimed; None = a runner is just taking a job.
+
+        For the claiming thread. What moves on meanwhile is seen where it came to.
+        """
+        items = self.buffer.waiting()
+        taken, waiting = self.buffer.under_way - len(items), {id(item) for item in items}
+        running = [item for runner in self.runners if (item := runner.item) is not None]
+        if sum(id(item) not in waiting for item in running) < taken:
+            return None
+        items += [*running, *self.claimer.kept]
+        known = {(item.owner, job.claim_key) for item in items for job in item.jobs}
+        return known | {(one.owner, one.job.claim_key) for one in self.finisher.unwritten()}
 
     def _pause(self, seconds: float) -> None:
         """The finisher's, in a thread of its own."""

@@ -3,9 +3,9 @@
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
-from queue import Empty, SimpleQueue
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
@@ -25,6 +25,7 @@ HOPELESS = 6  # failures for which the database names no reason that passes
 LOCKED = 2.0  # seconds between tries to write to a locked table
 LATEST = 0.1  # seconds that an outcome may wait for others
 MAX_UNWRITTEN = 200  # outcomes
+GIVEN_UP = 1000  # outcomes that are remembered
 
 
 class Finisher:
@@ -44,10 +45,12 @@ class Finisher:
         self.batch = batch
         self.max_unwritten = max_unwritten
         self.is_full = False
+        # Their jobs stay claimed until their time is over, which is a failed attempt.
+        self._given_up: deque[Outcome] = deque(maxlen=GIVEN_UP)
         self._room = threading.Condition()
         self._nap = threading.Event()
         self.woken = woken
-        self._queue: SimpleQueue[Outcome] = SimpleQueue()
+        self._queue: deque[Outcome] = deque()
         self._held: list[Outcome] = []
         # Of rows that somebody has locked.
         self._aside: list[Outcome] = []
@@ -58,8 +61,8 @@ class Finisher:
         self.patience = Patience("recording outcomes")
 
     def put(self, outcome: Outcome) -> None:
-        self._queue.put(outcome)
-        waiting = self._queue.qsize()
+        self._queue.append(outcome)
+        waiting = len(self._queue)
         if waiting + len(self._held) + len(self._aside) >= self.max_unwritten:
             self.is_full = True
         if waiting == 1 or waiting == self.batch:
@@ -67,7 +70,12 @@ class Finisher:
 
     @property
     def pending(self) -> int:
-        return len(self._held) + len(self._aside) + self._queue.qsize()
+        return len(self._held) + len(self._aside) + len(self._queue)
+
+    def unwritten(self) -> list[Outcome]:
+        """For another thread: none of them is missed, though it moves from here to there."""
+        waiting, before, aside = list(self._queue), self._held, self._aside
+        return [*waiting, *before, *aside, *self._held, *self._given_up]
 
     @property
     def stuck(self) -> int:
@@ -146,9 +154,9 @@ class Finisher:
         self.patience.worked()
         if self._held:
             return max(0.0, self._oldest + LATEST - time.monotonic())
-        if self._aside and not self._queue.qsize():
+        if self._aside and not self._queue:
             return max(0.0, self.aside_until - time.monotonic())
-        return 0.0 if self._queue.qsize() else 60.0
+        return 0.0 if self._queue else 60.0
 
     def _is_begun(self) -> bool:
         """Whether all that is left is of a claim of which more is to come."""
@@ -203,7 +211,7 @@ class Finisher:
         patience = Patience("recording an outcome")
         connection = outcome.table.on_this_thread().connection
         while error := caught(lambda: _write_in_time(outcome, connection)):
-            hopeless = _is_hopeless(outcome, error, patience)
+            hopeless = self._is_hopeless(outcome, error, patience)
             connection.close()
             connect_impatiently(connection)
             pause = patience.failed(error)
@@ -216,42 +224,40 @@ class Finisher:
         self._held = write_next(self._held)
 
     def _failed(self, error: Exception) -> float:
-        if self._held and _is_hopeless(self._held[0], error, self.patience):
+        if self._held and self._is_hopeless(self._held[0], error, self.patience):
             self._held.pop(0)
             self._make_room()
         if isinstance(error, Error):
             self.session.recover(error)
         return self.patience.failed(error)
 
+    def _is_hopeless(self, outcome: Outcome, error: Exception, patience: Patience) -> bool:
+        """Whether the fault is the statement's own, so that trying again for ever would be in vain.
+
+        Ask before the connection is closed: a closed one cannot tell any more that it was lost.
+        """
+        if isinstance(error, Error):
+            trouble = outcome.table.on_this_thread().dialect.trouble(error)
+            if trouble or patience.failures < HOPELESS:
+                return False
+        logger.error(
+            "%s: its outcome cannot be written, so it runs again when its claim ends: %r",
+            outcome.job,
+            error,
+        )
+        self._given_up.append(outcome)
+        return True
+
     def _collect(self) -> None:
-        while True:
-            try:
-                outcome = self._queue.get_nowait()
-            except Empty:
-                return
+        while self._queue:
             if not self._held:
                 self._oldest = time.monotonic()
-            self._held.append(outcome)
+            # In this order: who looks from outside is to see it.
+            self._held.append(self._queue[0])
+            self._queue.popleft()
 
 
 def _write_in_time(outcome: Outcome, connection: BaseDatabaseWrapper) -> None:
     """On a connection on which jobs may wait for as long as they want."""
     with connection.execute_wrapper(SILENCE.execute):
         write_next([outcome])
-
-
-def _is_hopeless(outcome: Outcome, error: Exception, patience: Patience) -> bool:
-    """Whether the fault is the statement's own, so that trying again for ever would be in vain.
-
-    Ask before the connection is closed: a closed one cannot tell any more that it was lost.
-    """
-    if isinstance(error, Error):
-        trouble = outcome.table.on_this_thread().dialect.trouble(error)
-        if trouble or patience.failures < HOPELESS:
-            return False
-    logger.error(
-        "%s: its outcome cannot be written, so it runs again when its claim ends: %r",
-        outcome.job,
-        error,
-    )
-    return True

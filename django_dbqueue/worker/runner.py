@@ -49,6 +49,7 @@ class Runner(threading.Thread):
         self.finisher = finisher
         self.board = board
         self.slot = board.slot(number)
+        self.item: Item | None = None
         # How long the one job that runs now may run.
         self._seconds = 0.0
         self._restart_clock = self._restart
@@ -68,6 +69,7 @@ class Runner(threading.Thread):
         watch_connections()
         try:
             while (item := self._next()) is not None:
+                self.item = item
                 self.take(item)
         finally:
             connections.close_all()
@@ -87,6 +89,8 @@ class Runner(threading.Thread):
             self.life(item)
         elif item.jobs:
             self.buffer.unstarted.put(item)
+        # In this order: what is under way and in nobody's hand is between two.
+        self.item = None
         self.buffer.done[self.number] += 1
         if len(self.buffer) <= self.buffer.low_water:
             self.woken()
