@@ -48,7 +48,7 @@ class SuspectClaimer(Claimer):
             return WRITING
         for model, using in self._tables:
             table = self.options.table(model, using)
-            if table.label not in self.lanes.locked and self._take_over(table):
+            if table.place not in self.lanes.locked and self._take_over(table):
                 self._empty_since = float("inf")
                 return 0.0
         if is_busy:
