@@ -59,6 +59,11 @@ class Buffer:
         """Items that were put and are neither finished nor withdrawn."""
         return self._put - sum(self.done) - self._withdrawn
 
+    @property
+    def ahead(self) -> int:
+        """Items beyond those that the runners have in hand, or are about to take."""
+        return self.under_way - len(self.done)
+
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
         items = list(self._drain())
