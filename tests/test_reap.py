@@ -278,3 +278,21 @@ def test_queues_with_ready_jobs_are_found_by_name():
     Note.objects.enqueue(queue="later", delay=60)
     assert sorted(ready_queues(table())) == sorted(["b", "a", "é", "A"])
     assert len(ready_queues(table(), most=2)) == 2
+
+
+@pytest.mark.parametrize(
+    "happening", [lambda job: job.complete(), steal], ids=["completed", "claimed by another"]
+)
+def test_one_of_several_jobs_that_moves_on_keeps_no_other_from_coming_back(monkeypatch, happening):
+    moving, *others = owned(count=4)
+    after = []
+
+    def happen():
+        if not after:
+            happening(moving)
+            after.append(lifecycle_of(moving))
+
+    just_after(monkeypatch, happen)
+    assert reap_owner(table(), "w1.") == 3
+    assert lifecycle_of(moving) == after[0]
+    assert {(fresh(job).status, fresh(job).losses) for job in others} == {(Status.READY, 1)}

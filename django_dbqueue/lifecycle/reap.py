@@ -6,6 +6,7 @@ Each step looks first and then compares-and-sets on what it saw, so two reapers 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -131,30 +132,79 @@ def reap_owner(
     ``RowsLocked`` when some are left and all of these are locked.
     """
 
-    def free(held: Held) -> Reaped | None:
+    def end(held: Held) -> Reaped | None:
         key = str(held.key)
         if key in overdue:
             return _end_overdue(table, held, overdue[key])
-        if started is None:
-            return _free(table, held, LOST, f", losses = {ONE_MORE_LOSS}")
-        return _end_crashed(table, held, started[key]) if key in started else _free(table, held)
+        return _end_crashed(table, held, (started or NOTHING)[key])
 
     def look() -> list[Held]:
         return _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"])
 
     found = look()
-    reaped = _each(table, found, free)
+    ended = overdue.keys() | (started or NOTHING).keys()
+    verdict, more = (LOST, f", losses = {ONE_MORE_LOSS}") if started is None else (UNHARMED, "")
+    free = Freeing(table, verdict, more)
+    reaped = _each(table, [held for held in found if str(held.key) in ended], end)
+    reaped += free.all([held for held in found if str(held.key) not in ended], prefix)
     if found and not reaped and look():
         raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
     return reaped
 
 
+@dataclass(frozen=True)
+class Freeing:
+    """Gives back claims, the attempt taken back."""
+
+    table: Table
+    verdict: Verdict = UNHARMED
+    more: str = ""
+
+    @property
+    def _sets(self) -> tuple[str, list[float]]:
+        sets, params = freed(self.table, self.verdict)
+        return f"{sets}, attempts = {ONE_LESS}{self.more}", params
+
+    def one(self, held: Held) -> Reaped | None:
+        return _reaped(self.table, held, *self._sets, self.verdict)
+
+    def all(self, found: list[Held], prefix: str) -> list[Reaped]:
+        """Together, unless some of them move on meanwhile."""
+        if len(found) < 2:
+            return _each(self.table, found, self.one)
+        try:
+            freed_now = briefly_together(
+                self.table.connection, partial(self._together, found, prefix)
+            )
+        except _MovedOn:
+            return _each(self.table, found, self.one)
+        return [Reaped(held, self.verdict) for held in freed_now or ()]
+
+    def _together(self, found: list[Held], prefix: str) -> list[Held]:
+        table = self.table
+        free = set(unlocked(table, [held.key for held in found]))
+        mine = sorted((held for held in found if held.key in free), key=attrgetter("key"))
+        if not mine:
+            return []
+        sets, params = self._sets
+        among, keys = table.dialect.among(table.pk, [held.key for held in mine])
+        sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND status = 1 AND owner LIKE %s"
+        if changed_once(table.connection, sql, [*params, *keys, f"{prefix}%"]) < len(mine):
+            raise _MovedOn
+        return mine
+
+
+class _MovedOn(DBQueueError):
+    """Nothing is written: some rows are not as they were seen."""
+
+
 def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
+    free = Freeing(table).one
     freed: list[Reaped] = []
     while unsure := _held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
         # Not skipped where it is locked: nobody comes by again.
-        step = [again(table.connection, partial(_free, table, held)) for held in unsure]
+        step = [again(table.connection, partial(free, held)) for held in unsure]
         if not any(step):
             break
         freed += [one for one in step if one is not None]
@@ -177,7 +227,7 @@ def give_back_unknown(
     for start in range(0, len(unknown), KEYS):
         among, these = table.dialect.among(table.pk, unknown[start : start + KEYS])
         found = _held(table, f"{among} AND {ours}", [*these, owners])
-        freed += _each(table, found, partial(_free, table))
+        freed += _each(table, found, Freeing(table).one)
     return len(unknown), freed
 
 
@@ -216,11 +266,6 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
 def _count(stored: Any) -> int:
     """What the column holds; on SQLite that need not be a number."""
     return stored if isinstance(stored, int) else 0
-
-
-def _free(table: Table, held: Held, verdict: Verdict = UNHARMED, more: str = "") -> Reaped | None:
-    sets, params = freed(table, verdict)
-    return _reaped(table, held, f"{sets}, attempts = {ONE_LESS}{more}", params, verdict)
 
 
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:

@@ -66,6 +66,11 @@ class Buffer:
         self.put(items)
         return items
 
+    @property
+    def ahead(self) -> int:
+        """Items beyond those that the runners have in hand, or are about to take."""
+        return self.under_way - len(self.done)
+
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
         items = list(self._drain())

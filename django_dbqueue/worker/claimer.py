@@ -177,7 +177,7 @@ class Claimer:
         if self.board.paused:
             self.give_back()
             return LOOK
-        if self.hold_claims or self.left == 0 or len(self.buffer) > self.buffer.low_water:
+        if self.hold_claims or self.left == 0 or self.buffer.ahead > self.buffer.low_water:
             return 1.0  # a runner wakes us sooner
         return self._claim()
 

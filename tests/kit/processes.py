@@ -76,11 +76,13 @@ class Process:
 
     def send_group(self, number: int) -> None:
         """To all of its processes; a child that runs suspects is in a group of its own."""
-        children = self.children()
+        forked: list[int] = []
+        with suppress(ProcessLookupError):
+            forked = self._forked()
         os.killpg(self.pid, number)
-        for child in children:
+        for pid in forked:
             with suppress(ProcessLookupError):
-                os.kill(child, number)
+                os.kill(pid, number)
 
     def freeze(self) -> None:
         """Stop all its processes, but not in the middle of a write: on SQLite nobody else could go
@@ -116,8 +118,10 @@ def running(database_url: str, *args: str, **environment: Any) -> Iterator[Proce
 
 
 def _is_clerk(pid: int) -> bool:
-    path = Path(f"/proc/{pid}/comm")
-    return path.exists() and path.read_text().strip() == clerk.NAME
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == clerk.NAME
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def has_ended(pid: int) -> bool:

@@ -104,8 +104,8 @@ MUTANTS = [
     ),
     (
         REAP,
-        'f"{sets}, attempts = {ONE_LESS}{more}", params',
-        'f"{sets}{more}", params',
+        'f"{sets}, attempts = {ONE_LESS}{self.more}", params',
+        'f"{sets}{self.more}", params',
         "a job that had not started is charged an attempt",
     ),
     (
@@ -117,22 +117,34 @@ MUTANTS = [
     ),
     (
         REAP,
-        "[again(table.connection, partial(_free",
-        "[briefly(table.connection, partial(_free",
+        "[again(table.connection, partial(free",
+        "[briefly(table.connection, partial(free",
         "a claim that is locked is not given back",
         {"database": "postgresql"},
     ),
     (
         REAP,
-        "return _end_crashed(table, held, started[key]) if key in started else _free(table, held)",
-        "return _free(table, held)",
+        "return _end_crashed(table, held, (started or NOTHING)[key])",
+        "return Freeing(table).one(held)",
         "who crashes its worker is not charged",
     ),
     (
         REAP,
-        'return _free(table, held, LOST, f", losses = {ONE_MORE_LOSS}")',
-        "return _free(table, held, LOST)",
+        '(LOST, f", losses = {ONE_MORE_LOSS}")',
+        '(LOST, "")',
         "the loss of a whole worker is not counted",
+    ),
+    (
+        REAP,
+        "            raise _MovedOn\n",
+        "            pass\n",
+        "jobs that moved on count as given back",
+    ),
+    (
+        REAP,
+        "        except _MovedOn:\n            return _each(self.table, found, self.one)",
+        "        except _MovedOn:\n            return []",
+        "one job that moved on keeps all others of its dead worker",
     ),
     (
         REAP,
