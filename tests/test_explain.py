@@ -18,13 +18,14 @@ from django_dbqueue.admin.ways import LOOK, way_of
 from django_dbqueue.lifecycle import finish, hand, keep, lanes, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from tests.kit.jobs import overwrite, reap_overdue, reap_owner, start, table
+from tests.kit.jobs import reap_overdue, reap_owner, start, table
 from tests.kit.query_plans import captured, complaints, steps
 from tests.queueapp.models import ArchivedBig, Big, Small
 
 ROWS = int(os.environ.get("DBQUEUE_TEST_ROWS", "1000000"))
 BIG = Big._meta.db_table
-SIZES = [1, 10, 50, 200]
+SIZES = [1, 50, 500]  # the last is the largest chunk that is sent
+READY = 600
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,9 +40,9 @@ def _big_table(django_db_setup, django_db_blocker):
 
 @pytest.fixture(autouse=True)
 def _ready_rows(_big_table, django_db_blocker):
-    """400 ready jobs to work with; what a test leaves is put away."""
+    """Ready jobs to work with; what a test leaves is put away."""
     with django_db_blocker.unblock():
-        Big.objects.bulk_create(Big() for _ in range(400))
+        Big.objects.bulk_create(Big() for _ in range(READY))
         yield
         for status in [Status.READY, Status.CLAIMED, Status.BURIED]:
             QuerySet(Big).filter(status=status).delete()
@@ -132,12 +133,12 @@ def test_one_job_is_finished_by_key():
 
 
 def test_due_jobs_are_found_by_the_index_and_promoted_by_key():
-    due = QuerySet(Big).filter(status=Status.DELAYED).order_by("pk")[:300]
+    due = QuerySet(Big).filter(status=Status.DELAYED).order_by("pk")[:500]
     keys = list(due.values_list("pk", flat=True))
     times = dict(QuerySet(Big).filter(pk__in=keys).values_list("pk", "retry_at"))
     QuerySet(Big).filter(pk__in=keys).update(retry_at=timezone.now() - timedelta(seconds=1))
     with captured(BIG) as statements:
-        assert reap.promote(table(Big)) == 300
+        assert reap.promote(table(Big)) == 500
         assert reap.promote(table(Big)) == 0
         assert reap.next_moves(table(Big))[0] > 0
     QuerySet(Big).filter(pk__in=keys).update(status=Status.DELAYED, retry_at=max(times.values()))
@@ -145,18 +146,18 @@ def test_due_jobs_are_found_by_the_index_and_promoted_by_key():
 
 
 def test_overdue_jobs_are_found_by_the_index_and_ended_by_key():
-    for job in owned(5):
-        overwrite(job, retry_at=timezone.now() - timedelta(seconds=1))
+    keys = pks(owned(500))
+    QuerySet(Big).filter(pk__in=keys).update(retry_at=timezone.now() - timedelta(seconds=1))
     with captured(BIG) as statements:
-        assert reap_overdue(table(Big)) == 5
+        assert reap_overdue(table(Big)) == 500
     QuerySet(Big).filter(status=Status.DELAYED, attempts=1).delete()
     assert_good_plans(statements, at_least=2)
 
 
 def test_the_jobs_of_an_owner_are_found_by_the_index_and_given_back_by_key():
-    owned(5)
+    owned(500)
     with captured(BIG) as statements:
-        assert reap_owner(table(Big), "plan.") == 5
+        assert reap_owner(table(Big), "plan.") == 500
     assert_good_plans(statements, at_least=2)
 
 
@@ -167,22 +168,22 @@ def test_queues_are_found_by_hopping():
 
 
 def test_finished_jobs_are_found_and_moved_without_a_scan():
-    oldest = QuerySet(Big).filter(status=Status.DONE).order_by("pk")[:100]
+    oldest = QuerySet(Big).filter(status=Status.DONE).order_by("pk")[:500]
     keys = list(oldest.values_list("pk", flat=True))
     QuerySet(Big).filter(pk__in=keys).update(retry_at=timezone.now() - timedelta(hours=2))
     with captured(BIG) as statements:
-        assert keep.archive(table(Big)) == 100
+        assert keep.archive(table(Big)) == 500
         assert keep.archive(table(Big)) == 0
     assert_good_plans([s for s in statements if "FOR UPDATE" not in s.sql], at_least=2)
 
 
 def test_a_persons_verbs_write_by_key():
-    seen = [(job.pk, Status.CLAIMED, job.owner) for job in owned(200)]
+    seen = [(job.pk, Status.CLAIMED, job.owner) for job in owned(500)]
     with captured(BIG) as statements:
-        assert hand.bury(table(Big), seen).changed == 200
+        assert hand.bury(table(Big), seen).changed == 500
         buried = [(pk, Status.BURIED, None) for pk, _, _ in seen]
-        assert hand.kick(table(Big), buried).changed == 200
-        assert hand.cancel(table(Big), [(pk, 0, None) for pk, _, _ in seen]).changed == 200
+        assert hand.kick(table(Big), buried).changed == 500
+        assert hand.cancel(table(Big), [(pk, 0, None) for pk, _, _ in seen]).changed == 500
     assert_good_plans([s for s in statements if "FOR UPDATE" not in s.sql], at_least=4)
 
 
