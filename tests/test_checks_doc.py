@@ -4,6 +4,7 @@ import re
 from importlib import import_module
 from inspect import getmembers, isclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test.utils import isolate_apps
@@ -65,6 +66,6 @@ def test_the_archive_in_the_reference_passes_all_checks():
         if "ArchivedP" in part
     ]
     example = example.replace("shop.", "queueapp.")
-    names = {"__name__": "tests.queueapp.models"}
+    names: dict[str, Any] = {"__name__": "tests.queueapp.models"}
     exec(example, names)  # the docs' own words
     assert check_table(names["Parcel"]) == []
