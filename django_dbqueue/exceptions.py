@@ -17,10 +17,6 @@ class Undone(DBQueueError):
     """A job with ``exactly_once`` tried to end by itself; what its run wrote was undone."""
 
 
-class QueueFull(DBQueueError):
-    """The queue has reached its limit; the job was not enqueued."""
-
-
 class TimeToRunExceeded(DBQueueError):
     """The job ran longer than its time to run."""
 

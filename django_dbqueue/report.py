@@ -1,40 +1,22 @@
-"""What is in the queues at this moment, for the command line and for programs."""
+"""Which queues a table has, and what is in them, by looks that are bounded."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
-from .conf import conf
 from .fields import DbNow
 from .lifecycle.census import (
-    CAP,
     MOST_QUEUES,
-    Census,
     count_by_queue,
-    count_queue,
-    queue_names,
     ready_queues,
 )
-from .lifecycle.table import Table, table_of
-from .models import Minute, Queue, Worker
+from .lifecycle.table import Table
+from .models import Minute, Queue
 from .states import Status
-from .worker.options import all_served
 
 # Of ready jobs the queues are found, and counted, one by one.
 TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
 MOST_COUNTED = 5_000  # at once: PostgreSQL reads each of these rows
 FEW = 1_000
-
-
-@dataclass
-class Report:
-    """Counts by queue (up to ``counted_up_to``), paused (table, queue) pairs, living workers."""
-
-    queues: list[Census] = field(default_factory=list)
-    paused: list[list[str]] = field(default_factory=list)
-    workers: int = 0
-    counted_up_to: int = CAP
 
 
 def count_together(table: Table, most: int = MOST_COUNTED) -> dict[Status, dict[str, int]]:
@@ -71,19 +53,3 @@ def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:
             return
         yield name
         name = rows.filter(queue__gt=name).values_list("queue", flat=True).first()
-
-
-def take_report(using: str | None = None) -> Report:
-    report = Report()
-    labels: dict[str, dict[str, str]] = defaultdict(dict)
-    for served in all_served(using):
-        table = table_of(served.model, served.using)
-        report.queues += [count_queue(table, name) for name in queue_names(table)]
-        labels[served.using][served.job_table] = served.label
-    for alias, here in sorted(labels.items()):
-        paused = Queue.objects.using(alias).filter(paused_until__gt=DbNow(), job_table__in=here)
-        report.paused += [[here[queue.job_table], queue.name] for queue in paused]
-        alive = Worker.objects.using(alias).alive(conf["WORKER_TIMEOUT"])
-        # A reaper of its own serves nothing.
-        report.workers += sum(bool(worker.serves) for worker in alive)
-    return report

@@ -4,11 +4,14 @@ DBQUEUE_TEST_ROWS sets the number of finished jobs; a tenth as many are delayed.
 """
 
 import os
+import re
 import statistics
 import time
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -16,10 +19,12 @@ from django.utils import timezone
 
 from django_dbqueue.admin.ways import LOOK, way_of
 from django_dbqueue.lifecycle import finish, hand, keep, lanes, reap
+from django_dbqueue.lifecycle.census import backlogs
 from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.report import known_queues
 from django_dbqueue.states import Status
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
-from tests.kit.query_plans import captured, complaints, steps
+from tests.kit.query_plans import Statement, captured, complaints, steps
 from tests.queueapp.models import ArchivedBig, Big, Small
 
 ROWS = int(os.environ.get("DBQUEUE_TEST_ROWS", "1000000"))
@@ -165,6 +170,23 @@ def test_queues_are_found_by_hopping():
     with captured(BIG) as statements:
         assert lanes.ready_queues(table(Big)) == ["default"]
     assert_good_plans(statements, at_least=2)
+
+
+@pytest.mark.parametrize("command", [["status"], ["status", "--json"]], ids=" ".join)
+@pytest.mark.parametrize("share", [0, 200], ids=["none buried", "200 buried"])
+def test_what_people_look_at_is_counted_by_indexes(command, share, monkeypatch):
+    # Where there are fewer than are counted all of them are read, and may be sorted.
+    monkeypatch.setattr("django_dbqueue.lifecycle.census.MOST_COUNTED", 1000)
+    hand.bury(table(Big), [(job.pk, Status.CLAIMED, job.owner) for job in owned(share or 1)])
+    with captured(BIG) as statements:
+        call_command("dbqueue", *command, stdout=StringIO())
+        known_queues(table(Big))
+        backlogs(table(Big))
+    # What is capped may be sorted: it is a few thousand rows.
+    inner = re.compile(r"FROM \((SELECT .*)\) AS capped")
+    looks = [(inner.search(one.sql), one) for one in statements]
+    found = [Statement(match[1], one.params) if match else one for match, one in looks]
+    assert_good_plans(found, at_least=8)
 
 
 def test_finished_jobs_are_found_and_moved_without_a_scan():

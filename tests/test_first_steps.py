@@ -88,7 +88,8 @@ def test_a_new_column_and_a_migration_that_was_not_applied_are_named_one_by_one(
 def test_a_database_that_is_away_is_told_in_one_line(tmp_path, verb):
     with running(f"sqlite:///{tmp_path}/nowhere/db.sqlite3", "dbqueue", *verb) as process:
         assert process.end() == 1
-    assert process.stderr == "CommandError: unable to open database file\n"
+    assert process.stderr.count("\n") == 1
+    assert process.stderr.endswith("unable to open database file\n")
 
 
 @pytest.mark.usefixtures("db_rows")

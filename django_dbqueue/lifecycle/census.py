@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -10,23 +9,11 @@ from ..states import Status
 from .execute import rows
 from .table import Table
 
-CAP = 10_000
 MOST_PRIORITIES = 100
 MOST_COUNTED = 100_000
 MOST_QUEUES = 100
 UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 MOVING = (Status.CLAIMED, Status.DELAYED)
-
-
-@dataclass
-class Census:
-    """How many jobs of one queue are in each state (at most 10,000 are counted), and the age of
-    the oldest ready one in seconds."""
-
-    table: str
-    queue: str
-    counts: dict[str, int] = field(default_factory=dict)
-    oldest_seconds: float | None = None
 
 
 def backlogs(table: Table) -> dict[str, int | None]:
@@ -44,13 +31,17 @@ def backlogs(table: Table) -> dict[str, int | None]:
 def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:
     """The jobs in a state by queue; where the sum is over ``most``, there are more, and the count
     of each is that of some of them."""
-    # A partial index holds only rows that move by themselves, as all of these do. Elsewhere the
-    # index that begins with the status and the queue knows all that is asked.
-    is_partial = table.connection.features.supports_partial_indexes
-    moves = " AND retry_at IS NOT NULL" if is_partial and status in MOVING else ""
+    # A partial index holds only rows that move by themselves, or are buried. Elsewhere the index
+    # that begins with the status and the queue knows all that is asked. In the order of an index no
+    # database believes that it finds as many sooner by reading the table from its beginning.
+    moves, order = "", "queue"
+    if table.connection.features.supports_partial_indexes and status in MOVING:
+        moves, order = " AND retry_at IS NOT NULL", "retry_at"
+    elif table.connection.features.supports_partial_indexes and status == Status.BURIED:
+        order = table.pk
     sql = (
-        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} "
-        f"WHERE status = {status:d}{moves} LIMIT {most + 1}) AS capped GROUP BY queue"
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = {status:d}"
+        f"{moves} ORDER BY {order} LIMIT {most + 1}) AS capped GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
@@ -60,7 +51,8 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
     is_due = table.dialect.is_past("retry_at")
     sql = (
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = 3 "
-        f"AND retry_at IS NOT NULL AND {is_due} LIMIT {most}) AS capped GROUP BY queue"
+        f"AND retry_at IS NOT NULL AND {is_due} ORDER BY retry_at LIMIT {most}) AS capped "
+        "GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
@@ -84,31 +76,6 @@ def count_ready(table: Table, queue: str, most: int) -> int:
     )
     [(count,)] = rows(table.connection, sql, [queue])
     return int(count)
-
-
-def queue_names(table: Table) -> Iterator[str]:
-    """Every queue that has a job, by hopping through the index that begins with the queue."""
-    # An empty name was written by hand: to be shown, too.
-    sql = f"SELECT queue FROM {table.name} WHERE queue {{}} {{}} ORDER BY queue LIMIT 1"
-    found = rows(table.connection, sql.format(">=", "%s"), [""])
-    while found:
-        [(name,)] = found
-        yield name
-        found = rows(table.connection, sql.format(">", table.dialect.place(name)), [name])
-
-
-def count_queue(table: Table, queue: str) -> Census:
-    census, place = Census(table.label, str(queue)), table.dialect.place(queue)
-    for status in Status:
-        [(count,)] = rows(
-            table.connection,
-            f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} "
-            f"WHERE queue = {place} AND status = {status:d} LIMIT {CAP}) AS capped",
-            [queue],
-        )
-        census.counts[status.label] = int(count)
-    census.oldest_seconds = oldest_ready(table, queue)
-    return census
 
 
 def is_empty(table: Table) -> bool:

@@ -86,8 +86,8 @@ MUTANTS = [
     ),
     (
         DBQUEUE,
-        'take_report(options["database"])',
-        "take_report()",
+        "list(all_served(using))",
+        "list(all_served())",
         "--database is not heeded by status",
     ),
     (

@@ -1,14 +1,17 @@
 """Reports as aligned columns, for people."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from ...report import Report
+from ...overview import Lane, Overview
 from ...roster import Member
 from ...states import Status
 from ._log import VISIBLE
 
+# How many are done in all, no index tells.
+SHOWN = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 ASKED = {
@@ -18,20 +21,59 @@ ASKED = {
 }
 
 
-def status_text(report: Report) -> str:
-    head = ["queue table", "queue", *Status.labels, "oldest", "paused"]
+def status_text(found: Overview) -> str:
+    labels = [status.label for status in SHOWN]
+    head = ["queue table", "queue", *labels, "done, 1 h", "oldest", "paused"]
     lines = [
         [
-            queue.table,
-            queue.queue,
-            *(capped(queue.counts[label], report.counted_up_to) for label in Status.labels),
-            "" if queue.oldest_seconds is None else f"{queue.oldest_seconds:.0f} s",
-            "paused" if [queue.table, queue.queue] in report.paused else "",
+            lane.table,
+            lane.queue,
+            *(counted(lane, status) for status in SHOWN),
+            str(lane.hour.completed),
+            "" if lane.oldest_seconds is None else f"{lane.oldest_seconds:.0f} s",
+            "paused" if lane.paused else "",
         ]
-        for queue in report.queues
+        for lane in in_use(found)
     ]
     text = aligned([head, *lines]) if lines else "no jobs in any queue table"
-    return f"{text}\nworkers alive: {report.workers}"
+    cut = [f"{table}: it has more queues than are shown" for table in found.cut]
+    return "\n".join([text, *cut, f"workers alive: {working(found)}"])
+
+
+def status_json(found: Overview) -> dict[str, Any]:
+    """A count whose state is in ``at_least`` may stand for more."""
+    queues = [
+        {
+            "table": lane.table,
+            "queue": lane.queue,
+            "counts": {status.label: lane.counts.get(status, 0) for status in SHOWN},
+            "at_least": [status.label for status in SHOWN if status in lane.at_least],
+            "due": lane.due,
+            "completed_last_hour": lane.hour.completed,
+            "oldest_seconds": lane.oldest_seconds,
+        }
+        for lane in in_use(found)
+    ]
+    paused = [[lane.table, lane.queue] for lane in found.lanes if lane.paused]
+    more = {"more_queues": found.cut, "problems": found.problems}
+    return {"queues": queues, "paused": paused, "workers": working(found), **more}
+
+
+def in_use(found: Overview) -> list[Lane]:
+    return [
+        lane
+        for lane in found.lanes
+        if any(lane.counts.values()) or lane.paused or lane.hour.completed or lane.hour.failed
+    ]
+
+
+def working(found: Overview) -> int:
+    """A reaper of its own serves nothing."""
+    return sum(one.lives and bool(one.serves) for one in found.members)
+
+
+def counted(lane: Lane, status: Status) -> str:
+    return f"{lane.counts.get(status, 0)}{'+' if status in lane.at_least else ''}"
 
 
 def workers_text(members: Sequence[Member]) -> str:
@@ -70,10 +112,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-def capped(count: int, cap: int) -> str:
-    return f"{count}+" if count >= cap else str(count)
 
 
 def age(seconds: float) -> str:

@@ -19,13 +19,13 @@ from ...demo_data import TooMany, fill, remove
 from ...exceptions import first_line
 from ...explain import UnknownJob, explain
 from ...lifecycle.table import table_of
-from ...report import take_report
+from ...overview import overview
 from ...roster import UnknownWorker, request_drain, request_resume, request_stop, roster
 from ...schema import missing_migrations
 from ...worker.options import UnknownTable, all_served, parse_served
 from ._check import Unsound, add_check_arguments, check
 from ._log import printable
-from ._text import asked_text, status_text, workers_text
+from ._text import asked_text, status_json, status_text, workers_text
 from .runworker import alias
 
 # A queue app: the core knows it by its name only.
@@ -89,21 +89,28 @@ class Command(BaseCommand):
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
             raise CommandError(printable(str(error))) from error
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-            raise CommandError(reason(error, options.get("database"))) from error
+            raise CommandError(
+                printable(with_advice(first_line(error), options.get("database")))
+            ) from error
 
 
-def reason(error: Exception, using: str | None) -> str:
+def with_advice(problem: str, using: str | None) -> str:
     """Why a database could not be asked, and what to do about tables that are missing."""
     try:
         advice = missing_migrations(served.using for served in all_served(using))
     except (Error, ImproperlyConfigured, ImportError):
         advice = ""
-    return printable("\n".join(filter(None, [first_line(error), advice])))
+    return "\n".join(filter(None, [problem, advice]))
 
 
 def status(options: dict[str, Any]) -> str:
-    report = take_report(options["database"])
-    return as_json(asdict(report)) if options["json"] else status_text(report)
+    using = options["database"]
+    found = overview(list(all_served(using)))
+    text = as_json(status_json(found)) if options["json"] else status_text(found)
+    if not found.problems:
+        return text
+    problems = [f"{name}: {why}" for name, why in found.problems.items()]
+    raise Unsound(text, printable(with_advice("\n".join(problems), using)))
 
 
 def workers(options: dict[str, Any]) -> str:
