@@ -1,5 +1,7 @@
 """Somebody locks a whole queue table: a migration, a backup."""
 
+import signal
+
 import pytest
 from django.db import connection
 
@@ -31,3 +33,19 @@ def test_the_beats_and_the_other_tables_go_on_and_nothing_runs_twice(database_ur
         assert fresh(row).stopped_at is None
     assert len(lines(log)) == 1
     assert "taken for dead" not in process.stderr
+
+
+def test_of_a_locked_table_two_batches_at_most_run_unrecorded_and_the_others_go_on(
+    database_url, log
+):
+    Note.objects.bulk_create(Note(log=log) for _ in range(4_000))
+    with worker(database_url, **QUICK) as process:
+        wait_until(lambda: len(lines(log)) > 500, every=0.001)
+        with table_locked(Note):
+            for _ in range(2):
+                Fleeting.objects.create()
+                wait_until(lambda: not Fleeting.objects.exists(), seconds=40)
+            process.send_group(signal.SIGKILL)
+            process.end()
+    assert len(lines(log)) < 4_000
+    assert len(lines(log)) - Note.objects.done().count() <= 200

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.utils import Error
 
 from .. import events
-from ..dialects import Dialect
+from ..dialects import Dialect, Trouble
 from ..lifecycle import finish, reap, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
@@ -119,7 +119,13 @@ class Claimer:
         while self.unsure:
             table, owner = self.unsure[0]
             # The claim's answer was lost.
-            events.reaped(table, reap.give_back(table, owner))
+            try:
+                events.reaped(table, reap.give_back(table, owner))
+            except Error as error:
+                if table.dialect.one_writer or table.dialect.trouble(error) is not Trouble.AGAIN:
+                    raise
+                # What somebody has locked keeps nothing else waiting.
+                self.reconciler.look_later(table)
             self.unsure.pop(0)
         while self._unstarted or not self.buffer.unstarted.empty():
             self._unstarted = self._unstarted or self.buffer.unstarted.get()

@@ -40,6 +40,10 @@ class Reconciler:
         if name not in self._due:
             self._due[name] = table, time.monotonic() + EVERY
 
+    def look_later(self, table: Table) -> None:
+        """Not as late as usual."""
+        self._due[table.connection.alias, table.label] = table, time.monotonic() + LOCKED
+
     def reconnected(self, alias: str) -> None:
         for name, (table, _) in self._due.items():
             if name[0] == alias:
