@@ -12,6 +12,8 @@ from tests.kit.two_databases import Two
 from tests.kit.user_project import own_database
 from tests.kit.waiting import wait_until
 
+ALIASES = ("default", "aside")
+
 
 @pytest.fixture
 def two(tmp_path, db_rows, database_url):
@@ -44,6 +46,29 @@ def test_one_worker_serves_both(two):
     for alias in ("default", "aside"):
         assert two.ask(alias, "SELECT stop_reason FROM dbqueue_worker") == [("SIGTERM",)]
     assert "Traceback" not in process.log.read_text()
+
+
+def test_one_worker_serves_one_queue_table_on_both(two):
+    two.shell("for a in ('default', 'aside'):\n for _ in range(20): Near.objects.using(a).create()")
+    process = two.worker("near.Near@default", "near.Near@aside:default", "--stop-when-empty")
+    assert process.wait(20) == 0
+    rows = [two.ask(alias, "SELECT status, attempts FROM near_near") for alias in ALIASES]
+    assert rows == [[(2, 1)] * 20] * 2
+
+
+def test_a_queue_is_left_to_others_on_one_database_or_on_both(two):
+    two.shell("for a in ('default', 'aside'): Near.objects.using(a).create()")
+    served = ["near.Near@default", "near.Near@aside", "--stop-when-empty"]
+    assert two.worker(*served, "--except", "near.Near:default").wait(20) == 0
+    assert two.worker(*served, "--except", "near.Near@aside:default").wait(20) == 0
+    rows = [two.ask(alias, "SELECT status FROM near_near") for alias in ALIASES]
+    assert rows == [[(2,)], [(0,)]]
+
+
+def test_a_database_that_is_not_there_is_named(two):
+    process = two.worker("near.Near@nowhere")
+    assert process.wait(20) == 1
+    assert "'nowhere' is no database alias; known: default, aside" in process.log.read_text()
 
 
 def test_status_tells_of_both(two):

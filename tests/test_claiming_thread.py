@@ -145,7 +145,7 @@ def test_what_it_holds_stays_with_it_after_a_reconnect(start):
     turn(worker)
     owners = held()
     worker.take(worker.consumer.buffer.get())
-    worker.consumer.finisher.locked = frozenset({"queueapp.note"})
+    worker.consumer.finisher.locked = frozenset({("default", "queueapp.note")})
     worker.take(worker.consumer.buffer.get())
     worker.consumer.finisher.locked = frozenset()
     assert worker.consumer.in_hand() >= owners

@@ -66,6 +66,11 @@ class Table:
     def by_key(self) -> str:
         return self.dialect.by_key(self.name)
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The database's alias and the label: a model may have a table on several databases."""
+        return self.connection.alias, self.label
+
     def on_this_thread(self) -> Table:
         """The same table, with the same policy, on the calling thread's connection."""
         connection = connections[self.connection.alias]

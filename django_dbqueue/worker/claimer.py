@@ -129,7 +129,7 @@ class Claimer:
             self.unsure.pop(0)
         while self._unstarted or not self.buffer.unstarted.empty():
             self._unstarted = self._unstarted or self.buffer.unstarted.get()
-            if self._unstarted.table.label in self.lanes.locked:
+            if self._unstarted.table.place in self.lanes.locked:
                 self._parked.append(self._unstarted)
             else:
                 self._release([self._unstarted])

@@ -56,7 +56,7 @@ class Finisher:
         self._aside: list[Outcome] = []
         self.aside_until = 0.0
         # Tables with so many of those that their jobs are not to start.
-        self.locked: frozenset[str] = frozenset()
+        self.locked: frozenset[tuple[str, str]] = frozenset()
         self._oldest = 0.0
         self.patience = Patience("recording outcomes")
 
@@ -166,7 +166,7 @@ class Finisher:
     def _look_at_locked(self) -> None:
         """Where rows of a table are locked, waiting for one more would hold up all the others."""
         self.session.prepare()
-        tables = {one.table.label: one.table.on_this_thread() for one in self._aside}
+        tables = {one.table.place: one.table.on_this_thread() for one in self._aside}
         if time.monotonic() >= self.aside_until:
             self._held, self._aside = self._aside + self._held, []
         for table in tables.values():
@@ -195,7 +195,7 @@ class Finisher:
         return [one for one in mine if one.job.claim_key not in free]
 
     def _outcomes_of(self, table: Table) -> list[Outcome]:
-        return [one for one in self._held if one.table.label == table.label]
+        return [one for one in self._held if one.table.place == table.place]
 
     def _set_aside(self, outcomes: list[Outcome]) -> None:
         if time.monotonic() >= self.aside_until:
@@ -204,7 +204,7 @@ class Finisher:
         self._aside += outcomes
         self._held = [one for one in self._held if id(one) not in kept]
         is_much = len(self._aside) >= self.max_unwritten / 4
-        self.locked = frozenset(one.table.label for one in self._aside if is_much)
+        self.locked = frozenset(one.table.place for one in self._aside if is_much)
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""

@@ -114,7 +114,7 @@ class Lanes:
         self.options = options
         self.watches = deque(Watch(served) for served in options.served)
         # Tables of which nothing is to be claimed for now.
-        self.locked: frozenset[str] = frozenset()
+        self.locked: frozenset[tuple[str, str]] = frozenset()
 
     def next(self) -> tuple[Watch, str] | None:
         """The lane whose turn it is, or None when all are empty as far as is known."""
@@ -125,7 +125,7 @@ class Lanes:
         for _ in range(len(self.watches)):
             watch = self.watches[0]
             self.watches.rotate(-1)
-            if watch.queues and watch.served.label not in self.locked:
+            if watch.queues and watch.served.place not in self.locked:
                 name = watch.queues[0]
                 watch.queues.rotate(-1)
                 return watch, name

@@ -44,6 +44,11 @@ class Served:
         """What is stored of it is found by: its class may be renamed."""
         return self.model._meta.db_table
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """As ``Table.place``."""
+        return self.using, self.label
+
     def takes(self, queue: str) -> bool:
         return self.queue in {None, queue} and queue not in self.left_out
 
@@ -168,29 +173,36 @@ def all_served(using: str | None = None) -> tuple[Served, ...]:
 def parse_served(
     names: list[str], using: str | None = None, without: list[str] | None = None
 ) -> tuple[Served, ...]:
-    """Read ``TABLE[:QUEUE]`` arguments, none = all, ``without`` those that are left to others.
+    """Read ``TABLE[@DATABASE][:QUEUE]`` arguments, none = all, ``without`` those that are left to
+    others, on every database if none is named.
 
     ``UnknownTable`` names the known ones.
     """
     served = tuple(_parse(name, using) for name in names) or all_served(using)
-    others = [_parse(name, using) for name in without or ()]
-    for one in others:
+    others = [(_parse(name, using), "@" in name.partition(":")[0]) for name in without or ()]
+    for one, _ in others:
         if one.queue is None:
             raise UnknownTable(f"{one.label} names no queue: leave out TABLE:QUEUE")
     return tuple(replace(one, left_out=_left_out(one, others)) for one in served)
 
 
-def _left_out(served: Served, others: list[Served]) -> frozenset[str]:
-    return frozenset(one.queue for one in others if one.queue and one.model is served.model)
+def _left_out(served: Served, others: list[tuple[Served, bool]]) -> frozenset[str]:
+    """``others``, each with whether its database was named."""
+    there = [one for one, is_exact in others if one.using == served.using or not is_exact]
+    return frozenset(one.queue for one in there if one.queue and one.model is served.model)
 
 
 def _parse(name: str, using: str | None) -> Served:
-    label, has_queue, queue = name.partition(":")
+    place, has_queue, queue = name.partition(":")
+    label, _, alias = place.partition("@")
     if has_queue:
         try:
             check_name(queue, "queue")
         except ValidationError as error:
             raise UnknownTable(f"{shown(name)}: {error.messages[0]}") from None
+    if alias and alias not in connections:
+        aliases = ", ".join(connections)
+        raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
     wanted = label.lower()
     found = [
         model
@@ -203,7 +215,7 @@ def _parse(name: str, using: str | None) -> Served:
         raise UnknownTable(
             f"{label!r} {problem}; installed are: {', '.join(sorted(known)) or 'none'}"
         )
-    return Served(found[0], using or router.db_for_write(found[0]), queue or None)
+    return Served(found[0], alias or using or router.db_for_write(found[0]), queue or None)
 
 
 def _meant(label: str) -> str:

@@ -36,13 +36,13 @@ class Reconciler:
 
     def claimed(self, table: Table) -> None:
         """It is looked at in a while, if it is not to be already."""
-        name = table.connection.alias, table.label
+        name = table.place
         if name not in self._due:
             self._due[name] = table, time.monotonic() + EVERY
 
     def look_later(self, table: Table) -> None:
         """Not as late as usual."""
-        self._due[table.connection.alias, table.label] = table, time.monotonic() + LOCKED
+        self._due[table.place] = table, time.monotonic() + LOCKED
 
     def reconnected(self, alias: str) -> None:
         for name, (table, _) in self._due.items():

@@ -99,7 +99,7 @@ class Runner(threading.Thread):
     def _may_start(self, item: Item, now: float) -> bool:
         """Not while the beats are missing, nor of a locked table; and what waited too long must
         still be ours."""
-        if self.finisher.locked and item.table.label in self.finisher.locked:
+        if self.finisher.locked and item.table.place in self.finisher.locked:
             return False
         alias = item.table.connection.alias
         while now - self.board.beaten_at(alias) > self.worker_timeout:

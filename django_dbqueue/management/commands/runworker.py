@@ -28,13 +28,18 @@ MIGRATIONS_MISSING = 3
 
 
 class Command(BaseCommand):
-    help = "Claim jobs from all queue tables, or from TABLE[:QUEUE] ..., and run them."
+    help = "Claim jobs from all queue tables, or from TABLE[@DATABASE][:QUEUE] ..., and run them."
     # They look at the databases too, which may have to be waited for.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("tables", nargs="*", metavar="TABLE[:QUEUE]", help="default: every queue table")
+        add(
+            "tables",
+            nargs="*",
+            metavar="TABLE[@DATABASE][:QUEUE]",
+            help="default: every queue table",
+        )
         add(
             "--except",
             action="append",
