@@ -202,7 +202,7 @@ def _parse(name: str, using: str | None) -> Served:
     label, _, alias = place.partition("@")
     if alias and alias not in connections:
         aliases = ", ".join(connections)
-        raise UnknownTable(f"{shown(name)}: {alias!r} is no database alias; known: {aliases}")
+        raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
     wanted = label.lower()
     found = [
         model
