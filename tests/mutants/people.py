@@ -169,6 +169,12 @@ MUTANTS = [
         "living, now = rows.all(), DbNow()",
         "a worker that was taken for dead beats on",
     ),
+    (
+        REAPER,
+        "before[uuid][0] == beat else",
+        "True else",
+        "a worker that beats is called dead",
+    ),
     (REAPER, "if silent and judge():", "if silent:", "anybody judges silent workers"),
     (
         REAPER,

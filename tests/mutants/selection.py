@@ -14,7 +14,7 @@ CHILD = (
     "worker worker_troubles "
 )
 SUPERVISOR = (
-    "beats children_apart crashes minutes relief replacing_children stop_and_go supervising "
+    "beats children_apart clerks crashes minutes relief replacing_children stop_and_go supervising "
     "time_to_run worker "
 )
 COMMANDS = "commands_heed workers_command worker_options worker stop_and_go "
@@ -32,7 +32,7 @@ FILES = {
     "lifecycle/": VERBS + SWEEPS + "broken_rows",
     "models/": VERBS + SWEEPS + "workers_command stop_and_go",
     "dialects/": VERBS + SWEEPS,
-    "reaper.py": VERBS + SWEEPS + "unknown_tables minutes",
+    "reaper.py": VERBS + SWEEPS + "unknown_tables minutes clocks_of_nodes",
     "roster.py": "workers_command workers_admin",
     "management/": COMMANDS,
     "management/commands/_log.py": "logs commands_heed",

@@ -95,6 +95,30 @@ MUTANTS = [
         "if reaped := reap.reap_owner",
         "of many jobs of a dead child only the first come back",
     ),
+    (
+        CLERKS,
+        "for message in [*self.exited.values(), self.ending]:",
+        "for message in [self.ending]:",
+        "what a stuck clerk was told about exited children is forgotten",
+    ),
+    (
+        CLERKS,
+        "time.monotonic() - self._asked_at > self.patience:",
+        "time.monotonic() - self._asked_at > 3600:",
+        "a stuck clerk is never replaced",
+    ),
+    (
+        CLERK,
+        "        if self.channel.is_closed:\n",
+        "        if False:\n",
+        "a clerk outlives its supervisor",
+    ),
+    (
+        SUPERVISOR,
+        "since + SIGN_OFF_WITHIN",
+        "since + 3600",
+        "a worker that is told to stop waits for its database",
+    ),
     (ENDING, "ENOUGH = 12", "ENOUGH = 1", "a worker that has reached a limit seems to have failed"),
     (ENDING, "memory > most * 1024 * 1024", "memory > most * 1024", "--max-memory is in kilobytes"),
     (
