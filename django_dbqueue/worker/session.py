@@ -18,7 +18,7 @@ from .silence import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 
-LONGEST = 3.0  # seconds between tries to reach a database
+LONGEST = 1.0  # seconds between tries to reach a database
 
 
 class Session:
@@ -73,7 +73,7 @@ def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
 class Patience:
     """Pauses that grow from 0.1 s while a database stays away; logs the first failure.
 
-    Work is to go on within 5 s of the database's return, and outcomes are to be written before
+    Work is to go on within 3 s of the database's return (a connect may take 2), and outcomes are to be written before
     a reaper may judge, which is ``worker_timeout`` after it.
     """
 
