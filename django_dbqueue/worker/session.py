@@ -73,8 +73,8 @@ def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
 class Patience:
     """Pauses that grow from 0.1 s while a database stays away; logs the first failure.
 
-    Work is to go on within 3 s of the database's return (a connect may take 2), and outcomes are to be written before
-    a reaper may judge, which is ``worker_timeout`` after it.
+    Work is to go on within 3 s of the database's return (a connect may take 2), and outcomes are to
+    be written before a reaper may judge, which is ``worker_timeout`` after it.
     """
 
     def __init__(self, what: str) -> None:
