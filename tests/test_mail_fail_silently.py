@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
 
 from django_dbqueue.current import running
 from django_dbqueue.mail.backends import EmailBackend
@@ -90,3 +90,16 @@ def test_a_line_that_is_mailed_to_the_admins_comes_to_an_end(
     with warnings_mailed_to_admins(settings):
         assert send(letter()) == 0
     assert len([line for line in lines(caplog) if "fail_silently" in line]) == 1
+
+
+def test_a_line_that_is_mailed_to_the_admins_does_not_break_the_senders_transaction(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with warnings_mailed_to_admins(settings), transaction.atomic():
+        with monkeypatch.context() as broken:
+            broken.setattr(Email._meta, "db_table", "no_such_table")
+            forget_tables()
+            assert send(letter()) == 0
+        forget_tables()
+        enqueue(letter())
+    assert Email.objects.count() == 1

@@ -16,7 +16,7 @@ from ..fields import check_name
 from .conf import mail_conf, mailers_configured
 from .models import Email
 from .outcomes import explain
-from .reports import leads_to_more, say_once, subject_of_report
+from .reports import is_saying, leads_to_more, say_once, subject_of_report
 
 SWALLOWED = "%s is not queued, and its sender is not told (fail_silently): %s"
 
@@ -71,6 +71,11 @@ class EmailBackend(BaseEmailBackend):
         """Where mail goes that names no queue of its own."""
         return self._queue or str(mail_conf["QUEUE"])
 
+    @property
+    def _is_silent(self) -> bool:
+        # From Django 6.1 on AdminEmailHandler does not fail silently by itself.
+        return self.fail_silently or is_saying()
+
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         """Queue the messages, all or none, and return how many; those to nobody are left out.
 
@@ -82,7 +87,7 @@ class EmailBackend(BaseEmailBackend):
             rows = list(self._rows(email_messages))
             self._insert(list(_batches(rows)))
         except (Error, ValidationError) as error:
-            if not self.fail_silently:
+            if not self._is_silent:
                 raise
             say_once(logging.ERROR, SWALLOWED, "mail", explain(error))
             return 0
@@ -97,7 +102,7 @@ class EmailBackend(BaseEmailBackend):
                     row.about = about.pk if about else None
                     yield row
             except (ValueError, ValidationError) as error:
-                if not self.fail_silently:
+                if not self._is_silent:
                     raise
                 what = f"mail {message.subject!r}"
                 say_once(logging.ERROR, SWALLOWED, what, explain(error))
@@ -108,11 +113,11 @@ class EmailBackend(BaseEmailBackend):
                 _insert(batch)
 
     def _together(self, inserts: int) -> AbstractContextManager[None]:
-        if inserts < 2 and not self.fail_silently:
+        if inserts < 2 and not self._is_silent:
             return nullcontext()
         # Without the savepoint a swallowed error would leave the caller's transaction broken.
         alias = router.db_for_write(Email)
-        return transaction.atomic(using=alias, savepoint=self.fail_silently)
+        return transaction.atomic(using=alias, savepoint=self._is_silent)
 
     def _deliverer(self, using: str | None) -> str:
         if not mailers_configured():

@@ -83,9 +83,14 @@ def _have_told_enough() -> bool:
     return False
 
 
+def is_saying() -> bool:
+    """Whether what is sent now comes from a handler of a line of ours: its errors are nobody's."""
+    return getattr(_here, "is_saying", False)
+
+
 def say_once(level: int, message: str, *args: object) -> None:
     """Log, but not of what a handler of this very line sends."""
-    if getattr(_here, "is_saying", False):
+    if is_saying():
         return
     _here.is_saying = True
     try:
