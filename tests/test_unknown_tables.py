@@ -92,7 +92,7 @@ def test_a_dead_worker_is_not_signed_off_while_a_table_that_it_served_is_left_ou
     assert (fresh(job).status, fresh(gone).stopped_at) == (Status.CLAIMED, None)
     here._locked.clear()
     here.turn(judge=lambda: True)
-    assert (fresh(job).status, fresh(job).crashes) == (Status.READY, 1)
+    assert (fresh(job).status, fresh(job).losses) == (Status.READY, 1)
     assert "taken for dead" in fresh(gone).stop_reason
 
 
