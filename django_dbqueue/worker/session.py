@@ -18,7 +18,7 @@ from .silence import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 
-LONGEST = 3.0  # seconds between tries to reach a database
+LONGEST = 1.0  # seconds between tries to reach a database
 
 
 class Session:

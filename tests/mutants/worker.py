@@ -273,7 +273,7 @@ MUTANTS = [
         "            connection.close()\n",
         "a job that leaves a transaction open breaks its thread",
     ),
-    (SESSION, "LONGEST = 3.0", "LONGEST = 60.0", "work goes on only a minute after an outage"),
+    (SESSION, "LONGEST = 1.0", "LONGEST = 60.0", "work goes on only a minute after an outage"),
     (
         LANES,
         "if name not in paused and self.served.takes(name)]",
