@@ -64,7 +64,8 @@ class Board:
 
     def __init__(self, threads: int, aliases: Iterable[str] = ("default",)) -> None:
         self.threads = threads
-        self._beats = {name: HEAD_WORDS + n * BEAT_WORDS for n, name in enumerate(aliases)}
+        self.aliases = tuple(aliases)
+        self._beats = {name: HEAD_WORDS + n * BEAT_WORDS for n, name in enumerate(self.aliases)}
         self._slots = HEAD_WORDS + len(self._beats) * BEAT_WORDS
         self._memory = mmap.mmap(-1, (self._slots + threads * SLOT_WORDS) * WORD)
         self._times = memoryview(self._memory).cast("d")

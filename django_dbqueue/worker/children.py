@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -123,13 +124,16 @@ class Children:
         uuid: str,
         body: Callable[..., int],
         aliases: Iterable[str] = ("default",),
+        apart: Sequence[str] = (),
     ) -> None:
+        """``apart``: of these ``aliases`` each has children of its own; none = all serve all."""
         # The shares of those that are missing.
         self.shares = shares
         self.threads = threads
         self.uuid = uuid
         self.body = body
         self.aliases = tuple(aliases)
+        self.apart = apart
         self.living: dict[int, Child] = {}
         self.spawned = 0
         self.jobs_before = 0
@@ -164,7 +168,7 @@ class Children:
 
     def fork(self, beat: Callable[[Board], None], share: Share, role: Role = Role.ORDINARY) -> None:
         """Start one child; ``OSError`` where the system has none."""
-        board, stacks = Board(self.threads, self.aliases), Stacks()
+        board, stacks = Board(self.threads, self._aliases_of_next(role)), Stacks()
         beat(board)
         board.paused = self.paused
         mark = "" if role is Role.ORDINARY else SACRIFICIAL
@@ -184,6 +188,14 @@ class Children:
             leave(partial(self._live, stacks, body))
         os.close(reader)
         self.living[pid] = Child(pid, prefix, board, stacks, writer, share, role)
+
+    def _aliases_of_next(self, role: Role) -> Sequence[str]:
+        """Those that a new child serves; where each has children of its own, the one with fewest."""
+        if not self.apart or role is not Role.ORDINARY:
+            return self.aliases
+        staying = [one for one in self.living.values() if one.role is role and not one.leaving]
+        served = Counter(alias for child in staying for alias in child.board.aliases)
+        return [min(self.apart, key=lambda alias: served[alias])]
 
     def _live(self, stacks: Stacks, body: Callable[[], int]) -> int:
         self.let_go()

@@ -275,6 +275,7 @@ def run_child(
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
+    options = options.only(board.aliases)
     if role is not Role.ORDINARY:
         options = options_of(options, role)
         stand_apart()

@@ -1,5 +1,6 @@
 """What a worker is told: option > environment > settings > default."""
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -99,6 +100,18 @@ class Options:
             alias: sorted(str(served) for served in self.served if served.using == alias)
             for alias in aliases
         }
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The databases that have children of their own, so that none waits for another. Where
+        jobs are counted, or nothing may be ready anywhere, each child looks at all of them."""
+        aliases = self.serves()
+        is_lasting = self.max_jobs is None and self.stop_when_empty is None
+        return tuple(sorted(aliases)) if is_lasting and len(aliases) > 1 else ()
+
+    def only(self, aliases: Container[str]) -> "Options":
+        """The same for one child, which serves these databases."""
+        return replace(self, served=tuple(one for one in self.served if one.using in aliases))
 
     def databases(self) -> list[str]:
         """The aliases that its jobs are in, or write to exactly once."""

@@ -61,11 +61,12 @@ class Supervisor:
         ]
         self.clerks = Clerks(contacts, self._clerk)
         self.children = Children(
-            self.limits.shares() if shares is None else shares,
+            self.limits.shares() * max(1, len(options.apart)) if shares is None else shares,
             options.threads,
             self.uuid,
             self._child,
             self.serves,
+            options.apart,
         )
         self.sacrifice = Sacrifice(self.children, options)
         self.pace = Pace()
@@ -211,8 +212,9 @@ class Supervisor:
 
     def _greet(self, board: Board) -> None:
         for contact in self.clerks:
-            if (last := contact.last) and last.at > board.beaten_at(contact.alias):
-                board.beat(contact.alias, last.at, last.epoch)
+            alias, last = contact.alias, contact.last
+            if alias in board.aliases and last and last.at > board.beaten_at(alias):
+                board.beat(alias, last.at, last.epoch)
 
     def _state(self, memory: int) -> dict[str, Any]:
         """The columns of our row."""
