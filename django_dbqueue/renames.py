@@ -61,7 +61,11 @@ def _remember(using: str, apps: Any, **_: Any) -> None:
     _before[using] = _tables(apps)
 
 
-def _move(using: str, apps: Any, plan: Sequence[tuple[Migration, bool]], **_: Any) -> None:
+def _move(
+    using: str, apps: Any = None, plan: Sequence[tuple[Migration, bool]] = (), **_: Any
+) -> None:
+    if apps is None:
+        return  # ``flush`` sends the signal, too, as after each TransactionTestCase
     before, after = _before.pop(using, {}), _tables(apps)
     known = (Queue._meta.app_label, Queue._meta.model_name) in after
     if not known or not router.allow_migrate_model(using, Queue):

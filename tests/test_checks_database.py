@@ -61,12 +61,15 @@ def test_the_tests_of_a_new_project_run_on_djangos_database_in_memory(tmp_path: 
         )
     project.models("class Order(Job):\n    pass\n")
     (project.app / "tests.py").write_text(
-        "from django.test import TestCase\n"
+        "from django.test import TestCase, TransactionTestCase\n"
         "from .models import Order\n"
         "class Tests(TestCase):\n"
         "    def test_it(self):\n"
         "        Order.objects.create()\n"
         "        self.assertEqual(Order.objects.count(), 1)\n"
+        "class FlushedTests(TransactionTestCase):\n"
+        "    def test_it(self):\n"
+        "        Order.objects.create()\n"
     )
     project.run("makemigrations", "kiosk")
     project.run("test")

@@ -83,7 +83,7 @@ def fill_small_tables() -> None:
     Minute.objects.bulk_create(
         Minute(job_table="t", queue=f"q{n % 32}", minute=n // 32) for n in range(8000)
     )
-    place = f"{Email._meta.db_table}@default"
+    place = f"{table(Email).job_table}@default"
     Receipt.objects.bulk_create(
         Receipt(digest=f"{n:064}", job_table=place, job_key=str(n)) for n in range(4000)
     )

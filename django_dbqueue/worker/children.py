@@ -190,7 +190,7 @@ class Children:
         self.living[pid] = Child(pid, prefix, board, stacks, writer, share, role)
 
     def _aliases_of_next(self, role: Role) -> Sequence[str]:
-        """Those that a new child serves; where each has children of its own, the one with fewest."""
+        """Those that a new child serves: where each has children of its own, that with fewest."""
         if not self.apart or role is not Role.ORDINARY:
             return self.aliases
         staying = [one for one in self.living.values() if one.role is role and not one.leaving]

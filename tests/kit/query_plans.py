@@ -135,9 +135,9 @@ def _is_capped_look(statement: Statement, detail: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT sql FROM sqlite_master WHERE name = %s", [index])
         made = cursor.fetchone()
-    # Of an index that a constraint makes nothing is said.
-    text = (made and made[0]) or ""
-    return 'WHERE "status" = ' in text and " LIMIT " in statement.sql
+    # The index of a constraint was made by no statement.
+    is_partial = made is not None and 'WHERE "status" = ' in (made[0] or "")
+    return is_partial and " LIMIT " in statement.sql
 
 
 def steps(action: Callable[[], object], table: str) -> int:
