@@ -76,7 +76,8 @@ def test_an_answer_is_cut_in_its_middle(proxy):
     with connect(proxy) as client:
         assert ask(client)
         proxy.be(Way.CUT, arrives=3)
-        assert ask(client) in {b"hel!", b"!"}  # a reset may overtake what was sent before it
+        # A reset may overtake what was sent before it, or be read as the end.
+        assert ask(client) in {b"hel!", b"hel", b"!"}
 
 
 def test_an_answer_comes_late(proxy):
