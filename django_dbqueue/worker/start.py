@@ -51,8 +51,6 @@ class Start:
         code = STOPPED
         with closing(self.pulse):
             if self._wait():
-                # No process that it forks is to know of them.
-                connections.close_all()
                 with workers_own():
                     code = Supervisor(self.options, self.signals).run()
         self.signals.ignore()

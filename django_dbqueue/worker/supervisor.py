@@ -22,6 +22,7 @@ from .pace import Pace
 from .pulse import Pulse, notify
 from .relief import ExitedChild
 from .sacrifice import Sacrifice
+from .session import close_before_fork
 from .signalling import Signals
 
 logger = logging.getLogger("django_dbqueue")
@@ -79,8 +80,9 @@ class Supervisor:
         serves = ", ".join(str(served) for served in self.options.served)
         self._say("worker.started", "worker %s starts: pid %d, %s", os.getpid(), serves)
         notify("READY=1")
-        # What is forked from here on shares all of this as long as nobody touches it.
-        gc.collect()
+        # What is forked from here on shares all of this as long as nobody touches it, but no
+        # connection: two processes that read from one get each other's answers.
+        close_before_fork()
         gc.freeze()
         while not self._is_over():
             wait = safely(self._turn)
