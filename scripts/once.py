@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -242,10 +242,13 @@ def children(pid: int) -> list[int]:
 
 
 def kill_group(pid: int) -> None:
-    try:
+    """Its children, too: those that run suspects are in groups of their own."""
+    forked = children(pid)
+    with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    for child in forked:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 def is_sqlite(where: str) -> bool:

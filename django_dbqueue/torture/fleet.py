@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,11 +75,13 @@ class Group:
             return []
 
     def send(self, number: int) -> None:
-        """To all of the group; nothing where none is left."""
-        try:
+        """To all of the group, and to the children that run suspects, in groups of their own."""
+        forked = self._forked()
+        with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-        except ProcessLookupError:
-            pass
+        for pid in forked:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def revive(self) -> None:
         """Start it again, a moment after it was killed."""
