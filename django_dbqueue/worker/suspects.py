@@ -72,10 +72,12 @@ class SuspectClaimer(Claimer):
 
 def options_of(options: Options, role: Role) -> Options:
     """What a sacrificial child is told."""
-    told = replace(options, processes=1, max_jobs=None, stop_when_empty=LINGER)
-    if role is Role.ALONE:
-        return replace(told, threads=1, batch_size=1, batch_grows=False)
-    return told
+    is_alone = role is Role.ALONE
+    threads = 1 if is_alone else options.threads
+    # It fetches no more than it can run, until they are seen to be quick: others may be free.
+    told = replace(options, processes=1, threads=threads, batch_size=threads)
+    told = replace(told, batch_grows=not is_alone, max_jobs=None)
+    return replace(told, stop_when_empty=LINGER)
 
 
 def stand_apart() -> None:
