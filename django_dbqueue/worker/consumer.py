@@ -171,7 +171,7 @@ class Consumer:
         return min(self.finish_turn(), self.claim_turn())
 
     def claim_turn(self) -> float:
-        self.claimer.hold_claims = self.finisher.is_full or self.finisher.patience.failures > 0
+        self.claimer.hold_claims = self.finisher.patience.failures > 0
         self.claimer.lanes.locked = self.finisher.locked
         return self.claimer.turn()
 
