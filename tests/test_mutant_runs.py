@@ -131,11 +131,18 @@ def test_first_what_reaches_it_where_it_is_likely_then_elsewhere_then_the_rest()
         known("other.py::test_of_processes", 1.0, line, is_shaky=True),
     ]
     files = ["tests/test_likely.py", "tests/test_meant.py"]
-    near, rest, processes = steps_for(MUTANT, tests, files, {"tests/test_meant.py"})
+    near, rest, processes, _ = steps_for(MUTANT, tests, files, {"tests/test_meant.py"})
     assert near.tests == [tests[4].name, tests[1].name, tests[0].name]
     assert rest.tests == [tests[5].name, tests[2].name]
     assert (processes.tests, processes.are_shaky) == ([tests[3].name], True)
     assert near.seconds == LEAST + TIMES * 11
+
+
+def test_what_survives_the_short_sweeps_is_tried_with_every_place():
+    name = "tests/sweeps/test_crash.py::test_it"
+    tests = [Known(name, 2.0, is_shaky=False, lines={}), known("likely.py::test_it")]
+    *_, last = steps_for(MUTANT, tests, [tests[0].file, tests[1].file], set())
+    assert (last.tests, last.is_full) == ([name], True)
 
 
 TEXT = """

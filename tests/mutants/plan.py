@@ -6,12 +6,13 @@ from tests.mutants.mutant import ROOT
 from tests.mutants.trial import Step
 
 LEAST, TIMES = 30, 5  # seconds for a step, and so many times what it takes without a mutant
+SWEEPS, SWEPT = "tests/sweeps/", 1800  # seconds for every place of all sweeps
 FAR = 40.0  # seconds of tests that reach the mutant, but are not in the likely files
 
 
 def steps_for(mutant, tests, files, first):
     """First what reaches it in the likely ``files``, then what does elsewhere, then the rest of
-    these files; at last those with processes, whose lines nobody knows.
+    these files; then those with processes, whose lines nobody knows; at last whole sweeps.
 
     ``first`` names files and tests that come before all others.
     """
@@ -32,6 +33,7 @@ def steps_for(mutant, tests, files, first):
         _step([test for test in likely if is_near(test)]),
         _step([*_within(FAR, others), *(test for test in likely if not is_near(test))]),
         _step([test for test in tests if test.is_shaky and test.file in files]),
+        Step([test.name for test in likely if test.file.startswith(SWEEPS)], SWEPT, is_full=True),
     ]
 
 

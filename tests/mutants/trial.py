@@ -46,6 +46,8 @@ class Step:
     seconds: float
     # Whether they may fail for other reasons than a mutant: then they have to fail twice.
     are_shaky: bool = False
+    # Whether each is run at its full length.
+    is_full: bool = False
 
 
 class Interrupted(Exception):
@@ -103,20 +105,21 @@ class Copy:
     def _failed(self, database, step):
         """The first test that fails, if one does."""
         tests = step.tests
-        while tests and self._run_some(database, tests, step.seconds):
+        while tests and self._run_some(database, tests, step):
             by = next(iter(self.result()["failed"]), None)
             if by is None:
                 raise RuntimeError(self.said())
             is_sure = not step.are_shaky or by not in tests
-            if is_sure or self._run_some(database, [by], step.seconds):
+            if is_sure or self._run_some(database, [by], step):
                 return by
             tests = tests[tests.index(by) + 1 :]
         return None
 
-    def _run_some(self, database, tests, seconds):
+    def _run_some(self, database, tests, step):
         (self.folder / CHOSEN).write_text(json.dumps(tests))
         files = dict.fromkeys(test.partition("::")[0] for test in tests)
-        return self.run(database, ["-x", *files], seconds)
+        length = ["--full"] if step.is_full else []
+        return self.run(database, ["-x", *length, *files], step.seconds)
 
     def measure(self, database, files, seconds):
         """Run all tests of these files, and note which lines they reach."""
