@@ -69,8 +69,8 @@ OUTCOMES = [
 CLAIMS = [
     (
         CONSUMER,
-        "self.finisher.is_full or self.finisher.patience.failures > 0",
-        "self.finisher.is_full",
+        "self.finisher.patience.failures > 0",
+        "False",
         "jobs are claimed while outcomes cannot be written",
     ),
     (
@@ -81,8 +81,8 @@ CLAIMS = [
     ),
     (
         CONSUMER,
-        "self.claimer.hold_claims = self.finisher.is_full",
-        "self.claimer.hold_claims |= self.finisher.is_full",
+        "self.claimer.hold_claims = self",
+        "self.claimer.hold_claims |= self",
         "nothing is claimed after outcomes could not be written once",
     ),
     (
