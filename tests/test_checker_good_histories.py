@@ -74,6 +74,21 @@ def a_zombie_is_refused(tale):
 
 
 @good
+def a_child_is_stopped_for_a_job_that_was_taken_from_it_and_is_over_its_time(tale):
+    tale.enqueue(1)
+    tale.enqueue(2)
+    tale.effect(tale.start(1))
+    tale.stop(10, 11)
+    tale.wait(1.5)
+    tale.reaped({"key": 1, "owner": tale.rows[1]["owner"], "pid": 11})
+    tale.cont(10, 11)
+    tale.ran(1, pid=21)
+    tale.wait(tale.settings.time_to_run)
+    tale.reaped(tale.start(2), pid=10, charged=False)
+    tale.ran(2, pid=12)
+
+
+@good
 def a_frozen_worker_starts_from_its_buffer_what_another_has_done(tale):
     tale.enqueue()
     late = {"key": 1, "mark": "mark-1", "owner": "worker-1.9", "pid": 11}

@@ -173,9 +173,22 @@ def causeless_reaps(trial: Trial) -> Iterator[Offence]:
             # Who was frozen on the brink of a start notes it when it is too late.
             silent = event["t"] - int(trial.settings.worker_timeout * NS)
             since = run.t if run.t <= event["t"] else silent
-            if not trial.faults.that_harmed(run, since, event["t"]):
+            if not (
+                trial.faults.that_harmed(run, since, event["t"])
+                or _shared_a_child(trial, run, event)
+            ):
                 words = f"job {story.key}: taken from {run.owner}, which was well"
                 yield Offence(words, [run.start, event])
+
+
+def _shared_a_child(trial: Trial, run: Run, event: Event) -> bool:
+    """Whether its child was stopped for another job that was over its time, which somebody else may
+    have had by then."""
+    begun_before = event["t"] - int(trial.settings.time_to_run * NS)
+    return any(
+        other.pid == run.pid and other.t <= begun_before and other.is_open_at(event["t"])
+        for other in trial.book.runs()
+    )
 
 
 def causeless_crashes(trial: Trial) -> Iterator[Offence]:
