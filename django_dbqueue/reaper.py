@@ -109,8 +109,9 @@ class Reaper:
         answered late.
         """
         done = Done()
-        waits = [self._move(table, judge, done) for table in self.tables]
+        # Before the claims whose time is over: what nobody ran for so long is charged to none.
         self._reap_silent(judge, done)
+        waits = [self._move(table, judge, done) for table in self.tables]
         if time.monotonic() >= self.keep_at:
             waits.append(self._keep(done))
         return done, min(waits, default=IDLE)

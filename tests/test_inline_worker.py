@@ -12,7 +12,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker, virtual_clock
 from django_dbqueue.testing.inline import OF_PROCESSES, StillWaiting
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import fresh, table
+from tests.kit.jobs import fresh, in_thread, table
 from tests.kit.processes import lines
 from tests.queueapp.models import Fleeting, Kept, Note
 
@@ -46,6 +46,17 @@ def test_what_is_delayed_waits_until_the_clock_is_moved():
         assert worker.run() == 1
         # SQLite's clock ticks in milliseconds.
         assert abs((fresh(job).finished_at - clock.now).total_seconds()) < 0.001
+
+
+def test_the_clock_of_a_block_is_off_after_it_though_the_first_worker_began_within():
+    def on_a_new_connection():
+        with virtual_clock() as clock, InlineWorker("queueapp.Note", clock=clock) as worker:
+            worker.run()
+            clock.move(3600)
+        due = Note.objects.enqueue(delay=1800).job
+        assert fresh(due).retry_at < clock.now
+
+    in_thread(on_a_new_connection)
 
 
 def test_drain_moves_the_clock_to_each_retry_until_nothing_waits():

@@ -139,6 +139,15 @@ def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
     assert {fresh(job).status for job in jobs} == {Status.READY}
 
 
+def test_what_a_dead_worker_held_is_charged_to_nobody_even_if_its_time_is_over():
+    worker = Worker.objects.create(pid=1, uuid="d" * 32, host="gone", beat_at=ago(99))
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, f"{worker.uuid}.1")
+    overwrite(job, retry_at=ago())
+    reaper().turn(judge=lambda: True)
+    assert (fresh(job).status, fresh(job).attempts, fresh(job).losses) == (Status.READY, 0, 1)
+
+
 # Tables
 
 

@@ -25,7 +25,8 @@ def watch_session(connection: BaseDatabaseWrapper) -> None:
     """Note from here on what changes the session; a new connection is as the project opens it."""
     vars(connection)[MARK] = False
     if _note not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_note)
+        # First: Django takes off the last one where a wrapper's block ends.
+        connection.execute_wrappers.insert(0, _note)
 
 
 def has_changed(connection: BaseDatabaseWrapper) -> bool:

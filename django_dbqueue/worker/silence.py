@@ -60,7 +60,8 @@ class Silence:
     def watch(self, connection: BaseDatabaseWrapper) -> None:
         """From here on all of a connection's statements, also after a reconnect."""
         if self.execute not in connection.execute_wrappers:
-            connection.execute_wrappers.append(self.execute)
+            # First: Django takes off the last one where a wrapper's block ends.
+            connection.execute_wrappers.insert(0, self.execute)
 
     def execute(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
