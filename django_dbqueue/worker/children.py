@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -238,9 +238,9 @@ class Children:
                 child.insist()
         return bool(waiting)
 
-    def deaths(self) -> list[Death]:
+    def deaths(self) -> Iterator[Death]:
         """Children that have ended since the last call."""
-        return [death for pid in list(self.living) if (death := self._death(pid))]
+        return (death for pid in list(self.living) if (death := self._death(pid)))
 
     def _death(self, pid: int) -> Death | None:
         ended, status = os.waitpid(pid, os.WNOHANG)
