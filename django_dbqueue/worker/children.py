@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import NoReturn
 
 from django.db import connections
 
 from ..lifecycle.suspects import SACRIFICIAL
 from .board import STOP, WRITE_STACKS, Board, Farewell, Role, Running
+from .memory import resident
 from .session import close_left_behind
 from .stacks import Stacks
 
@@ -112,6 +112,10 @@ class Death:
     def is_crash(self) -> bool:
         """Whatever its exit code: a job may call ``os._exit(0)``."""
         return self.farewell is Farewell.NONE and not self.child.is_condemned
+
+    @property
+    def how(self) -> str:
+        return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
 
 
 class Children:
@@ -289,12 +293,3 @@ def leave(body: Callable[[], int]) -> NoReturn:
             logging.shutdown()
         finally:
             os._exit(code)
-
-
-def resident(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 where the system does not tell."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

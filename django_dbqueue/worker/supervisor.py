@@ -12,11 +12,12 @@ from .. import events
 from ..guard import safely
 from .board import Board, Running
 from .channel import Channel
-from .children import Children, Death, Share, resident
+from .children import Children, Share
 from .clerk import Post, SignOff, run_clerk
 from .clerks import BEAT_WITHIN, Clerks, Contact
 from .consumer import run_child
 from .ending import ENOUGH, REQUESTED, Ending, Limits
+from .memory import resident
 from .options import Options
 from .pace import Pace
 from .pulse import Pulse, notify
@@ -79,6 +80,10 @@ class Supervisor:
     def run(self) -> int:
         serves = ", ".join(str(served) for served in self.options.served)
         self._say("worker.started", "worker %s starts: pid %d, %s", os.getpid(), serves)
+        if self.options.max_memory is not None and not self._memory():
+            logger.warning(
+                "--max-memory does nothing: this system does not tell what memory we use"
+            )
         notify("READY=1")
         # What is forked from here on shares all of this as long as nobody touches it, but no
         # connection: two processes that read from one get each other's answers.
@@ -254,7 +259,7 @@ class Supervisor:
             self.sacrifice.ended(death)
             death.child.stacks.close()
             if death.is_crash:
-                logger.error("child %d died (%s)", death.child.pid, _how(death))
+                logger.error("child %d died (%s)", death.child.pid, death.how)
 
     def _stop_the_overdue(self) -> float:
         """Kill a child whose job is over its time to run; nothing else stops every kind of job."""
@@ -290,8 +295,3 @@ class Supervisor:
 def _shown(job: Running) -> dict[str, Any]:
     seconds = max(0.0, time.monotonic() - job.started_at)
     return {"job": f"{job.table} {job.key}", "seconds": round(seconds, 1)}
-
-
-def _how(death: Death) -> str:
-    code = death.code
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
