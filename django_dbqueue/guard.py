@@ -5,6 +5,7 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from .current import workers_own
 from .exceptions import DBQueueError
@@ -15,6 +16,18 @@ LEAVING = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 THREAD_DIED = 70  # exit code of a child
 UNSPEAKABLE = "<exception str() failed>"
 MAX_MESSAGE_CHARS = 1000  # of an exception's words, in logs and in the errors column
+NOTHING_DUE = 60.0  # seconds
+
+
+def _handle(record: logging.LogRecord) -> None:
+    """Where a filter of the project's raises, its line goes to stderr, and we go on."""
+    try:
+        type(logger).handle(logger, record)
+    except Exception:  # noqa: BLE001  # why: user code
+        caught(partial(logging.Handler().handleError, record))
+
+
+logger.handle = _handle  # type: ignore[method-assign]
 
 
 class Exited(DBQueueError):
@@ -52,12 +65,13 @@ def caught(work: Callable[[], object]) -> Exception | None:
     return None
 
 
-def safely(turn: Callable[[], float]) -> float:
-    """Do a turn of a loop that must not end: a thread that died would hold its claims."""
-    answer: list[float] = []
+def safely(turn: Callable[[], float | None]) -> float:
+    """Do a turn of a loop that must not end, since a thread that died would hold its claims, or a
+    step of one; seconds until the next."""
+    answer: list[float | None] = []
     error = caught(lambda: answer.append(turn()))
     if error is None:
-        return answer[0]
+        return NOTHING_DUE if answer[0] is None else answer[0]
     logger.error("a turn of the worker's loop went wrong; going on in 1 s", exc_info=error)
     return 1.0
 

@@ -55,7 +55,7 @@ def test_the_collector_runs_once_for_many_forks():
         gc.callbacks.remove(note)
     assert len(children.living) == 3
     assert runs == ["start", "stop"]
-    wait_until(lambda: not (children.deaths() or children.living))
+    wait_until(lambda: not (list(children.deaths()) or children.living))
 
 
 @pytest.mark.usefixtures("_no_collector")
@@ -71,7 +71,7 @@ def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_ope
     ours = open_files() - before
     children = children_that(lambda *_: write_open_files(tmp_path / "files"), count=1)
     children.fill(lambda board: None)
-    wait_until(children.deaths)
+    wait_until(lambda: list(children.deaths()))
     inherited = set((tmp_path / "files").read_text().splitlines())
     assert inherited
     assert not inherited & (left_open | ours)

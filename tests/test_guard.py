@@ -13,12 +13,18 @@ from django.db import connections
 
 from django_dbqueue.current import is_workers_own
 from django_dbqueue.guard import THREAD_DIED, caught, message_of, whole
+from django_dbqueue.states import Status
 from django_dbqueue.worker.board import Board
-from django_dbqueue.worker.children import leave
+from django_dbqueue.worker.children import Children, leave
 from django_dbqueue.worker.consumer import Consumer, run_child
-from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.options import Options, all_served, parse_served
+from django_dbqueue.worker.pulse import Pulse
 from django_dbqueue.worker.runner import Runner
+from django_dbqueue.worker.session import close_before_fork
+from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.stacks import Stacks
+from django_dbqueue.worker.supervisor import Supervisor
+from tests.kit.jobs import fresh
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note, Unspeakable
 
@@ -71,14 +77,15 @@ def test_a_process_does_not_outlive_a_thread_that_it_needs(capfd, is_told):
     assert ("our own fault" in capfd.readouterr().err) is is_told
 
 
+def our_fault(*_):
+    raise RuntimeError("our own fault")
+
+
 @pytest.mark.parametrize(
     ("where", "name"), [(Consumer, "_is_over"), (Consumer, "_flush_last"), (Runner, "take")]
 )
 def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, name):
-    def die(*_):
-        raise RuntimeError("our own fault")
-
-    monkeypatch.setattr(where, name, die)
+    monkeypatch.setattr(where, name, our_fault)
     Note.objects.create()
     board, (reader, writer) = Board(1), os.pipe()
     board.beat("default", time.monotonic(), 1)
@@ -89,10 +96,32 @@ def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, 
         leave(partial(run_child, options, Stacks(), "f" * 32 + ".1-", board, None, reader))
     if name == "_flush_last":
         os.write(writer, b"!")
+    assert exit_code(pid) == THREAD_DIED
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [(Pulse, "turn"), (Supervisor, "_heed_signals"), (Children, "kill_condemned")],
+)
+def test_what_goes_wrong_in_a_step_of_the_supervisor_holds_up_no_other(
+    db_rows, monkeypatch, where, name
+):
+    monkeypatch.setattr(where, name, our_fault)
+    job = Note.objects.create()
+    options = Options(served=parse_served(["queueapp.Note"]), stop_when_empty=0)
+    close_before_fork()
+    pid = os.fork()
+    if not pid:
+        leave(Supervisor(options, Signals(Wakeup())).run)
+    assert exit_code(pid) == 0
+    assert fresh(job).status == Status.DONE
+
+
+def exit_code(pid):
     try:
         status = wait_until(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found, 10)[1]
     except AssertionError:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    assert os.waitstatus_to_exitcode(status) == THREAD_DIED
+    return os.waitstatus_to_exitcode(status)

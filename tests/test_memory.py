@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from django_dbqueue.management.commands._text import workers_text
 from django_dbqueue.models import Worker
+from django_dbqueue.roster import roster
 from django_dbqueue.worker.board import Farewell
 from django_dbqueue.worker.ending import ENOUGH
 from django_dbqueue.worker.options import Options, parse_served
@@ -14,6 +16,7 @@ from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.clerks import ClerkHere, state_of
 from tests.kit.forked_children import deaths, end, fill
+from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 
 pytestmark = [
@@ -73,6 +76,19 @@ def test_the_limit_counts_the_children_too(supervise):
     assert supervisor.ending.code == ENOUGH
     assert "--max-memory" in supervisor.ending.reason
     assert not any(death.is_crash for death in deaths(supervisor.children, 2))  # they were asked
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("options", "warnings"), [(("--max-memory", "1"), 1), ((), 0)])
+def test_where_the_system_does_not_tell_a_limit_is_said_to_do_nothing(
+    database_url, options, warnings
+):
+    settings = "tests.kit.settings_no_memory"
+    options = ("queueapp.note", "--stop-when-empty", *options)
+    with worker(database_url, *options, DJANGO_SETTINGS_MODULE=settings) as process:
+        assert process.end() == 0
+    assert process.stderr.count("--max-memory does nothing") == warnings
+    assert "unknown" in workers_text(roster())
 
 
 def test_below_the_limit_a_worker_goes_on(supervise):

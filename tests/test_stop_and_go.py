@@ -128,7 +128,7 @@ def test_a_child_that_cannot_be_forked_is_forked_later(monkeypatch):
     children._next_spawn = 0.0
     children.fill(lambda board: None)
     assert (len(children.living), refuse_once.calls) == (1, 2)
-    wait_until(children.deaths)
+    wait_until(lambda: list(children.deaths()))
 
 
 class Handler(logging.Handler):

@@ -260,7 +260,7 @@ class WorkerAdmin(WorkerBase):
 
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:
-        return filesizeformat(worker.memory)
+        return filesizeformat(worker.memory) if worker.memory else "unknown"
 
 
 def _line(

@@ -50,7 +50,8 @@ class SQLite(Dialect):
     # What data_version said last.
     _version: int | None = None
     setup_hint = (
-        'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}'
+        'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "timeout": 20, '
+        '"init_command": "PRAGMA journal_mode=WAL"}'
     )
     # The clock ticks in milliseconds; the zeros keep the text sortable with Python's.
     now = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f000', 'now')"

@@ -13,6 +13,8 @@ MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
 # They say what is to be done; their message says why.
 VERBS = ("Bury", "Retry")
+# What two entries of one failure have in common, whenever they were made.
+SAME = ("attempt", "owner", "exception", "message")
 
 
 def entry(
@@ -56,6 +58,11 @@ def _ago(seconds: float) -> str:
 def appended(stored: Any, new: dict[str, Any]) -> str:
     """The column's JSON text with one more entry."""
     return json.dumps([*_entries(stored), new][-MAX_ERRORS:])
+
+
+def is_among(stored: Any, new: dict[str, Any]) -> bool:
+    """Whether the column holds this failure of this claim already."""
+    return any(all(one.get(name) == new[name] for name in SAME) for one in _entries(stored))
 
 
 def entries(errors: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..exceptions import ClaimLost
 from ..fields import check_seconds
 from ..states import Status
-from .errors import appended, entry
+from .errors import appended, entry, is_among
 from .execute import changed, rows
 from .free import ONE_LESS, claim_end, freed
 from .policy import MAX_SECONDS
@@ -112,9 +112,12 @@ def expire(table: Table, job: Any) -> bool:
     """Finish a job that was found past ``expires_at``: it never ran. False when it is gone."""
     done, params = _done(table)
     sets = f"{done}, dequeued_time = NULL, attempts = {ONE_LESS}"
-    return _one(
-        table, job, _owned(table, job.claim_owner, [job.claim_key], sets, params, kept=None)
-    )
+    key, owner = job.claim_key, job.claim_owner
+    written = _owned(table, owner, [key], sets, params, kept=None)
+    expired = owner, Status.DONE, None
+    if written.lost and expired in _now(table, key, "owner, status, dequeued_time"):
+        return True  # a try before had arrived
+    return _one(table, job, written)
 
 
 def _done(table: Table) -> tuple[str, list[float]]:
@@ -142,7 +145,17 @@ def _end(
     sets, params = freed(table, verdict)
     also, values = results_or_none(table, job)
     sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
-    return _one(table, job, _owned(table, owner, [key], sets, given, kept=None))
+    written = _owned(table, owner, [key], sets, given, kept=None)
+    if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
+        return True  # a try before had arrived
+    return _one(table, job, written)
+
+
+def _now(table: Table, key: Any, columns: str) -> list[tuple[Any, ...]]:
+    """What the row holds by now. An end of a claim that clears the owner, and whose answer was
+    lost, is known by what else it wrote."""
+    sql = f"SELECT {columns} FROM {table.by_key} WHERE {table.pk} = %s"
+    return rows(table.connection, sql, [key])
 
 
 def _one(table: Table, job: Any, written: Written) -> bool:

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import date, timedelta
 from datetime import time as clock_time
 from decimal import Decimal
@@ -27,6 +28,7 @@ from ..lifecycle.finish import Fate
 from ..lifecycle.results import results_of
 from ..lifecycle.table import Table
 from .receipt import Receipt, receipt_of
+from .turns import turns_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -165,6 +167,11 @@ class Once:
         return False
 
     def _try(self) -> None:
+        has_one_writer = dialect_of(self.effects).one_writer
+        with turns_of(self.effects.alias).take() if has_one_writer else nullcontext():
+            self._try_now()
+
+    def _try_now(self) -> None:
         began = time.monotonic()
         try:
             self._do_in_transaction()

@@ -7,16 +7,16 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import NoReturn
 
 from django.db import connections
 
 from ..lifecycle.suspects import SACRIFICIAL
 from .board import STOP, WRITE_STACKS, Board, Farewell, Role, Running
+from .memory import resident
 from .session import close_left_behind
 from .stacks import Stacks
 
@@ -112,6 +112,10 @@ class Death:
     def is_crash(self) -> bool:
         """Whatever its exit code: a job may call ``os._exit(0)``."""
         return self.farewell is Farewell.NONE and not self.child.is_condemned
+
+    @property
+    def how(self) -> str:
+        return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
 
 
 class Children:
@@ -238,9 +242,9 @@ class Children:
                 child.insist()
         return bool(waiting)
 
-    def deaths(self) -> list[Death]:
+    def deaths(self) -> Iterator[Death]:
         """Children that have ended since the last call."""
-        return [death for pid in list(self.living) if (death := self._death(pid))]
+        return (death for pid in list(self.living) if (death := self._death(pid)))
 
     def _death(self, pid: int) -> Death | None:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -289,12 +293,3 @@ def leave(body: Callable[[], int]) -> NoReturn:
             logging.shutdown()
         finally:
             os._exit(code)
-
-
-def resident(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 where the system does not tell."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

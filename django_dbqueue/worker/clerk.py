@@ -128,12 +128,11 @@ class Clerk:
         self._beat()
         if self.beats.is_away:
             return IDLE
-        relief_wait = self.relief.turn()
+        relief_wait = safely(self.relief.turn)
         if self.ending is not None and not self.relief.waiting:
             return self._sign_off(self.ending)
-        self._reap()
-        self.herald.turn()
-        self.scribe.turn()
+        for step in (self._reap, self.herald.turn, self.scribe.turn):
+            safely(step)
         self.channel.flush()
         return max(0.0, min(IDLE, relief_wait, self._next_reap - time.monotonic()))
 

@@ -5,18 +5,19 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import events
 from ..guard import safely
 from .board import Board, Running
 from .channel import Channel
-from .children import Children, Death, Share, resident
+from .children import Children, Share
 from .clerk import Post, SignOff, run_clerk
 from .clerks import BEAT_WITHIN, Clerks, Contact
 from .consumer import run_child
 from .ending import ENOUGH, REQUESTED, Ending, Limits
+from .memory import resident
 from .options import Options
 from .pace import Pace
 from .pulse import Pulse, notify
@@ -79,29 +80,30 @@ class Supervisor:
     def run(self) -> int:
         serves = ", ".join(str(served) for served in self.options.served)
         self._say("worker.started", "worker %s starts: pid %d, %s", os.getpid(), serves)
+        if self.options.max_memory is not None and not self._memory():
+            logger.warning(
+                "--max-memory does nothing: this system does not tell what memory we use"
+            )
         notify("READY=1")
         # What is forked from here on shares all of this as long as nobody touches it, but no
         # connection: two processes that read from one get each other's answers.
         close_before_fork()
         gc.freeze()
         while not self._is_over():
-            wait = safely(self._turn)
+            wait = self._turn()
             if not self._is_over():
                 self.wakeup.wait(wait, self.clerks.descriptors())
         return self._end(self.ending or Ending("nothing is ready"))
 
     def _turn(self) -> float:
-        """Everything once that is due; seconds until the next thing is."""
-        self.pulse.turn()
-        self.clerks.turn()
-        self._heed_signals()
-        self._bury_children()
-        self._beat()
-        spawn_wait = self._fill()
-        look_wait = self._stop_the_overdue()
-        if self._nothing_is_left() and not self._is_leaving:
-            self._leave()
-        return min(self.clerks.wait(), spawn_wait, look_wait, max(0.0, self._grace_left()))
+        """Everything once that is due; seconds until the next thing is. What goes wrong in one step
+        holds up no other."""
+        steps: list[Callable[[], float | None]] = [
+            *(self.pulse.turn, self.clerks.turn, self._heed_signals, self._recover_children),
+            *(self._beat, self._fill, self._stop_the_overdue, self._leave_if_nothing_is_left),
+        ]
+        wait = min([safely(step) for step in steps])
+        return min(wait, self.clerks.wait(), max(0.0, self._grace_left()))
 
     def _nothing_is_left(self) -> bool:
         """Neither children, nor a reason to have some."""
@@ -111,8 +113,10 @@ class Supervisor:
             return False
         return self.ending is not None or (self.children.spawned > 0 and not self.children.shares)
 
-    def _leave(self) -> None:
+    def _leave_if_nothing_is_left(self) -> None:
         """Let the clerks sign off, once what the children held is given back."""
+        if self._is_leaving or not self._nothing_is_left():
+            return
         self._is_leaving = True
         self.ending = self.ending or self._all_left()
         self.stopping_since = self.stopping_since or time.monotonic()
@@ -249,13 +253,13 @@ class Supervisor:
         self.sacrifice.fill(self._greet)
         return self.children.fill(self._greet)
 
-    def _bury_children(self) -> None:
+    def _recover_children(self) -> None:
         for death in self.children.deaths():
-            if death.is_crash:
-                logger.error("child %d died (%s)", death.child.pid, _how(death))
-            self.sacrifice.ended(death)
             self.clerks.tell(ExitedChild.of(death))
+            self.sacrifice.ended(death)
             death.child.stacks.close()
+            if death.is_crash:
+                logger.error("child %d died (%s)", death.child.pid, death.how)
 
     def _stop_the_overdue(self) -> float:
         """Kill a child whose job is over its time to run; nothing else stops every kind of job."""
@@ -291,8 +295,3 @@ class Supervisor:
 def _shown(job: Running) -> dict[str, Any]:
     seconds = max(0.0, time.monotonic() - job.started_at)
     return {"job": f"{job.table} {job.key}", "seconds": round(seconds, 1)}
-
-
-def _how(death: Death) -> str:
-    code = death.code
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

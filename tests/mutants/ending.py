@@ -60,6 +60,18 @@ MUTANTS = [
         "(result.lost)",
         "a completion whose answer was lost counts as refused",
     ),
+    (
+        FINISH,
+        "if written.lost and any(is_among(",
+        "if False and any(is_among(",
+        "a failure whose answer was lost counts as refused",
+    ),
+    (
+        FINISH,
+        "if written.lost and expired in",
+        "if False and expired in",
+        "an expiry whose answer was lost counts as refused",
+    ),
     (FINISH, "if key not in found])", "if key in found])", "who is gone is mistaken"),
     (
         FINISH,

@@ -6,12 +6,12 @@ quick ones come first by themselves: how long each takes is measured.
 
 VERBS = (
     "finish complete_in_transaction results reap claim by_hand keep saving dedup enqueue errors "
-    "trouble cancelled robust rows_by_hand "
+    "lost_answers trouble cancelled robust rows_by_hand "
 )
 SWEEPS = "sweeps/crash sweeps/error sweeps/interleaving "
 CHILD = (
     "ahead claiming_thread finisher guard holding_claims inline_worker once outcomes run_of_a_job "
-    "worker worker_troubles "
+    "lost_answers worker worker_troubles "
 )
 SUPERVISOR = (
     "beats children_apart clerks crashes minutes relief replacing_children stop_and_go supervising "

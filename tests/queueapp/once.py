@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from functools import partial
 
 from asgiref.sync import sync_to_async
@@ -69,6 +70,9 @@ class Transfer(Job):
 
     def do_touch(self) -> None:
         self.touch()
+
+    def do_nap(self) -> None:
+        time.sleep(self.data["seconds"])
 
     def do_wait(self) -> None:
         """Until it is killed, or may go on."""
