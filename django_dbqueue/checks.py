@@ -172,20 +172,29 @@ def _manager(model: Model) -> Iterator[CheckMessage]:
 
 
 def _parents(model: Model) -> Iterator[CheckMessage]:
-    for parent in _tables(model._meta.parents):
+    for parent in model._meta.parents:
         yield Error(
-            f"It inherits from {parent._meta.label}, which is a queue table itself.",
-            hint="Make the parent abstract, or use a queue table of its own.",
+            f"It inherits from {parent._meta.label}, which has a table of its own.",
+            hint="Make the parent abstract, or refer to it by a ForeignKey.",
             obj=model,
             id="dbqueue.E005",
         )
 
 
 def _key(model: Model) -> Iterator[CheckMessage]:
+    if model._meta.parents:
+        return  # said by _parents
     if len(model._meta.pk_fields) > 1:
         yield Error(
             "A queue table cannot have a composite primary key.",
             hint="Leave the primary key out, and add a UniqueConstraint.",
+            obj=model,
+            id="dbqueue.E006",
+        )
+    elif model._meta.pk.name != "id":
+        yield Error(
+            f"Its primary key is the field {model._meta.pk.name!r}, not 'id'.",
+            hint="Name the field id; its column keeps its name with db_column.",
             obj=model,
             id="dbqueue.E006",
         )

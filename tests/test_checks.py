@@ -1,7 +1,6 @@
 """What the system checks find, and that they find nothing in a sound project."""
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, models
 from django.test import override_settings
 from django.test.utils import isolate_apps
@@ -192,8 +191,43 @@ def test_a_child_of_a_queue_table_is_found():
         class Meta:
             app_label = APP
 
+    class WithIndexes(Parent):
+        class Meta(Job.Meta):
+            app_label = APP
+
     assert "E005" in ids(Child)
+    assert ids(WithIndexes) == ["E005"]
     assert ids(Parent) == []
+
+
+def test_a_child_of_a_model_that_is_no_queue_table_is_found():
+    class Base(models.Model):
+        class Meta:
+            app_label = APP
+
+    class Child(Job, Base):
+        class Meta(Job.Meta):
+            app_label = APP
+
+    assert ids(Child) == ["E005"]
+
+
+def test_a_key_of_another_name_is_found():
+    class Numbered(Job):
+        number = models.BigAutoField(primary_key=True)
+
+        class Meta(Job.Meta):
+            app_label = APP
+
+    assert ids(Numbered) == ["E006"]
+    assert "db_column" in text(Numbered)
+
+
+@pytest.mark.parametrize("name", ["queue", "status", "retry_at"])
+def test_a_column_of_an_index_that_was_taken_out_is_found(name):
+    meta = type("Meta", (Job.Meta,), {"app_label": APP})
+    model = type("Lacking", (Job,), {"__module__": __name__, "Meta": meta, name: None})
+    assert ids(model) == ["E002"]
 
 
 def test_a_composite_key_is_found():
@@ -204,7 +238,14 @@ def test_a_composite_key_is_found():
         class Meta(Job.Meta):
             app_label = APP
 
-    assert ids(Composite) == ["E006"]
+    class WithoutId(Job):
+        pk = models.CompositePrimaryKey("queue", "number")
+        number = models.BigIntegerField()
+
+        class Meta(Job.Meta):
+            app_label = APP
+
+    assert ids(Composite) == ids(WithoutId) == ["E006"]
 
 
 def test_a_key_that_does_not_grow_is_a_warning():
@@ -271,13 +312,3 @@ def test_a_missing_or_unlike_archive_is_found():
 
     assert ids(Lost) == ids(Wide) == ["E009"]
     assert "text" in text(Wide)
-
-
-def test_a_key_of_another_name_is_refused_as_the_class_is_made():
-    with pytest.raises(ImproperlyConfigured, match="of a queue table is the field id, not number"):
-
-        class Numbered(Job):
-            number = models.AutoField(primary_key=True)
-
-            class Meta(Job.Meta):
-                app_label = APP

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import FieldDoesNotExist
 from django.db import models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.ddl_references import Statement
@@ -28,12 +28,11 @@ class HotIndex(models.Index):
         return path, args, kwargs | {"where": self.where}
 
     def set_name_with_model(self, model: type[models.Model]) -> None:
-        if "id" not in {field.name for field in model._meta.local_fields}:
-            raise ImproperlyConfigured(
-                f"{model.__name__}: the primary key of a queue table is the field id, not "
-                f"{model._meta.pk.name}; keep the column's name with db_column"
-            )
-        super().set_name_with_model(model)
+        try:
+            super().set_name_with_model(model)
+        except FieldDoesNotExist:
+            # The system checks say what is wrong with the model, once it can be loaded.
+            self.name = "_".join(self.fields)[: self.max_name_length]
 
     def create_sql(
         self,
