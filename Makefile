@@ -16,10 +16,11 @@ export BENCH_PEERS ?= .venv-peers
 BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
+MYSQL = build/mysql
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-sqlite quick coverage check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist mysql clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -33,7 +34,11 @@ admin: venv  ## look at the demo's tables in the admin
 	$(BIN)/python -m testproject.demo admin
 
 test: packages $(STAMPS)/servers  ## test on every database; PYTEST_ARGS go to pytest
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
+	-sh scripts/fetch_mysql.sh $(MYSQL)
+	$(PYTHON) scripts/servers.py run --mariadb --postgresql $$(test ! -d $(MYSQL) || echo --mysql) -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
+
+test-mysql: packages $(STAMPS)/servers mysql  ## all tests of a database on MySQL, none left out; PYTEST_ARGS
+	$(PYTHON) scripts/servers.py run --mysql -- $(BIN)/python scripts/run_tests.py --only mysql $(PYTEST_ARGS)
 
 test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
@@ -122,6 +127,9 @@ dist: $(STAMPS)/dist  ## build the sdist and the wheel into dist/, and check wha
 	rm -rf dist django_dbqueue.egg-info
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
+
+mysql:  ## unpack a MySQL server of Debian's unstable suite into build/; nothing is installed
+	sh scripts/fetch_mysql.sh $(MYSQL)
 
 clean:  ## remove environments, caches and the demo's data
 	rm -rf .venv .venv-newest .venv-django-* .venv-peers .demo build dist *.egg-info

@@ -1,4 +1,4 @@
-"""MariaDB and PostgreSQL servers of one's own, below a folder, on unix sockets only.
+"""Database servers of one's own, below a folder, on unix sockets only; and PostgreSQL.
 
 Standard library only: this runs before there is any virtual environment.
 """
@@ -170,56 +170,6 @@ class Server:
         if not wait_for(lambda: all(map(is_gone, killed)), STOP_DEADLINE):
             raise Failure(f"{self.name} does not die")
         self.pid_file.unlink(missing_ok=True)
-
-
-class MariaDB(Server):
-    name = "mariadb"
-    url_variable = "DBQUEUE_MARIADB_URL"
-    package = "mariadb-server"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.socket = self.folder / "server.sock"
-        self.as_root = ["--user=root"] if os.geteuid() == 0 else []
-        self.server = binary("mariadbd", self.package)
-        self.install = binary("mariadb-install-db", self.package)
-        self.client = binary("mariadb", "mariadb-client")
-        self.admin = binary("mariadb-admin", "mariadb-client")
-
-    def url(self) -> str:
-        return f"mysql://root@localhost/{DATABASE}?unix_socket={quote(str(self.socket))}"
-
-    def initialise(self) -> None:
-        self.call(
-            self.install,
-            "--no-defaults",
-            f"--datadir={self.data}",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            *self.as_root,
-        )
-
-    def command(self) -> list[str]:
-        return [
-            self.server,
-            "--no-defaults",
-            f"--datadir={self.data}",
-            # A server that starts deletes the temporary tables that it finds there.
-            f"--tmpdir={self.folder}",
-            f"--socket={self.socket}",
-            "--skip-networking",
-            "--character-set-server=utf8mb4",
-            "--innodb-buffer-pool-size=128M",
-            "--max-connections=300",
-            *self.as_root,
-        ]
-
-    def ping(self) -> list[str]:
-        return [self.admin, "--no-defaults", f"--socket={self.socket}", "--user=root", "ping"]
-
-    def create_database(self) -> None:
-        sql = f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4"
-        self.call(self.client, "--no-defaults", f"--socket={self.socket}", "--user=root", "-e", sql)
 
 
 class PostgreSQL(Server):

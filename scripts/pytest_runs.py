@@ -36,6 +36,8 @@ class Suite:
     marks: str = ""
     # By which module pytest is run.
     under: tuple[str, ...] = ()
+    # Whether it has tests of time, too.
+    has_timing: bool = True
 
 
 @dataclass(frozen=True)

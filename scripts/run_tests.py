@@ -10,7 +10,8 @@ What does not depend on the database runs on SQLite alone.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
-scripts/servers.py) and DBQUEUE_MYSQL_URL (optional).
+scripts/servers.py) and DBQUEUE_MYSQL_URL (if it is missing, the run says so). MySQL has
+the tests that need no other process, and one of each file that do; all, if --only names it.
 """
 
 from __future__ import annotations
@@ -36,25 +37,36 @@ NEWEST = "newest"
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 # SQLite has all tests of processes; the servers, where claims and outcomes have threads of their
 # own, have them all between them, unless somebody asks for one of them, or for proofs.
-SHARES = {"mariadb": "1/2", "postgresql": "2/2", "mysql": "1/2"}
-# They try statements, which no version of Python changes, and take long.
-NEWEST_LEAVES_OUT = ("sweeps", "machine", "test_explain.py", "test_torture.py")
+SHARES = {"mariadb": "1/2", "postgresql": "2/2"}
+# They take long. No Python changes the statements that they try, and MySQL's are MariaDB's.
+LONG = ("sweeps", "machine", "test_torture.py")
+SHORT = ("--few-processes", *(f"--ignore=tests/{path}" for path in LONG))
+# No version of Python changes the query plans either.
+NEWEST_LEAVES_OUT = "--ignore=tests/test_explain.py"
 
 
 def suite_of(name: str) -> Suite:
     if name == NEWEST:
-        left_out = [f"--ignore=tests/{path}" for path in NEWEST_LEAVES_OUT]
-        return Suite(name, arguments=("--few-processes", *left_out), marks="not any_database")
+        arguments = (*SHORT, NEWEST_LEAVES_OUT)
+        return Suite(name, arguments=arguments, marks="not any_database", has_timing=False)
     return Suite(name, name, arguments=() if name == "sqlite" else ("--each-database",))
 
 
+def untested(only: list[str]) -> list[str]:
+    """The databases that nobody left out, and that have no server."""
+    optional = [] if only else [name for name in DATABASES if name not in REQUIRED]
+    return [name for name in optional if not os.environ.get(url_variable(name))]
+
+
 def wanted(only: list[str], arguments: list[str]) -> list[Suite]:
-    found = [name for name in DATABASES if name in REQUIRED or os.environ.get(url_variable(name))]
+    found = [name for name in DATABASES if name not in untested([])]
     suites = [suite_of(name) for name in (*DATABASES, NEWEST) if name in (only or [*found, NEWEST])]
     return suites if only or "--full" in arguments else [with_its_share(one) for one in suites]
 
 
 def with_its_share(suite: Suite) -> Suite:
+    if suite.label == "mysql":
+        return replace(suite, arguments=(*suite.arguments, *SHORT), has_timing=False)
     if suite.label not in SHARES:
         return suite
     return replace(suite, arguments=(*suite.arguments, f"--share={SHARES[suite.label]}"))
@@ -105,7 +117,7 @@ def add_tests_of_time(
     alone = {
         suite: replace(suite, label=f"{suite.label}, tests of time")
         for suite, result in ran.items()
-        if suite.label != NEWEST and not result.note
+        if suite.has_timing and not result.note
     }
     # They mostly wait, and so do not disturb each other.
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -128,6 +140,8 @@ def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
         first = list(pool.map(partial(run_most, options=options, arguments=arguments), suites))
     if None in first:
         print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
+    for name in untested(options.only):
+        print(f"\n{url_variable(name)} is not set: {name} not tested")
     ran = {suite: result for suite, result in zip(suites, first, strict=True) if result}
     return add_tests_of_time(ran, options, arguments)
 

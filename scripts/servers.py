@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Private MariaDB, PostgreSQL and Redis servers for tests and benchmarks, on unix sockets only.
+"""Private MariaDB, PostgreSQL, MySQL and Redis servers for tests, on unix sockets only.
 
-    servers.py run [--mariadb] [--postgresql] [--redis] -- COMMAND ARGS...
-    servers.py start [--mariadb] [--postgresql] [--redis] DIR
+    servers.py run [--mariadb] [--postgresql] [--mysql] [--redis] -- COMMAND ARGS...
+    servers.py start [--mariadb] [--postgresql] [--mysql] [--redis] DIR
     servers.py stop DIR
 
 `run` starts the servers (MariaDB and PostgreSQL, if none is named), runs COMMAND with their
@@ -24,10 +24,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from database_servers import Failure, MariaDB, PostgreSQL, Server, stop, wait_for
+from database_servers import Failure, PostgreSQL, Server, stop, wait_for
+from mysql_servers import MariaDB, MySQL
 from redis_server import Redis
 
-SERVERS: tuple[type[Server], ...] = (MariaDB, PostgreSQL, Redis)
+SERVERS: tuple[type[Server], ...] = (MariaDB, PostgreSQL, MySQL, Redis)
 COMMAND_GRACE = 10.0
 # Linux allows 107 bytes for a socket's path; the longest name that we add below DIR has 28.
 MAX_FOLDER = 75

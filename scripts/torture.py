@@ -22,7 +22,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from database_servers import Failure, MariaDB, PostgreSQL, Server
+from database_servers import Failure, PostgreSQL, Server
+from mysql_servers import MariaDB
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL}

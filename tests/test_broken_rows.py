@@ -141,18 +141,40 @@ def test_beside_such_a_row_nothing_is_claimed_that_another_has_by_now(monkeypatc
 
 @contextmanager
 def refused(bad):
-    name = connection.ops.quote_name(bad._meta.db_table)
+    """While this lasts, no row that is odd can be written; as it is, it may stay."""
+    table = connection.ops.quote_name(bad._meta.db_table)
     with connection.cursor() as cursor:
-        if connection.vendor == "mysql":
-            cursor.execute("SET check_constraint_checks = 0")
-        valid = "" if connection.vendor == "mysql" else "NOT VALID"
-        cursor.execute(f"ALTER TABLE {name} ADD CONSTRAINT even CHECK (plain <> 'odd') {valid}")
-        if connection.vendor == "mysql":
-            cursor.execute("SET check_constraint_checks = 1")
+        for statement in CONSTRAIN[kind()]:
+            cursor.execute(statement.format(table))
         try:
             yield
         finally:
-            cursor.execute(f"ALTER TABLE {name} DROP CONSTRAINT even")
+            cursor.execute(RELEASE[kind()].format(table))
+
+
+def kind():
+    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
+    return "mariadb" if is_mariadb else connection.vendor
+
+
+CONSTRAIN = {
+    "mariadb": [
+        "SET check_constraint_checks = 0",
+        "ALTER TABLE {} ADD CONSTRAINT even CHECK (plain <> 'odd')",
+        "SET check_constraint_checks = 1",
+    ],
+    # It takes no constraint that a row breaks: a trigger gives the constraint's error.
+    "mysql": [
+        "CREATE TRIGGER even BEFORE UPDATE ON {} FOR EACH ROW IF NEW.plain = 'odd' "
+        "THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3819; END IF"
+    ],
+    "postgresql": ["ALTER TABLE {} ADD CONSTRAINT even CHECK (plain <> 'odd') NOT VALID"],
+}
+RELEASE = {
+    "mariadb": "ALTER TABLE {} DROP CONSTRAINT even",
+    "mysql": "DROP TRIGGER even",
+    "postgresql": "ALTER TABLE {} DROP CONSTRAINT even",
+}
 
 
 GARBAGE = ["", "not json", "[]", "{}", '{"version": 1}', '{"version": 99}', "null", "\x07"]

@@ -10,8 +10,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from testproject.demo.account import Account
+from testproject.shop.models import Order
 from tests.kit.processes import ROOT
 from tests.kit.waiting import wait_until
 
@@ -23,8 +25,8 @@ def command(*args):
     return [sys.executable, "-m", "testproject.demo", *args]
 
 
-def demo(folder, *args):
-    env = os.environ | {"DEMO_FOLDER": str(folder)}
+def demo(folder, *args, **variables):
+    env = os.environ | {"DEMO_FOLDER": str(folder)} | variables
     return subprocess.run(
         command(*args), cwd=ROOT, env=env, capture_output=True, text=True, timeout=240, check=False
     )
@@ -180,6 +182,33 @@ def test_a_demo_that_hangs_says_what_hangs_and_leaves_no_process(tmp_path):
     assert "FAILED: not all is settled after 3 s:" in late.stderr
     assert re.search(r"email \d+: (ready|claimed|delayed), owner", late.stderr)
     assert not [env for env in commands_of_processes() if os.fsencode(tmp_path) in env]
+
+
+@pytest.mark.process
+@pytest.mark.each_database
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server")
+def test_on_a_server_that_is_named_the_demo_makes_a_database_of_its_own(
+    db_rows, database_url, tmp_path
+):
+    name = f"test_{connection.settings_dict['NAME']}_demo"
+    with connection._nodb_cursor() as cursor:  # as an earlier demo has left it
+        cursor.execute(f"CREATE DATABASE {name}")
+    try:
+        done = demo(tmp_path, "--messages", "50", DATABASE_URL=database_url)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"  database     {name}, {connection.display_name}, migrated" in done.stdout
+    finally:
+        with connection._nodb_cursor() as cursor:
+            cursor.execute(f"DROP DATABASE {name}")
+    assert not Order.objects.exists()
+
+
+@pytest.mark.process
+def test_a_server_that_is_away_is_named_by_the_demo_without_a_traceback(tmp_path):
+    away = demo(tmp_path, DATABASE_URL=f"postgresql://demo@%2F{tmp_path.name}/shop")
+    assert away.returncode == 1
+    assert "FAILED: the database cannot be had:" in away.stderr
+    assert "Traceback" not in away.stderr
 
 
 @pytest.mark.process

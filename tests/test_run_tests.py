@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from run_tests import wanted
+from run_tests import untested, wanted
 
 from tests.kit.processes import ROOT
 
@@ -199,3 +199,20 @@ def test_two_servers_have_all_tests_of_processes_between_them():
     assert [one for one in shares if "share" in one] == ["--share=1/2", "--share=2/2"]
     for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
         assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))
+
+
+def test_mysql_has_the_short_tests_where_there_is_a_server_and_all_where_it_is_named(monkeypatch):
+    monkeypatch.setenv("DBQUEUE_MYSQL_URL", "x")
+    [beside_others] = [suite for suite in wanted([], []) if suite.database == "mysql"]
+    [by_name] = wanted(["mysql"], [])
+    assert "--few-processes" in beside_others.arguments
+    assert not beside_others.has_timing
+    assert (by_name.arguments, by_name.has_timing) == (("--each-database",), True)
+
+
+def test_a_run_of_all_says_that_mysql_is_not_tested_where_there_is_no_server(monkeypatch):
+    monkeypatch.delenv("DBQUEUE_MYSQL_URL", raising=False)
+    assert "mysql" not in [suite.database for suite in wanted([], [])]
+    assert [untested([]), untested(["sqlite"])] == [["mysql"], []]
+    monkeypatch.setenv("DBQUEUE_MYSQL_URL", "x")
+    assert untested([]) == []

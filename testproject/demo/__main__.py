@@ -6,6 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 import django
+from django.core.exceptions import ImproperlyConfigured
 
 from . import folder
 
@@ -39,21 +40,34 @@ def run(options: Namespace) -> int:
     """Run the demo; 0 only if everything adds up."""
     with folder.locked(alone=True):
         folder.make_fresh()
+        folder.choose_database()
         folder.set_environment(debug=False)
-        django.setup()
+        set_up()
         # Django must be set up before these load their models.
-        from .story import Story, Stuck  # noqa: PLC0415
+        from .story import NoDatabase, Story, Stuck  # noqa: PLC0415
         from .workers import WorkerWrong  # noqa: PLC0415
 
         print("A shop queues its mail; two workers deliver it; one is killed.\n", flush=True)
         try:
             return tell(Story(options.messages, options.deadline))
+        except NoDatabase as error:
+            return _fail("the database cannot be had:", str(error))
         except Stuck as stuck:
             return _fail(
                 f"not all is settled after {options.deadline:g} s:", *str(stuck).splitlines()
             )
         except WorkerWrong as wrong:
             return _fail(*str(wrong).splitlines())
+
+
+def set_up() -> None:
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        raise folder.Refused(
+            f"{str(error).splitlines()[0]}\nInstall the database's driver first: "
+            ".venv/bin/python -m pip install '.[postgresql]', or '.[mysql]'"
+        ) from None
 
 
 def tell(story: "Story") -> int:
@@ -69,11 +83,11 @@ def tell(story: "Story") -> int:
 
 
 def show_admin(port: int) -> int:
-    if not folder.DATABASE.exists():
+    if not folder.URL.exists():
         raise folder.Refused("There is nothing to look at yet. Run the demo first: make demo")
     with folder.locked(alone=False):
         folder.set_environment(debug=True)
-        django.setup()
+        set_up()
         from .admin import serve  # noqa: PLC0415
 
         serve(port)

@@ -1,4 +1,6 @@
-"""Where the demo lives: ``.demo`` in the checkout (or DEMO_FOLDER): a SQLite file and the logs.
+"""Where the demo lives: ``.demo`` in the checkout (or DEMO_FOLDER): the logs and a SQLite file.
+
+Where DATABASE_URL names a server, a database of the demo's own there takes the file's place.
 
 Imports no Django: the environment must be set before the settings are read.
 """
@@ -8,16 +10,32 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = Path(os.environ.get("DEMO_FOLDER", ROOT / ".demo")).resolve()
 DATABASE = FOLDER / "shop.sqlite3"
 LOCK = FOLDER / "lock"
+URL = FOLDER / "database-url"  # of the demo's own database, for the admin
 
 
 class Refused(Exception):
     """The demo cannot start; the text says why, and what to do."""
+
+
+def choose_database() -> None:
+    """Choose the demo's own one, and note it."""
+    given = urlsplit(os.environ.get("DATABASE_URL", ""))
+    own = f"sqlite:///{quote(str(DATABASE))}"
+    if is_on_server(given.scheme):
+        # Named as Django names those of tests, which nobody misses.
+        own = given._replace(path=f"/test_{given.path.strip('/')}_demo").geturl()
+    URL.touch(mode=0o600)
+    URL.write_text(own)
+
+
+def is_on_server(url: str) -> bool:
+    return not url.startswith(("sqlite", "spatialite")) and url != ""
 
 
 def set_environment(debug: bool) -> None:
@@ -26,7 +44,7 @@ def set_environment(debug: bool) -> None:
         if name.startswith(("DBQUEUE_", "EMAIL_", "TEST_", "PYTEST_")):
             del os.environ[name]
     os.environ["DJANGO_SETTINGS_MODULE"] = "testproject.settings"
-    os.environ["DATABASE_URL"] = f"sqlite:///{quote(str(DATABASE))}"
+    os.environ["DATABASE_URL"] = URL.read_text()
     os.environ["DEBUG"] = str(int(debug))
 
 

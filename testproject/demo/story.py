@@ -3,21 +3,28 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
+from django.db import connection
+from django.db.utils import Error
 
 from testproject.shop.models import Thumbnail
 
 from . import records, scenario
 from .account import Account
-from .folder import DATABASE, shown
+from .folder import URL, is_on_server, shown
 from .post import HOST, PostOffice
 from .screen import Screen
 from .summary import Times
 from .workers import COMMAND, Process
 
 LOOK_EVERY = 0.05  # seconds
+
+
+class NoDatabase(Exception):
+    """The server is away, or lets no database be made."""
 
 
 class Stuck(Exception):
@@ -48,8 +55,11 @@ class Story:
             return records.take_account(placed, self.office, self.in_hand, exit_code)
 
     def _migrate(self) -> None:
+        if is_on_server(URL.read_text()):
+            make_database()
         call_command("migrate", verbosity=0)
-        self.screen.item("database", f"{shown(DATABASE)}, SQLite, migrated")
+        name = shown(Path(connection.settings_dict["NAME"]))
+        self.screen.item("database", f"{name}, {connection.display_name}, migrated")
 
     def _enqueue(self) -> scenario.Placed:
         started = time.monotonic()
@@ -137,3 +147,14 @@ class Story:
         code = survivor.stop()
         self.screen.say()
         return code
+
+
+def make_database() -> None:
+    """Make it, in the place of what an earlier demo has left."""
+    name = connection.settings_dict["NAME"]
+    creation: Any = connection.creation
+    connection.settings_dict["TEST"]["NAME"] = name
+    try:
+        creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    except Error as error:
+        raise NoDatabase(str(error)) from error

@@ -17,6 +17,7 @@ import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, connections
+from mysql_servers import MariaDB, MySQL
 
 from tests.kit.outage_scene import ALIAS
 
@@ -91,11 +92,10 @@ class PrivateFile(PrivateDatabase):
 
 
 class PrivateServer(PrivateDatabase):
-    """A MariaDB or PostgreSQL server; workers reach it by an account without privileges."""
+    """A MariaDB, MySQL or PostgreSQL server; workers reach it by an account without privileges."""
 
     def __init__(self, folder: Path) -> None:
-        kind = {"mysql": servers.MariaDB, "postgresql": servers.PostgreSQL}[connection.vendor]
-        self.server = kind(folder)
+        self.server = kind_of_server()(folder)
         self.admin_url = self.server.url()
         old, new = f"{kind_account(self.admin_url)}@", f"{ACCOUNT}@"
         self.database_url = self.admin_url.replace(old, new, 1)
@@ -165,6 +165,13 @@ ORDINARY = {
         f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {ACCOUNT}",
     ],
 }
+
+
+def kind_of_server() -> type[servers.Server]:
+    if connection.vendor == "postgresql":
+        return servers.PostgreSQL
+    is_mariadb = connection.mysql_is_mariadb  # type: ignore[attr-defined]
+    return MariaDB if is_mariadb else MySQL
 
 
 def kind_account(url: str) -> str:
