@@ -14,7 +14,7 @@ command -v dpkg-query >/dev/null || {
 
 PYTHON=${PYTHON:-python3}
 missing=""
-for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc chromium "$@"; do
+for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc chromium-headless-shell "$@"; do
     installed "$package" || missing="$missing $package"
 done
 # Only Debian's own Python splits these off.
