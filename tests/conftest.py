@@ -23,6 +23,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     selection.mark(item)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return selection.lacks_word(config, collection_path) or None
+
+
 @pytest.hookimpl(trylast=True)  # what -m and -k leave out is out by then
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)

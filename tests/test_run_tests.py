@@ -21,6 +21,7 @@ markers =
 CONFTEST = """
 def pytest_addoption(parser):
     parser.addoption("--each-database", action="store_true")
+    parser.addoption("--files-naming")
 """
 NONE_ON_MARIADB = """
 def pytest_collection_modifyitems(config, items):
@@ -85,7 +86,7 @@ class Project:
         (self.tests / "test_suite.py").write_text(suite)
         names = [word for name in only for word in ("--only", name)]
         done = subprocess.run(
-            [sys.executable, "scripts/run_tests.py", *names, *arguments],
+            [sys.executable, "scripts/run_tests.py", "--workers=1", *names, *arguments],
             cwd=self.folder,
             # The servers need not be there, since nobody connects to them.
             env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "DBQUEUE_MARIADB_URL": "x"},
@@ -194,8 +195,10 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
     assert "DBQUEUE_POSTGRESQL_URL is not set: see scripts/servers.py" in table[0]
 
 
-def test_two_servers_have_all_tests_of_processes_between_them():
+def test_three_databases_have_all_tests_of_processes_between_them():
     shares = [argument for suite in wanted([], []) for argument in suite.arguments]
-    assert [one for one in shares if "share" in one] == ["--share=1/2", "--share=2/2"]
+    assert [one for one in shares if "share" in one] == [
+        f"--share={number}/3" for number in (1, 2, 3)
+    ]
     for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
         assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))
