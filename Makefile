@@ -57,12 +57,12 @@ check: $(STAMPS)/check  ## lint, types, security, migrations, the house rules
 
 coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' processes, on SQLite; COVERAGE_ON adds databases
 	$(BIN)/python -m coverage erase
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --coverage $(COVERAGE_ON:%=--only %) -m "not timing" $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --workers 1 --coverage $(COVERAGE_ON:%=--only %) -m "not timing" $(PYTEST_ARGS)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
 
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly" -s $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process" -s $(PYTEST_ARGS)
 
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)

@@ -13,8 +13,13 @@ command -v dpkg-query >/dev/null || {
 }
 
 PYTHON=${PYTHON:-python3}
+browser=chromium-headless-shell
+# The whole one serves, too, where nobody may install, or where there is no shell to install.
+if [ "$(id -u)" != 0 ] && installed chromium; then
+    browser=chromium
+fi
 missing=""
-for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc chromium "$@"; do
+for package in mariadb-server default-libmysqlclient-dev pkg-config postgresql gcc "$browser" "$@"; do
     installed "$package" || missing="$missing $package"
 done
 # Only Debian's own Python splits these off.
@@ -30,7 +35,6 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -q
 # Read by the postgresql package, which would else create and start a cluster of its own.
 no_cluster=/etc/postgresql-common/createcluster.d/dbqueue-no-cluster.conf
 case $missing in
@@ -41,4 +45,6 @@ case $missing in
     ;;
 esac
 # shellcheck disable=SC2086
-apt-get install -q -y --no-install-recommends $missing
+if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; }; then
+    [ "$missing" = " $browser" ] && installed chromium
+fi

@@ -1,5 +1,6 @@
 """Fixtures: a real database in autocommit, workers as real processes, time as a deadline."""
 
+import gc
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -22,9 +23,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     selection.mark(item)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return selection.lacks_word(config, collection_path) or None
+
+
 @pytest.hookimpl(trylast=True)  # what -m and -k leave out is out by then
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: who collects garbage, we or a fork of ours, need not look
+    through all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -399,13 +399,13 @@ def test_no_findings_while_workers_work_are_killed_and_relieved(
     for name, value in FAST.items():
         monkeypatch.setenv(name, value)
     args = ("queueapp.Note", "--processes", "2", "--batch-size", "5")
-    jobs = [Note(seconds=0.02, text=str(n), dedup_key=str(n)) for n in range(300)]
+    jobs = [Note(seconds=0.02, text=str(n), dedup_key=str(n)) for n in range(150)]
     Note.objects.bulk_create(jobs)
     Note.objects.bulk_create([Note(action="fail", dedup_key=f"fails {n}") for n in range(5)])
     left = Note.objects.exclude(status__in=(2, 4))
     with worker(database_url, *args) as one, worker(database_url, *args) as two:
         wait_until(lambda: len(one.children()) == len(two.children()) == 2)
-        wait_until(lambda: left.count() < 280)
+        wait_until(lambda: left.count() < 130)
         os.kill(two.children()[0], signal.SIGKILL)
         assert found() == {}
         one.send_group(signal.SIGKILL)

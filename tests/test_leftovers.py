@@ -53,6 +53,7 @@ def test_of_a_job_that_leaves_its_one_transaction_open_nothing_is_written(action
     assert fresh(left).errors != []
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(("change", "ask", "changed"), CHANGES)
 def test_no_setting_lock_or_role_of_a_session_reaches_the_next_job(
     change, ask, changed, database_url, log
@@ -66,6 +67,7 @@ def test_no_setting_lock_or_role_of_a_session_reaches_the_next_job(
     assert lines(log)[1] != changed
 
 
+@pytest.mark.each_database
 def test_where_a_job_leaves_nothing_the_connection_stays(database_url, log):
     ask = {
         "sqlite": "SELECT 1",

@@ -21,6 +21,7 @@ markers =
 CONFTEST = """
 def pytest_addoption(parser):
     parser.addoption("--each-database", action="store_true")
+    parser.addoption("--files-naming")
 """
 NONE_ON_MARIADB = """
 def pytest_collection_modifyitems(config, items):
@@ -85,7 +86,7 @@ class Project:
         (self.tests / "test_suite.py").write_text(suite)
         names = [word for name in only for word in ("--only", name)]
         done = subprocess.run(
-            [sys.executable, "scripts/run_tests.py", *names, *arguments],
+            [sys.executable, "scripts/run_tests.py", "--workers=1", *names, *arguments],
             cwd=self.folder,
             # The servers need not be there, since nobody connects to them.
             env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "DBQUEUE_MARIADB_URL": "x"},
@@ -119,13 +120,6 @@ def test_where_all_pass_each_runs_once_and_those_of_time_come_last(project):
     assert project.record == []
 
 
-def test_a_test_without_the_mark_is_not_tried_again(project):
-    code, table = project.run(plain=[1])
-    assert (code, table[-1]) == (1, "2 passed, 1 failed")
-    assert project.runs == ["plain", "last", "time"]
-    assert project.record == []
-
-
 def test_one_of_time_that_passes_five_times_next_to_a_busy_loop_is_named_and_on_record(project):
     code, table = project.run(timing=[1, 2], only=["sqlite", "mariadb"])
     assert table[0].startswith("  sqlite 3 passed, 0 failed (failed once, then passed 5 times")
@@ -140,18 +134,18 @@ def test_one_of_time_that_passes_five_times_next_to_a_busy_loop_is_named_and_on_
 
 
 def test_one_of_time_that_fails_in_any_of_the_five_has_failed(project):
-    code, table = project.run(timing=[1, 6])
+    code, table = project.run(timing=[1, 4])
     assert (code, table[-1]) == (1, "2 passed, 1 failed")
-    assert project.runs.count("time") == 6
+    assert project.runs.count("time") == 4
     assert project.record == []
 
 
-def test_a_second_occurrence_is_a_failure(project):
+def test_what_lacks_the_mark_or_occurs_a_second_time_is_not_tried_again(project):
     before = f"# why\n2026-01-02 abc sqlite {SLOW}\n"
     (project.folder / RECORD).write_text(before)
-    code, table = project.run(timing=[1])
-    assert (code, table[-1]) == (1, "2 passed, 1 failed")
-    assert project.runs.count("time") == 1
+    code, table = project.run(plain=[1], timing=[1])
+    assert (code, table[-1]) == (1, "1 passed, 2 failed")
+    assert project.runs == ["plain", "last", "time"]
     assert "\n".join(project.record) == before.strip()
 
 
@@ -194,9 +188,11 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
     assert "DBQUEUE_POSTGRESQL_URL is not set: see scripts/servers.py" in table[0]
 
 
-def test_two_servers_have_all_tests_of_processes_between_them():
+def test_three_databases_have_all_tests_of_processes_between_them():
     shares = [argument for suite in wanted([], []) for argument in suite.arguments]
-    assert [one for one in shares if "share" in one] == ["--share=1/2", "--share=2/2"]
+    assert [one for one in shares if "share" in one] == [
+        f"--share={number}/3" for number in (1, 2, 3)
+    ]
     for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
         assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))
 

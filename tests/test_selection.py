@@ -20,6 +20,9 @@ def pytest_addoption(parser):
 def pytest_itemcollected(item):
     selection.mark(item)
 
+def pytest_ignore_collect(collection_path, config):
+    return selection.lacks_word(config, collection_path) or None
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     selection.select(config, items)
@@ -74,12 +77,21 @@ def test_third_worker(database_url):
 @pytest.mark.each_database
 def test_worker_of_this_database(database_url):
     pass
+
+@pytest.mark.any_database
+def test_worker_of_any_database(database_url):
+    pass
+
+@pytest.mark.browser
+def test_clicks():
+    pass
 """
 IN_PROCESS = ["test_plain", "test_of_sql", "test_of_rows", "test_of_pages", "test_of_locks"]
 PROCESSES = [
     *("test_of_time", "test_worker", "test_other_worker", "test_third_worker"),
     "test_worker_of_this_database",
 ]
+ONCE, BROWSER = "test_worker_of_any_database", "test_clicks"
 
 
 @pytest.fixture
@@ -89,7 +101,7 @@ def selected(pytester):
     pytester.makepyfile(TESTS)
 
     def select(*arguments):
-        done = pytester.runpytest_subprocess("-v", "-p", "no:django", *arguments)
+        done = pytester.runpytest_inprocess("-v", "-p", "no:django", *arguments)
         assert done.ret == 0
         lines = [line for line in done.outlines if "PASSED" in line]
         return [line.partition("::")[2].split()[0] for line in lines]
@@ -98,7 +110,7 @@ def selected(pytester):
 
 
 def test_all_run_on_sqlite_but_those_of_the_night(selected):
-    assert selected() == [*IN_PROCESS, *PROCESSES]
+    assert selected() == [*IN_PROCESS, *PROCESSES, ONCE, BROWSER]
     assert "test_long" in selected("--full")
 
 
@@ -108,25 +120,31 @@ def test_on_each_database_runs_what_can_reach_it_or_depends_on_it(selected):
 
 
 def test_processes_are_known_by_what_they_ask_for(selected):
-    assert selected("-m", "process") == PROCESSES
-    assert selected("-m", "not process") == IN_PROCESS
+    assert selected("-m", "process") == [*PROCESSES, ONCE]
+    assert selected("-m", "not process") == [*IN_PROCESS, BROWSER]
 
 
-def test_of_few_processes_the_first_of_those_that_are_left_runs(selected):
+def test_of_few_processes_or_browsers_the_first_of_those_that_are_left_runs(selected):
     assert selected("--few-processes") == [*IN_PROCESS, "test_of_time"]
     assert selected("--few-processes", "-m", "not timing") == [*IN_PROCESS, "test_worker"]
+    assert selected("--few-processes", "-m", "not process") == [*IN_PROCESS, BROWSER]
 
 
 def test_the_shares_of_several_servers_have_all_processes_between_them(selected):
     found = [selected("--share", f"{number}/2") for number in (1, 2)]
-    for name in (*IN_PROCESS, "test_of_time", "test_worker_of_this_database"):
+    for name in (*IN_PROCESS, "test_of_time", "test_worker_of_this_database", ONCE):
         assert all(name in share for share in found)
     for name in ("test_worker", "test_other_worker", "test_third_worker"):
         assert sum(name in share for share in found) == 1
 
 
+def test_files_that_do_not_name_a_word_are_not_even_imported(pytester, selected):
+    pytester.makepyfile(test_broken="import nonsense")
+    assert selected("--files-naming", "timing", "-m", "timing") == ["test_of_time"]
+
+
 def test_how_many_are_left_out_is_told(pytester):
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS)
-    done = pytester.runpytest_subprocess("-p", "no:django", "--each-database")
-    done.assert_outcomes(passed=8, deselected=3)
+    done = pytester.runpytest_inprocess("-p", "no:django", "--each-database")
+    done.assert_outcomes(passed=8, deselected=5)

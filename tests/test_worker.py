@@ -208,6 +208,7 @@ def test_a_touch_from_inside_restarts_the_time_to_run(database_url, log):
     assert (fresh(job).status, len(lines(log))) == (Status.DONE, 1)
 
 
+@pytest.mark.each_database
 def test_a_restarted_database_is_waited_for(database_url, log):
     """What a worker's connections suffer when a server goes away, without one: they are killed."""
     fill(40, log=log, seconds=0.05)

@@ -21,7 +21,12 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption(
         "--few-processes",
         action="store_true",
-        help="of the tests that start processes, only the first of each file",
+        help="of the tests that start processes or a browser, only the first of each file",
+    )
+    parser.addoption(
+        "--files-naming",
+        metavar="WORD",
+        help="only files in whose text this word stands: the others are not even imported",
     )
     parser.addoption(
         "--share",
@@ -31,6 +36,12 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
+def lacks_word(config: pytest.Config, path: Path) -> bool:
+    """Whether this is a file of tests that --files-naming leaves out."""
+    word = config.getoption("--files-naming")
+    return bool(word) and path.match("test_*.py") and word not in path.read_text()
+
+
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--full"):
         leave_out(config, items, lambda item: has(item, "nightly"))
@@ -38,7 +49,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
         leave_out(config, items, lambda item: not depends_on_the_database(item))
     if config.getoption("--few-processes"):
         seen: set[Path] = set()
-        leave_out(config, items, lambda item: has(item, "process") and not is_first(item, seen))
+        leave_out(config, items, lambda item: is_heavy(item) and not is_first(item, seen))
     if share := config.getoption("--share"):
         number, parts = map(int, share.split("/"))
         leave_out(config, items, lambda item: is_shared(item) and part(item, parts) != number)
@@ -61,6 +72,10 @@ def depends_on_the_database(item: pytest.Item) -> bool:
     return "django_db_setup" in asked_for(item) or has(item, "django_db")
 
 
+def is_heavy(item: pytest.Item) -> bool:
+    return has(item, "process") or has(item, "browser")
+
+
 def is_first(item: pytest.Item, seen: set[Path]) -> bool:
     """Whether no other of its file was asked about before."""
     is_new = item.path not in seen
@@ -69,10 +84,10 @@ def is_first(item: pytest.Item, seen: set[Path]) -> bool:
 
 
 def is_shared(item: pytest.Item) -> bool:
-    """What is skipped on some databases has to run on all others."""
+    """What is skipped on some databases has to run on all others, and what runs on one, on that."""
     if any(has(item, name) for name in ("each_database", "skipif", "timing")):
         return False
-    return has(item, "process")
+    return has(item, "process") and depends_on_the_database(item)
 
 
 def part(item: pytest.Item, parts: int) -> int:
