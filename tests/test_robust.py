@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from django_dbqueue import reaper as reaper_module
 from django_dbqueue.dialects.base import RowsLocked
-from django_dbqueue.lifecycle import keep, reap
+from django_dbqueue.lifecycle import finish, keep, reap
 from django_dbqueue.lifecycle.census import oldest_ready
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
@@ -33,6 +33,7 @@ from tests.kit.jobs import (
     table,
 )
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
+from tests.sweeps.codes import CODES
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -137,6 +138,24 @@ def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
     assert what.reaped == (1 if rows_can_be_locked() else 3)
     assert "taken for dead" in fresh(worker).stop_reason
     assert {fresh(job).status for job in jobs} == {Status.READY}
+
+
+def test_in_a_transaction_of_somebody_no_statement_is_run_again():
+    """The first code of each database asks for another try."""
+    job, sent = claimed(), []
+
+    def refuse(execute, sql, *rest):
+        sent.append(sql)
+        with connection.wrap_database_errors:
+            raise CODES[connection.vendor][0].error()
+
+    with (
+        pytest.raises(OperationalError),
+        transaction.atomic(),
+        connection.execute_wrapper(refuse),
+    ):
+        finish.complete(table(), job.claim_owner, [job.claim_key])
+    assert len(sent) == 1
 
 
 def test_what_a_dead_worker_held_is_charged_to_nobody_even_if_its_time_is_over():
