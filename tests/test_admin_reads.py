@@ -61,7 +61,7 @@ def browser(_skewed_table, django_db_blocker):
 def fill(status):
     """Nine of ten jobs are in one queue, and a few of the oldest ones in a rare one."""
     now = timezone.now()
-    QuerySet(Note).bulk_create(
+    QuerySet[Note](Note).bulk_create(
         Note(
             status=status,
             queue="rare" if n < RARE else "bulk" if n % 10 == 0 else "default",
