@@ -202,11 +202,14 @@ class Examination:
     def _sick(self, looks: Iterable[tuple[list[Symptom], list[Row]]]) -> Iterator[Sick]:
         """Each row with all that is wrong with it, once."""
         seen: dict[Any, Row] = {}
+        told: set[tuple[Any, str]] = set()
         for symptoms, found in looks:
             for row in found:
-                if row.symptom is not None and (symptoms is ERRORS or row.key not in seen):
+                if row.symptom is not None:
                     one = symptoms[row.symptom]
-                    yield row, one.words, one.advice
+                    if (row.key, one.words) not in told:
+                        told.add((row.key, one.words))
+                        yield row, one.words, one.advice
                 if symptoms is ROW:
                     seen.setdefault(row.key, row)
         for row in seen.values():

@@ -15,8 +15,8 @@ from .states import Status
 
 # Of ready jobs the queues are found, and counted, one by one.
 TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
-MOST_COUNTED = 5_000  # at once: PostgreSQL reads each of these rows
-FEW = 1_000
+MOST_COUNTED = 1_000  # at once: PostgreSQL reads each of these rows
+FEW = 200
 
 
 def count_together(table: Table, most: int = MOST_COUNTED) -> dict[Status, dict[str, int]]:
@@ -29,7 +29,7 @@ def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = 
     job that is not done, paused, or busy within the last week, and the one that jobs come into by
     default; where there are more than 100, some of them.
 
-    ``counts`` are those of ``count_together``, where they are known; else of 1,000 jobs each.
+    ``counts`` are those of ``count_together``, where they are known; else of 200 jobs each.
     """
     alias = table.connection.alias
     counted = count_together(table, FEW) if counts is None else counts

@@ -414,3 +414,11 @@ def test_no_findings_while_workers_work_are_killed_and_relieved(
         two.send(signal.SIGTERM)
         assert two.end() == 0
     assert found() == {}
+
+
+@pytest.mark.parametrize("sets", ["status = 77", """errors = '{"a": 1}'"""])
+def test_a_row_that_both_ends_of_the_table_lead_to_is_told_of_once(sets):
+    jobs = [broken(sets) for _ in range(3)]
+    found = examine("default", shown=3)
+    assert [finding.id for finding in found.findings] == [str(job.pk) for job in jobs]
+    assert found.more == []

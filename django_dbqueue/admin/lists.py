@@ -27,7 +27,7 @@ else:
 
 
 class CappedPaginator(PaginatorBase):
-    """Counts and shows the first 5,000 rows: counting more would read the whole table."""
+    """Counts and shows the first 1,000 rows: counting more would read the whole table."""
 
     @cached_property
     def count(self) -> int:

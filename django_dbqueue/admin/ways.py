@@ -1,7 +1,7 @@
 """Walking along lists of any length by short queries: each looks at a bounded part of the table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import connections
@@ -13,14 +13,20 @@ from ..models import Job
 from ..states import Status
 from .places import BY_KEY, Order, Place
 
-# Where no index answers for a filter, so many rows are looked through at once.
-LOOK = 2_500
-MOST_ROWS = 5_000
+# Where no index answers for a filter, so many rows are looked through at once; each may be a page
+# of the disk. The numbers of other tabs than the list's own are not worth as many.
+LOOK = 1_000
+TAB_LOOK = 200
+WALK_LOOK = 5_000
+MOST_ROWS = 1_000
 TIMED = (Status.CLAIMED, Status.DELAYED)
 BY_TIME = Order(("retry_at", "id"))
+BY_CLAIM = Order(("queue", "priority", "id"))
+# By a queue that is one and the same MariaDB would sort.
+BY_CLAIM_IN_QUEUE = Order(("priority", "id"))
 # In which an index holds the rows of a state: that of the claims, that of what moves by itself.
 ORDERS = {
-    Status.READY: Order(("queue", "priority", "id")),
+    Status.READY: BY_CLAIM,
     Status.CLAIMED: BY_TIME,
     Status.DELAYED: BY_TIME,
 }
@@ -61,6 +67,7 @@ class Way:
     among: QuerySet[Any] | None = None
     # Where looks from the beginning end, by the index: the same for all lists of a page.
     edges: Edges = field(default_factory=dict, compare=False)
+    span: int | None = None  # rows that are looked through at once; None = LOOK
 
     def look(self, limit: int, place: Place | None = None, backwards: bool = False) -> Found:
         """Up to so many rows after a place (or before it), or from the beginning (the end)."""
@@ -72,9 +79,9 @@ class Way:
 
     def walk(self, size: int) -> Iterator[list[Any]]:
         """All rows, by so many at once; those that come meanwhile may be among them."""
-        place = None
+        place, way = None, replace(self, span=WALK_LOOK)
         while True:
-            found = self.look(size, place)
+            found = way.look(size, place)
             if found.rows:
                 yield found.rows
             place = self.order.place_of(found.rows[-1]) if found.has_more else found.edge
@@ -82,11 +89,13 @@ class Way:
                 return
 
     def count(self) -> "Count":
-        """The rows, at most 5,000; where others are passed over, among the first 2,500."""
+        """The rows, at most 1,000; where others are passed over, among those of the first look."""
         rows, edge = _by_queue(self.queryset), None
         if rows is None:
             rows, edge = self.within(None, backwards=False)
-        return capped(rows.order_by()[: MOST_ROWS + 1].count(), edge is not None)
+            # Without an order, PostgreSQL may look up all entries of the index first.
+            rows = rows.order_by(self.order.toward(backwards=False)[0])
+        return capped(rows[: MOST_ROWS + 1].count(), edge is not None)
 
     def within(self, place: Place | None, backwards: bool) -> tuple[QuerySet[Any], Place | None]:
         """The rows that one look sees, and where it ends."""
@@ -100,7 +109,7 @@ class Way:
         """Where a look ends; one place further there is another row, or was just now."""
         if self.among is None:
             return None
-        known = (self.order, self.among.model, str(self.among.query), place, backwards)
+        known = (self.order, self.among.model, str(self.among.query), self.span, place, backwards)
         if known not in self.edges:
             self.edges[known] = self._found_edge(self.among, place, backwards)
         return self.edges[known]
@@ -112,7 +121,8 @@ class Way:
         if place is not None:
             rows = self.order.beyond(rows, place, backwards)
         # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
-        last = list(rows.only(*self.order.names)[LOOK - 1 : LOOK + 1])
+        span = self.span or LOOK
+        last = list(rows.only(*self.order.names)[span - 1 : span + 1])
         return self.order.place_of(last[0]) if len(last) > 1 else None
 
 
@@ -130,7 +140,7 @@ def capped(number: int, is_at_least: bool) -> Count:
 
 
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
-    """Those among the newest 2,500 of the table, and whether it has more."""
+    """Those among the newest 1,000 of the table, and whether it has more."""
     whole = rows.model._base_manager.using(rows.db)
     found, edge = Way(rows.order_by(), BY_KEY, whole).within(None, backwards=False)
     return found, edge is not None
@@ -175,6 +185,8 @@ def along(
     whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
     if order != order_in(indexed):
         return Way(queryset, order)
+    if order == BY_CLAIM and any(map(_names_one_queue, _leaves(queryset.query.where))):
+        order = BY_CLAIM_IN_QUEUE
     among = None if _is_answered(queryset, indexed) else whole
     return Way(queryset, order, among, {} if edges is None else edges)
 
@@ -195,6 +207,10 @@ def _by_queue(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
 
 def _is_about_having_a_time(leaf: Any) -> bool:
     return _column(leaf) == "retry_at" and leaf.lookup_name == "isnull"
+
+
+def _names_one_queue(leaf: Any) -> bool:
+    return _column(leaf) == "queue" and leaf.lookup_name == "exact"
 
 
 def _plainly(rows: QuerySet[Any], status: Status | None) -> QuerySet[Any]:

@@ -70,13 +70,30 @@ def _explained(prefix: str, statement: Statement) -> list[dict[str, Any]]:
 def read_by(statement: Statement) -> int:
     """How many buffers of the table and its indexes a SELECT, or the one in an UPDATE, reads on
     PostgreSQL; what it does is undone."""
+    return _buffers(_executed(statement))
+
+
+def _executed(statement: Statement) -> dict[str, Any]:
     with transaction.atomic():
         [answer] = _explained("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)", statement)
         transaction.set_rollback(True)
     part = _plan(answer)
     if part["Node Type"] == "ModifyTable":
         [part] = [one for one in part["Plans"] if one["Parent Relationship"] == "InitPlan"]
+    return part
+
+
+def _buffers(part: dict[str, Any]) -> int:
     return int(part["Shared Hit Blocks"] + part["Shared Read Blocks"])
+
+
+def _rows_scanned(part: dict[str, Any]) -> int:
+    """Those that were passed over, too: many of them fit into one buffer."""
+    scans = [node for node in _nodes(part) if "Plans" not in node]
+    return sum(
+        node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+        for node in scans
+    )
 
 
 def _mysql(statement: Statement, table: str) -> Iterator[str]:
@@ -141,9 +158,9 @@ def _is_capped_look(statement: Statement, detail: str) -> bool:
 
 
 def steps(action: Callable[[], object], table: str) -> int:
-    """What it takes to read a table: rows on MariaDB, buffers on PostgreSQL, and on SQLite tens
-    of its machine's instructions."""
-    measure = {"mysql": _rows_read, "postgresql": _buffers_read, "sqlite": _instructions}
+    """What it takes to read a table: rows on MariaDB, rows or buffers, whichever are more, on
+    PostgreSQL, and on SQLite tens of its machine's instructions."""
+    measure = {"mysql": _rows_read, "postgresql": _rows_or_buffers, "sqlite": _instructions}
     return measure[connection.vendor](action, table)
 
 
@@ -159,10 +176,11 @@ def _handler_reads() -> int:
         return sum(int(value) for _, value in cursor.fetchall())
 
 
-def _buffers_read(action: Callable[[], object], table: str) -> int:
+def _rows_or_buffers(action: Callable[[], object], table: str) -> int:
     with captured(table) as statements:
         action()
-    return sum(map(read_by, statements))
+    parts = [_executed(statement) for statement in statements]
+    return sum(max(_buffers(part), _rows_scanned(part)) for part in parts)
 
 
 def _instructions(action: Callable[[], object], table: str) -> int:
