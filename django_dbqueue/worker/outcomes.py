@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.utils import Error
-
 from .. import events
-from ..dialects import Trouble
 from ..exceptions import ClaimLost
 from ..guard import message_of
 from ..lifecycle import finish
@@ -29,8 +26,6 @@ class Outcome:
     results: Results = NONE
     # Whether no others of the same claim are to come.
     ends_claim: bool = True
-    # Whether it may be written already: a try got no answer.
-    is_doubtful: bool = False
 
     @property
     def is_completion(self) -> bool:
@@ -57,19 +52,13 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
 
 def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
-    try:
-        written = _written(table, owner, group)
-    except Error as error:
-        is_doubtful = table.dialect.trouble(error) is not Trouble.AGAIN
-        for outcome in group:
-            outcome.is_doubtful = outcome.is_doubtful or is_doubtful
-        raise
+    written = _written(table, owner, group)
     lost, gone = set(written.lost), set(written.gone)
     is_heard = events.are_completions_heard(table)
     for outcome in group:
         if outcome.job.claim_key in lost:
             events.lost(table, outcome.job, owner)
-        elif outcome.job.claim_key in gone and not outcome.is_doubtful:
+        elif outcome.job.claim_key in gone:
             events.gone(table, outcome.job, owner)
         else:
             TALLY.completed(table, outcome.job.queue, outcome.seconds)
