@@ -102,12 +102,12 @@ def test_after_an_hour_nobody_waits_for_a_project_that_has_the_table():
     assert "taken for dead" in fresh(gone).stop_reason
 
 
-def test_what_is_left_to_others_still_ends_with_its_time():
-    gone, job = dead_worker("queueapp.note", "elsewhere.thing")
+def test_what_a_worker_holds_that_is_signed_off_ends_with_its_time():
+    gone, job = dead_worker("queueapp.note")
+    Worker.objects.filter(pk=gone.pk).sign_off("for the test")
     overwrite(job, retry_at=LONG_AGO)
     reaper(Note).turn(judge=lambda: True)
-    assert fresh(job).status == Status.DELAYED
-    assert fresh(gone).stopped_at is None
+    assert (fresh(job).status, fresh(job).losses) == (Status.DELAYED, 0)
 
 
 def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monkeypatch):

@@ -79,6 +79,7 @@ class Game(RuleBasedStateMachine):
         self.claims = []  # every instance that a claim has ever given
         self.seen = []  # (key, status, owner) and instances, as people saw them
         self.found = [[], []]  # what each reaper found overdue
+        self.failed = set()  # claims that ended with a failure
         self.numbers = itertools.count(1)
         self.workers: list[str | None] = [None, None]
         for slot in range(2):
@@ -269,10 +270,10 @@ class Game(RuleBasedStateMachine):
         for key in taken:
             self.oracle.release(key)
 
-    def _own(self, job, call, then, kept=CLAIMED):
+    def _own(self, job, call, then, kept=CLAIMED, *, is_written=False):
         """An owner's verb, on a copy, so that the claim can be used again and again."""
         job = copy.copy(job)
-        answer = self.oracle.answer(job.pk, job.claim_owner, kept)
+        answer = "written" if is_written else self.oracle.answer(job.pk, job.claim_owner, kept)
         holds = self.oracle.holds(job.pk, job.claim_owner)
         self.tally[answer if holds else f"late: {answer}"] += 1
         if answer == "lost":
@@ -306,10 +307,20 @@ class Game(RuleBasedStateMachine):
 
     def _fail(self, job, error):
         name, delay = type(error).__name__, getattr(error, "delay", None)
-        self._own(job, lambda job: job.fail(error), lambda key: self.oracle.fail(key, name, delay))
+        claim = job.pk, job.claim_owner
+        is_written = claim in self.failed  # its entry in the row tells
+        self.failed.add(claim)
+        then = lambda key: self.oracle.fail(key, name, delay)  # noqa: E731
+        self._own(job, lambda job: job.fail(error), then, is_written=is_written)
 
     def _expire(self, job):
-        self._own(job, lambda job: finish.expire(self.table, job), self.oracle.expire)
+        expire = lambda job: finish.expire(self.table, job)  # noqa: E731
+        self._own(job, expire, self.oracle.expire, self._once_expired(job))
+
+    def _once_expired(self, job):
+        """The state that an expired job is left in: it alone is done and has not run."""
+        row = self.oracle.live.get(job.pk)
+        return DONE if row and row.dequeued_time is None else CLAIMED
 
     @move(4, needs="robbed", job=picked("robbed"), verb=LATE)
     def a_robbed_owner_goes_on(self, job, verb):
@@ -323,7 +334,8 @@ class Game(RuleBasedStateMachine):
             "expire": lambda job: finish.expire(self.table, job),
         }
         call = calls.get(verb, lambda job: getattr(job, verb)())
-        self._own(job, call, refused, self.once_complete if verb == "complete" else CLAIMED)
+        left_in = {"complete": self.once_complete, "expire": self._once_expired(job)}
+        self._own(job, call, refused, left_in.get(verb, CLAIMED))
 
     @move(2, needs="claims", job=picked("claims"))
     def save_as_owner(self, job):
@@ -458,8 +470,9 @@ class Game(RuleBasedStateMachine):
     def a_reaper_passes(self, may_judge):
         """The whole pass, as every worker makes it; without judging where it was cut off."""
         done, _ = reaper(self.model).turn(lambda: may_judge)
+        reaped = self.oracle.reap_silent() if may_judge else 0
         assert done.promoted == self.oracle.promote()
-        reaped = self.oracle.end_overdue() + self.oracle.reap_silent() if may_judge else 0
+        reaped += self.oracle.end_overdue() if may_judge else 0
         assert done.reaped == reaped
         assert (done.archived, done.pruned) == (self.oracle.archive(), self.oracle.prune())
 
