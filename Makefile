@@ -34,8 +34,7 @@ admin: venv  ## look at the demo's tables in the admin
 	$(BIN)/python -m testproject.demo admin
 
 test: packages $(STAMPS)/servers  ## test on every database; PYTEST_ARGS go to pytest
-	-sh scripts/fetch_mysql.sh $(MYSQL)
-	$(PYTHON) scripts/servers.py run --mariadb --postgresql $$(test ! -d $(MYSQL) || echo --mysql) -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run --mariadb --postgresql -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
 
 test-mysql: packages $(STAMPS)/servers mysql  ## all tests of a database on MySQL, none left out; PYTEST_ARGS
 	$(PYTHON) scripts/servers.py run --mysql -- $(BIN)/python scripts/run_tests.py --only mysql $(PYTEST_ARGS)
