@@ -50,6 +50,7 @@ SETS = {
     "errors are an object": """errors = '{"exception": "E"}'""",
     "errors are a list of nonsense": """errors = '[1, null, "x", {}, {"message": 5}]'""",
     "done without a date": "status = 2, finished_at = NULL, retry_at = '2020-01-01 00:00:00'",
+    "buried without a date": "status = 4, finished_at = NULL",
     "buried and claimed": "status = 4, owner = 'me', retry_at = '2020-01-01 00:00:00'",
 }
 # SQLite keeps what the type of a column forbids elsewhere.
@@ -94,6 +95,7 @@ LEFT = {
     "delayed until 9999": 3,
     "delayed until tomorrow": 3,
     "delayed until infinity": 3,
+    "buried without a date": 4,
     "buried and claimed": 4,
     "dots in words": 4,
     "a priority in words": 4,

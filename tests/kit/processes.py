@@ -72,7 +72,9 @@ class Process:
         return [int(pid) for pid in path.read_text().split()] if path.exists() else []
 
     def send(self, number: int) -> None:
-        os.kill(self.pid, number)
+        """Nothing happens where it has ended, like ``Popen.send_signal``."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def send_group(self, number: int) -> None:
         """To all of its processes; a child that runs suspects is in a group of its own."""
