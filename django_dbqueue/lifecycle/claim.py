@@ -37,13 +37,14 @@ def claim(
     owner: str,
     allowance: float = 0,
     floors: Sequence[Floor] = (),
+    weigh: Callable[[Table, Sequence[Row]], None] | None = None,
 ) -> list[Any]:
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
-    now. ``floors`` leave out what is below them, where the database gains by it. Raises
-    ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
-    past ``expires_at`` come back with ``has_expired`` and are not to be run.
+    now. ``floors`` leave out what is below them, where the database gains by it; ``weigh`` gets
+    the raw rows. Raises ``TransactionManagementError`` inside ``atomic()``: a claim counts once it
+    is committed. Jobs past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
     _check_limit(limit)
     if table.connection.in_atomic_block:
@@ -51,7 +52,10 @@ def claim(
             "claim() must not run inside atomic(): a job belongs to nobody before the commit"
         )
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
-    jobs = _built(table, request, _stamped(table, request))
+    claimed = list(_stamped(table, request))
+    if weigh:
+        weigh(table, claimed)
+    jobs = _built(table, request, claimed)
     return sorted(jobs, key=URGENCY)
 
 
@@ -128,7 +132,7 @@ def _taken(table: Table, owner: str) -> list[Any]:
 def read_back(table: Table, queue: str, owner: str, keys: Iterable[Any]) -> list[Any]:
     """The jobs that an owner has claimed already."""
     request = _request(table, queue, 1, owner, 0)
-    return sorted(_built(table, request, _one_by_one(table, owner, keys)), key=URGENCY)
+    return sorted(_built(table, request, list(_one_by_one(table, owner, keys))), key=URGENCY)
 
 
 def _one_by_one(table: Table, owner: str, keys: Iterable[Any]) -> Iterator[Row]:
@@ -147,10 +151,9 @@ def _raise_trouble(table: Table, error: Exception) -> None:
         raise error
 
 
-def _built(table: Table, request: Claim, claimed: Iterable[Row]) -> list[Any]:
+def _built(table: Table, request: Claim, rows: Sequence[Row]) -> list[Any]:
     """The instances of the rows. One that cannot be built is buried: else it would be claimed
     again and again, and nothing behind it in its queue would ever run."""
-    rows = list(claimed)
     built: list[Any] = []
     build = partial(table.build, queue=request.queue, owner=request.owner)
     # Reading a value is a field's code, hence anybody's.

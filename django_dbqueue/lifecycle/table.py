@@ -35,6 +35,9 @@ LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
     "created_at",
     "expires_at",
 }
+# No limit of the schema says how much these hold.
+UNBOUNDED = (models.TextField, models.JSONField, models.BinaryField)
+SIZED = (str, bytes, memoryview)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Table:
     pk: str
     columns: str
     pk_position: int
+    unbounded: tuple[int, ...]  # positions of columns that may hold megabytes
     converters: tuple[Conversion, ...]
     builder: Builder
     # Whether all of its columns are written as they are, and in this table alone.
@@ -89,6 +93,11 @@ class Table:
             self._inserts[columns] = f"INSERT INTO {self.name} ({names}) VALUES ({places})"
         return self._inserts[columns]
 
+    def weight(self, rows: Sequence[Row]) -> int:
+        """Characters or bytes in the columns of rows that have no limit."""
+        values = (row[i] for i in self.unbounded for row in rows)
+        return sum(len(value) for value in values if isinstance(value, SIZED))
+
     def build(self, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
         return self.builder.build(self, rows, queue, owner)
@@ -122,6 +131,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         pk=quote(meta.pk.column),
         columns=", ".join(columns),
         pk_position=fetched.index(meta.pk),
+        unbounded=tuple(i for i, one in enumerate(fetched) if isinstance(one, UNBOUNDED)),
         converters=tuple(conversions(fetched, connection)),
         builder=Builder(model, fetched),
         is_plain=_is_plain(meta),

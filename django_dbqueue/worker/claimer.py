@@ -22,6 +22,7 @@ from .options import Options
 from .reconcile import InHand, Reconciler
 from .session import Patience, Session
 from .waits import Waits
+from .weights import Weights
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -58,6 +59,7 @@ class Claimer:
         self.unwritten = unwritten
         self.lanes = Lanes(options)
         self.waits = Waits()
+        self.weights = Weights()
         self.batch = options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
@@ -224,14 +226,15 @@ class Claimer:
         watch, queue = lane
         table = self.options.table(watch.served.model, watch.served.using)
         self._adapt(table)
-        limit = self.batch if self.left is None else min(self.batch, self.left)
+        limit = min(self.batch, self.weights.most(table))
+        limit = limit if self.left is None else min(limit, self.left)
         owner = f"{self.owner_prefix}{next(self._claims)}"
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.board.epoch(watch.served.using)
         self.unsure.append((table, owner))
         self.reconciler.claimed(table)
         floors = watch.floors.for_claim(queue)
-        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors)
+        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.weights.weigh)
         self.unsure.pop()
         watch.floors.claimed(queue, jobs, limit, floors)
         self._count(-len(jobs))
@@ -270,6 +273,7 @@ class Claimer:
             self.buffer.low_water = self.batch * 3 // 2 - 1
         else:
             self.buffer.low_water = self.batch // 2
+        self.buffer.low_water = min(self.buffer.low_water, self.weights.most(table))
 
     def _items(
         self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int

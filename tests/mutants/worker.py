@@ -21,9 +21,21 @@ MUTANTS = [
     (CLAIMER, "self._count(-len(jobs))", "pass", "--max-jobs is not heeded"),
     (
         CLAIMER,
-        "limit = self.batch if self.left is None else min(self.batch, self.left)",
-        "limit = self.batch",
+        "limit = limit if self.left is None else min(limit, self.left)",
+        "pass",
         "a claim takes more than --max-jobs leaves",
+    ),
+    (
+        CLAIMER,
+        "limit = min(self.batch, self.weights.most(table))",
+        "limit = self.batch",
+        "a claim takes any number of heavy jobs",
+    ),
+    (
+        CLAIMER,
+        "min(self.buffer.low_water, self.weights.most(table))",
+        "self.buffer.low_water",
+        "any number of heavy jobs is fetched ahead",
     ),
     (
         CLAIMER,

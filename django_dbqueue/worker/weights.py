@@ -1,0 +1,29 @@
+"""How many jobs may be fetched ahead without taking much memory."""
+
+import sys
+from collections.abc import Sequence
+
+from ..dialects.base import Row
+from ..lifecycle.table import Table
+
+MOST_BYTES = 16 * 2**20  # fetched ahead, as the rows hold them
+
+
+class Weights:
+    """What one claiming thread has seen of each table."""
+
+    def __init__(self) -> None:
+        self._mean: dict[tuple[str, str], float] = {}
+
+    def weigh(self, table: Table, rows: Sequence[Row]) -> None:
+        """Heavy jobs count at once; they are forgotten claim by claim."""
+        if rows:
+            mean = table.weight(rows) / len(rows)
+            self._mean[table.place] = max(mean, self._mean.get(table.place, 0.0) / 2)
+
+    def most(self, table: Table) -> int:
+        """Jobs for one claim, while about as many wait: one, as long as none was seen."""
+        if not table.unbounded or table.takes_batches:
+            return sys.maxsize
+        mean = self._mean.get(table.place)
+        return 1 if mean is None else max(1, int(MOST_BYTES / 2 / max(1.0, mean)))
