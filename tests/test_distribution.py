@@ -135,6 +135,15 @@ def test_the_wheel_holds_the_package_and_nothing_else(checkout, released):
     assert names == {path for path in written(checkout) if path.startswith("django_dbqueue/")}
 
 
+def test_the_package_page_links_to_no_file_of_ours(released):
+    [wheel] = released.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        page = archive.read(name).decode()
+    assert "docs/mail.md" in page
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", page)
+
+
 def test_a_project_works_with_what_is_installed_from_the_sdist(python, tmp_path):
     run(python, "-m", "django", "startproject", "site_of_one", ".", folder=tmp_path)
     run(python, "manage.py", "startapp", "kiosk", folder=tmp_path)
