@@ -4,10 +4,11 @@
 
 Fills the mail queue, its archive and a week of the charts' table, then asks for each page a few
 times by Django's test client: the time is the server's, without a network. The queries are counted
-with a hundredth of the rows and with all of them; the two must be the same.
+with a hundredth of the rows and with all of them; the two must be the same. Then each action
+changes 10,000 jobs.
 
-Prints a Markdown table and writes it to benchmarks/results/. Exits 1 if a page answers anything but
-200, or its number of queries grows.
+Prints Markdown tables and writes them to benchmarks/results/. Exits 1 if a page answers anything
+but 200, if its number of queries grows, or if an action changes fewer.
 """
 
 import argparse
@@ -25,8 +26,10 @@ from benchmarks.contestants import ROOT
 from benchmarks.drain import RESULTS, say, url
 
 PLACES = ("mariadb", "postgresql", "sqlite")
-# By page: milliseconds, queries with few rows and with all, and the answer's status.
-Found = dict[str, dict[str, Any]]
+# By page: milliseconds, queries with few rows and with all, and the answer's status; by action:
+# seconds, what the admin's log says, and the answer's status.
+Found = dict[str, dict[str, dict[str, Any]]]
+CHANGED = "10000 changed"
 
 
 def ask(place: str, rows: int, folder: Path) -> Found:
@@ -39,24 +42,35 @@ def ask(place: str, rows: int, folder: Path) -> Found:
 
 
 def problems(place: str, found: Found) -> list[str]:
-    wrong = [f"{place} {page}: {it['status']}" for page, it in found.items() if it["status"] != 200]
+    pages, actions = found["pages"], found["actions"]
+    wrong = [f"{place} {page}: {it['status']}" for page, it in pages.items() if it["status"] != 200]
+    failed = [
+        f"{place} {action}: {it['status']}, {it['said']}"
+        for action, it in actions.items()
+        if it["status"] != 302 or CHANGED not in it["said"]
+    ]
     grown = [
         f"{place} {page}: {it['few']} queries with few rows, {it['queries']} with all"
-        for page, it in found.items()
+        for page, it in pages.items()
         if it["queries"] > it["few"]
     ]
-    return wrong + grown
+    return wrong + grown + failed
 
 
 def table(by_place: dict[str, Found], rows: int) -> str:
     places = list(by_place)
     head = f"| page | {' | '.join(f'{place}, ms' for place in places)} | queries |"
     lines = [head, "|---|" + "---:|" * (len(places) + 1)]
-    for page in next(iter(by_place.values())):
-        its = [by_place[place][page] for place in places]
+    for page in by_place[places[0]]["pages"]:
+        its = [by_place[place]["pages"][page] for place in places]
         times = " | ".join(f"{it['ms']:.0f}" for it in its)
         counts = sorted({it["queries"] for it in its})
         lines.append(f"| {page} | {times} | {' or '.join(map(str, counts))} |")
+    lines += ["", f"| 10,000 jobs | {' | '.join(f'{place}, s' for place in places)} |"]
+    lines.append("|---|" + "---:|" * len(places))
+    for action in by_place[places[0]]["actions"]:
+        seconds = [by_place[place]["actions"][action]["seconds"] for place in places]
+        lines.append(f"| {action} | {' | '.join(f'{one:.1f}' for one in seconds)} |")
     conditions = (
         f"{rows:,} jobs; medians of 7; Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}."

@@ -1,4 +1,4 @@
-"""Fills a database, and measures the pages of the admin on it.
+"""Fills a database, and measures the pages and actions of the admin on it.
 
     python -m benchmarks.admin_inside ROWS
 
@@ -18,6 +18,7 @@ import django
 os.environ["DJANGO_SETTINGS_MODULE"] = "testproject.settings"
 django.setup()
 
+from django.contrib.admin.models import LogEntry  # noqa: E402
 from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
@@ -43,6 +44,15 @@ RARE_ROWS = 20  # of each state
 RESENT_EVERY = 1000  # rows: in all others the column is null
 # Of a hundred rows; the others are done.
 STATES = {Status.READY: 8, Status.DELAYED: 4, Status.BURIED: 2, Status.CLAIMED: 1}
+ARCHIVED_FROM = 10**9  # no job has the key of one in the archive
+# What is done to the first 10,000 that match, the most that one action changes.
+ACTIONS = {
+    "retry failed mail": ("kick_selected", Status.BURIED),
+    "mark unsent mail as failed": ("bury_selected", Status.READY),
+    "give back claimed mail": ("release_selected", Status.CLAIMED),
+    "send delayed mail now": ("kick_selected", Status.DELAYED),
+    "take out sent mail": ("cancel_selected", Status.DONE),
+}
 LIST, ARCHIVE = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
 
 
@@ -52,7 +62,7 @@ def fill(rows: int) -> Iterator[None]:
     states += [Status.DONE] * (100 - len(states))
     plain(Email).bulk_create([email(n, states[n * 7 % 100]) for n in range(SEED)], 500)
     plain(ArchivedEmail).bulk_create(
-        [ArchivedEmail(id=n + 1, **columns(n, Status.DONE)) for n in range(SEED)], 500
+        [ArchivedEmail(id=ARCHIVED_FROM + n, **columns(n, Status.DONE)) for n in range(SEED)], 500
     )
     make_rare()
     for queue in {*QUEUES, RARE}:
@@ -175,6 +185,16 @@ def queries(client: Client, page: str) -> int:
     return len(captured)
 
 
+def act(client: Client, action: str, state: Status) -> dict[str, Any]:
+    everything = {"everything": "on", "select_across": "1", "confirmed": "yes", "index": "0"}
+    data = {"action": action, "_selected_action": ["0"], **everything}
+    began = time.perf_counter()
+    status = client.post(f"{LIST}?state={state.value}", data).status_code
+    seconds = time.perf_counter() - began
+    said = LogEntry.objects.order_by("-pk")[0].change_message
+    return {"status": status, "seconds": seconds, "said": said}
+
+
 def main(rows: int) -> None:
     call_command("migrate", verbosity=0)
     user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
@@ -185,7 +205,9 @@ def main(rows: int) -> None:
     few = {name: queries(client, page) for name, page in pages().items()}
     next(steps)
     found = {name: measure(client, page) for name, page in pages().items()}
-    print(json.dumps({name: {**its, "few": few[name]} for name, its in found.items()}))
+    done = {name: act(client, *what) for name, what in ACTIONS.items()}
+    both = {name: {**its, "few": few[name]} for name, its in found.items()}
+    print(json.dumps({"pages": both, "actions": done}))
 
 
 if __name__ == "__main__":
