@@ -32,9 +32,8 @@ from second_chances import second_chance
 DATABASES = ("sqlite", "mariadb", "postgresql", "mysql")
 REQUIRED = ("sqlite", "mariadb", "postgresql")
 NEWEST = "newest"
-JOBS = 3  # databases at once
-# SQLite has most to do; when it ends, the newest Python takes over its two.
-WORKERS = {"sqlite": 2, NEWEST: 2}
+JOBS = 2  # databases at once
+WORKERS = 2  # processes for each
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 # The three have all tests of processes between them, unless somebody asks for one of them, or for
 # proofs: what a database does to a worker is marked, and runs on each.
@@ -91,7 +90,7 @@ def run_most(suite: Suite, options: argparse.Namespace, arguments: list[str]) ->
 
 
 def untimed(suite: Suite, options: argparse.Namespace) -> list[str]:
-    number = options.workers or WORKERS.get(suite.label, 1)
+    number = options.workers or WORKERS
     workers = ["-n", str(number), "--dist", "loadfile"] if number > 1 else []
     return [*workers, *marked(options.marks, suite.marks, "not timing")]
 

@@ -22,8 +22,6 @@ class Weights:
             self._mean[table.place] = max(mean, self._mean.get(table.place, 0.0) / 2)
 
     def most(self, table: Table) -> int:
-        """Jobs for one claim, while about as many wait: one, as long as none was seen."""
-        if not table.unbounded or table.takes_batches:
-            return sys.maxsize
-        mean = self._mean.get(table.place)
-        return 1 if mean is None else max(1, int(MOST_BYTES / 2 / max(1.0, mean)))
+        """Jobs for one claim, while about as many wait; any number, as long as none was seen."""
+        mean = 0.0 if table.takes_batches else self._mean.get(table.place, 0.0)
+        return max(1, int(MOST_BYTES / 2 / mean)) if mean else sys.maxsize
