@@ -1,7 +1,7 @@
 """The verbs of queue tables as actions of the admin: in chunks, to a limited number at once."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib import messages
@@ -88,19 +88,23 @@ class Work:
     has_more: bool = False
 
     def through(self, way: Way) -> None:
-        for rows in way.walk(CHUNK):
+        # Only what is shown is read whole: mail may be long, and so may errors.
+        names = {"pk", "status", *way.order.names}
+        light = way.queryset.select_related(None).only(*names)
+        for rows in replace(way, queryset=light).walk(CHUNK):
             if self.taken >= AT_ONCE:
                 self.has_more = True
                 return
-            self._do(way.queryset, rows)
+            self._do(way.queryset.order_by(), rows)
 
     def _do(self, queryset: QuerySet[Any], rows: list[Any]) -> None:
-        keys = [row.pk for row in rows]
-        result = getattr(queryset.order_by().filter(pk__in=keys), self.deed.verb)()
+        taken = [row.pk for row in rows if row.status in self.deed.sources]
+        shown = taken[: by_hand.MOST + 1 - len(self.first)]
+        first = list(queryset.filter(pk__in=shown)) if shown else []
+        result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.deed.verb)()
         self.result = result if self.result is None else self.result + result
-        taken = [row for row in rows if row.status in self.deed.sources]
         self.taken += len(taken)
-        self.first += taken[: by_hand.MOST + 1 - len(self.first)]
+        self.first += sorted(first, key=lambda row: shown.index(row.pk))
 
     def __str__(self) -> str:
         return str(self.result or Changed())
