@@ -45,6 +45,11 @@ def _own(model: Any) -> tuple[str, ...]:
     return ("message_id", "recipients") if model is Email else ()
 
 
+def registered() -> int:
+    """Workers that have not signed off, and that nobody has found dead."""
+    return Worker.objects.filter(stopped_at=None).count()
+
+
 def what_hangs() -> Iterable[str]:
     """Every job that is not settled, summed up, the first few by name."""
     for model in (Email, Thumbnail):
@@ -86,5 +91,5 @@ def take_account(
         in_hand={job.message_id: job.recipients for job in in_hand if isinstance(job, Email)},
         runner_threads=PROCESSES * THREADS,
         exit_code=exit_code,
-        workers_left=Worker.objects.filter(stopped_at=None).count(),
+        workers_left=registered(),
     )

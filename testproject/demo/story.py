@@ -115,7 +115,9 @@ class Story:
         is_settled = not records.unsettled(mails) and not records.unsettled(thumbnails)
         made = sum(thumbnails.values()) - records.unsettled(thumbnails)
         self.screen.show(mails, made, is_settled)
-        return is_settled
+        living = sum(worker is not self.victim for worker in workers)
+        # Its jobs are taken over first; then it is known to be dead.
+        return is_settled and records.registered() == living
 
     def _kill_one(self, workers: list[Process]) -> None:
         """Kill the worker that has most in hand."""
