@@ -200,7 +200,8 @@ def _by_queue(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
     asked = {_column(leaf) for leaf in rest}
     if is_partial or not issubclass(queryset.model, Job) or asked != {"status", "queue"}:
         return None
-    found = queryset.order_by()
+    # In the order of that index: MySQL would take another one that begins with the queue.
+    found = queryset.order_by("priority")
     found.query.where = WhereNode(rest)
     return found
 
