@@ -99,7 +99,8 @@ def analyze():
 
 
 def is_mysql():
-    return connection.vendor == "mysql" and not connection.mysql_is_mariadb
+    is_mariadb = getattr(connection, "mysql_is_mariadb", True)
+    return connection.vendor == "mysql" and not is_mariadb
 
 
 # For the oldest ones MySQL walks along the table's key, whatever index has them.

@@ -7,7 +7,17 @@ from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import connections
-from django.db.models import BooleanField, CharField, Expression, F, Field, Model, Q, QuerySet
+from django.db.models import (
+    BooleanField,
+    CharField,
+    Expression,
+    F,
+    Field,
+    Lookup,
+    Model,
+    Q,
+    QuerySet,
+)
 
 from ..dialects import dialect_of
 
@@ -38,7 +48,7 @@ class Order:
 
     def _compared(self, rows: QuerySet[Any], place: Place, sign: str) -> QuerySet[Any]:
         if dialect_of(connections[rows.db]).compares_rows:
-            return rows.filter(Beyond(self.names, place, sign))
+            return rows.filter(Holds(Beyond(self.names, place, sign)))
         *outer, (name, value) = zip(self.names, place, strict=True)
         found = Q(**{f"{name}__{LOOKUPS[sign]}": value})
         for name, value in reversed(outer):
@@ -106,6 +116,19 @@ def _value(field: Any, value: Any) -> Any:
     if isinstance(found, int) and abs(found) > BIGGEST:
         raise ValueError(value)
     return found
+
+
+class Holds(Lookup):
+    """A condition as it is. Of what is no lookup Django 6.1 asks SQLite and MySQL whether it equals
+    true, which no index answers."""
+
+    prepare_rhs = False
+
+    def __init__(self, lhs: Any, rhs: bool = True) -> None:
+        super().__init__(lhs, rhs)
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        return compiler.compile(self.lhs)  # type: ignore[no-any-return]
 
 
 class Beyond(Expression):
