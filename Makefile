@@ -105,7 +105,7 @@ once: packages $(STAMPS)/servers  ## 5,000 exactly-once jobs under SIGKILL on si
 torture: packages $(STAMPS)/servers  ## kill, stop and cut off workers and servers for 5 minutes each; TORTURE_ARGS
 	$(BIN)/python scripts/torture.py --handover 3 $(TORTURE_ARGS)
 
-bench: bench-peers bench-ours bench-mail bench-admin  ## all figures of README and docs (two hours)
+bench: bench-peers bench-ours bench-mail bench-admin  ## all figures of README and docs (95 minutes)
 
 bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (25 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)

@@ -1,4 +1,4 @@
-"""All but the text of the package page stands in setup.cfg."""
+"""The text of the package page; everything else is in setup.cfg."""
 
 import re
 from pathlib import Path

@@ -136,6 +136,21 @@ def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
     assert QuerySet(Note).filter(status=Status.DONE).count() == 11
 
 
+def test_only_the_jobs_that_the_log_names_are_read_whole(browser, monkeypatch):
+    monkeypatch.setattr(deeds, "CHUNK", 2)
+    monkeypatch.setattr(by_hand, "MOST", 3)
+    fill(11, [Status.READY])
+    with CaptureQueriesContext(connection) as queries:
+        act(browser, "bury_selected", everything="on", confirmed="yes")
+    column = connection.ops.quote_name("errors")
+    acted = [q["sql"] for q in queries if q["sql"].startswith("UPDATE") and "queueapp" in q["sql"]]
+    whole = [q["sql"] for q in queries if f".{column}" in q["sql"] and " IN (" in q["sql"]]
+    walked = [q["sql"] for q in queries if "queueapp" in q["sql"] and " LIMIT 3" in q["sql"]]
+    assert (len(acted), len(whole)) == (6, 2)
+    assert walked
+    assert not [sql for sql in walked if column in sql]
+
+
 def test_a_job_is_cancelled_only_when_that_was_confirmed(browser, jobs):
     page = act(browser, "cancel_selected", jobs[0], jobs[2])
     assert "taken out for good" in page

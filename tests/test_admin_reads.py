@@ -16,11 +16,12 @@ from django.utils import timezone
 
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
+from tests.kit.connections import is_mysql
 from tests.kit.query_plans import steps
 from tests.queueapp.models import Note
 
 DONE = int(os.environ.get("DBQUEUE_TEST_ROWS", "80000"))
-OTHERS = 20_000  # jobs of each other state: whoever reads them all is found out
+OTHERS = 20_000  # jobs of each other state: reading them all goes beyond any bound
 SEED = 1_000
 RARE = 20  # jobs of each state, the oldest ones
 TABLE = Note._meta.db_table
@@ -96,11 +97,6 @@ def analyze():
     """What earlier tests left in the table is not to be counted, either."""
     with connection.cursor() as cursor:
         cursor.execute(f"{ANALYZE[connection.vendor]} {TABLE}")
-
-
-def is_mysql():
-    is_mariadb = getattr(connection, "mysql_is_mariadb", True)
-    return connection.vendor == "mysql" and not is_mariadb
 
 
 # For the oldest ones MySQL walks along the table's key, whatever index has them.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from tests.kit.connections import is_mysql
 from tests.kit.user_project import Project, own_database
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -212,7 +213,7 @@ def test_with_the_defaults_of_the_docs_old_code_goes_on_inserting(project):
     defaults, _, _ = after.partition("```")
     path = project.migrations / "0002_adopt_order.py"
     steps = f"migrations.RunSQL({defaults.strip()},\n".replace("shop_order", "kiosk_order")
-    if not getattr(connection, "mysql_is_mariadb", True):
+    if is_mysql():
         steps = steps.replace("errors SET DEFAULT '[]'", "errors SET DEFAULT (JSON_ARRAY())")
     place = "migrations.AddConstraint("
     path.write_text(path.read_text().replace(place, steps + place))

@@ -7,6 +7,7 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.worker import runner as runner_module
+from django_dbqueue.worker import sizes
 from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.claimer import MOST, Claimer
@@ -56,26 +57,28 @@ def test_a_batch_size_that_was_asked_for_is_kept():
     assert adapted(one, table()) == (500, 749)
 
 
-def turns(sizes):
-    """A child with no runner, which looks for jobs of these sizes ten times."""
-    for size in sizes:
-        Note.objects.create(text="x" * size)
+def looks(lengths):
+    """The buffer of a child with no runner, each time that the child has looked for such jobs."""
+    for length in lengths:
+        Note.objects.create(text="x" * length)
     one = claimer(batch_size=2)
     for _ in range(10):
         one.turn()
         yield one.buffer
 
 
-@pytest.mark.parametrize(("megabytes", "few"), [(0.9, 16), (12, 4)])
-def test_what_is_fetched_ahead_takes_no_more_than_some_megabytes(megabytes, few):
-    taken = []
-    for buffer in turns([int(megabytes * 2**20)] * 2 * few):
-        taken += [len(buffer.withdraw())] if len(taken) < 3 else []
-    assert few / 4 <= buffer.ahead <= few, taken
+@pytest.mark.parametrize(("size", "at_least", "at_most"), [(60, 4, 16), (800, 1, 2)])
+def test_what_is_fetched_ahead_is_bounded_by_its_size(monkeypatch, size, at_least, at_most):
+    monkeypatch.setattr(sizes, "MOST_BYTES", 1000)
+    for number, buffer in enumerate(looks([size] * 30)):
+        if number < 4:
+            buffer.withdraw()
+    assert at_least <= buffer.ahead <= at_most
 
 
-def test_a_heavy_job_among_light_ones_is_soon_forgotten():
-    taken = [len(buffer.withdraw()) for buffer in turns([8 * 2**20] * 2 + [10] * 60)]
+def test_a_large_job_among_small_ones_is_soon_forgotten(monkeypatch):
+    monkeypatch.setattr(sizes, "MOST_BYTES", 1000)
+    taken = [len(buffer.withdraw()) for buffer in looks([500] * 2 + [1] * 60)]
     assert sum(taken) == 62
     assert taken[:6] == [2, 1, 2, 4, 8, 16]
 

@@ -13,6 +13,7 @@ from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.kit.broken_rows import edit
+from tests.kit.connections import is_mysql
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, start, table
 from tests.kit.processes import worker
@@ -154,8 +155,7 @@ def refused(bad):
 def kind():
     if connection.vendor != "mysql":
         return connection.vendor
-    is_mariadb = connection.mysql_is_mariadb  # type: ignore[attr-defined]
-    return "mariadb" if is_mariadb else "mysql"
+    return "mysql" if is_mysql() else "mariadb"
 
 
 CONSTRAIN = {

@@ -140,7 +140,7 @@ def test_a_job_that_runs_out_of_memory_in_python_has_merely_failed(database_url,
 
 def test_a_single_attempt_is_not_spent_on_a_host_that_is_killed(database_url, log):
     first = Once.objects.create(seconds=30, log=log)
-    behind = Once.objects.bulk_create([Once(log=log) for _ in range(8)])
+    behind = [Once.objects.create(log=log) for _ in range(8)]
     with worker(database_url, "--batch-size", "10") as host:
         wait_for_lines(log, 1)
         assert Once.objects.claimed().count() == 9

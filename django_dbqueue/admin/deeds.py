@@ -88,7 +88,7 @@ class Work:
     has_more: bool = False
 
     def through(self, way: Way) -> None:
-        # Only what is shown is read whole: mail may be long, and so may errors.
+        # Only what is named is read whole: mail may be long, and so may errors.
         names = {"pk", "status", *way.order.names}
         light = way.queryset.select_related(None).only(*names)
         for rows in replace(way, queryset=light).walk(CHUNK):
@@ -99,12 +99,11 @@ class Work:
 
     def _do(self, queryset: QuerySet[Any], rows: list[Any]) -> None:
         taken = [row.pk for row in rows if row.status in self.deed.sources]
-        shown = taken[: by_hand.MOST + 1 - len(self.first)]
-        first = list(queryset.filter(pk__in=shown)) if shown else []
+        named = queryset.in_bulk(taken[: by_hand.MOST + 1 - len(self.first)])
         result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.deed.verb)()
         self.result = result if self.result is None else self.result + result
         self.taken += len(taken)
-        self.first += sorted(first, key=lambda row: shown.index(row.pk))
+        self.first += [named[key] for key in taken if key in named]
 
     def __str__(self) -> str:
         return str(self.result or Changed())

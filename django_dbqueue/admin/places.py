@@ -48,7 +48,7 @@ class Order:
 
     def _compared(self, rows: QuerySet[Any], place: Place, sign: str) -> QuerySet[Any]:
         if dialect_of(connections[rows.db]).compares_rows:
-            return rows.filter(Holds(Beyond(self.names, place, sign)))
+            return rows.filter(Holds(Beyond(self.names, place, sign), rhs=True))
         *outer, (name, value) = zip(self.names, place, strict=True)
         found = Q(**{f"{name}__{LOOKUPS[sign]}": value})
         for name, value in reversed(outer):
@@ -119,13 +119,10 @@ def _value(field: Any, value: Any) -> Any:
 
 
 class Holds(Lookup):
-    """A condition as it is. Of what is no lookup Django 6.1 asks SQLite and MySQL whether it equals
-    true, which no index answers."""
+    """A condition as it is. Django 6.1 compares any other expression with true on SQLite and MySQL,
+    and then they use no index."""
 
     prepare_rhs = False
-
-    def __init__(self, lhs: Any, rhs: bool = True) -> None:
-        super().__init__(lhs, rhs)
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         return compiler.compile(self.lhs)  # type: ignore[no-any-return]

@@ -37,14 +37,15 @@ def claim(
     owner: str,
     allowance: float = 0,
     floors: Sequence[Floor] = (),
-    weigh: Callable[[Table, Sequence[Row]], None] | None = None,
+    on_rows: Callable[[Table, Sequence[Row]], None] | None = None,
 ) -> list[Any]:
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
-    now. ``floors`` leave out what is below them, where the database gains by it; ``weigh`` gets
-    the raw rows. Raises ``TransactionManagementError`` inside ``atomic()``: a claim counts once it
-    is committed. Jobs past ``expires_at`` come back with ``has_expired`` and are not to be run.
+    now. ``floors`` leave out what is below them, where the database gains by it; ``on_rows``
+    gets the rows as they are stored. Raises ``TransactionManagementError`` inside ``atomic()``: a
+    claim counts once it is committed. Jobs past ``expires_at`` come back with ``has_expired`` and
+    are not to be run.
     """
     _check_limit(limit)
     if table.connection.in_atomic_block:
@@ -53,8 +54,8 @@ def claim(
         )
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
     claimed = list(_stamped(table, request))
-    if weigh:
-        weigh(table, claimed)
+    if on_rows:
+        on_rows(table, claimed)
     jobs = _built(table, request, claimed)
     return sorted(jobs, key=URGENCY)
 

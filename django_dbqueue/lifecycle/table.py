@@ -93,8 +93,8 @@ class Table:
             self._inserts[columns] = f"INSERT INTO {self.name} ({names}) VALUES ({places})"
         return self._inserts[columns]
 
-    def weight(self, rows: Sequence[Row]) -> int:
-        """Characters or bytes in the columns of rows that have no limit."""
+    def size_of(self, rows: Sequence[Row]) -> int:
+        """The characters or bytes in those columns of the rows that have no limit."""
         values = (row[i] for i in self.unbounded for row in rows)
         return sum(len(value) for value in values if isinstance(value, SIZED))
 

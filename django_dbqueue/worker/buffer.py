@@ -28,6 +28,15 @@ class Item:
         return self.epoch != epoch or now > self.claimed_at + START_WITHIN
 
 
+def items_of(
+    table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
+) -> list[Item]:
+    """What runners take of one claim."""
+    if table.takes_batches and jobs:
+        return [Item(table, owner, jobs, claimed_at, epoch)]
+    return [Item(table, owner, [job], claimed_at, epoch, job is jobs[-1]) for job in jobs]
+
+
 class Buffer:
     """Jobs between the claim and their runner; only the claiming thread puts and withdraws."""
 

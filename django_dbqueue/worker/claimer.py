@@ -3,9 +3,8 @@
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 from django.db.utils import Error
 
@@ -15,14 +14,14 @@ from ..lifecycle import finish, reap, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
 from .board import Board, Role
-from .buffer import ALLOWANCE, Buffer, Item
+from .buffer import ALLOWANCE, Buffer, Item, items_of
 from .doorbell import Doorbell
 from .lanes import Lanes
 from .options import Options
 from .reconcile import InHand, Reconciler
 from .session import Patience, Session
+from .sizes import Sizes
 from .waits import Waits
-from .weights import Weights
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -35,6 +34,10 @@ MOST_SUSPECTS = 500  # that wait for a sacrificial child; more are put off
 
 class Claimer:
     """One thread's part: find a lane, claim a batch, put it into the buffer."""
+
+    hands_over = True  # suspects, to sacrificial children
+    hold_claims = False
+    is_idle = False
 
     def __init__(
         self,
@@ -59,11 +62,10 @@ class Claimer:
         self.unwritten = unwritten
         self.lanes = Lanes(options)
         self.waits = Waits()
-        self.weights = Weights()
+        self.sizes = Sizes()
         self.batch = options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
-        self.hands_over = True
         self._next_look = 0.0
         # Claims whose answer was lost: they may have taken jobs.
         self.unsure: list[tuple[Table, str]] = []
@@ -72,12 +74,10 @@ class Claimer:
         self._parked: list[Item] = []
         # Since when there is nothing ready: only a look that began when all was done tells.
         self._empty_since = float("inf")
-        self.hold_claims = False
         self.patience = Patience("claiming")
         self._claims = count(1)
         self._filled_at = time.monotonic()
         self._was_full = False
-        self.is_idle = False
         self._quiet_since = float("inf")
 
     def _greet(self, dialect: Dialect) -> None:
@@ -226,15 +226,15 @@ class Claimer:
         watch, queue = lane
         table = self.options.table(watch.served.model, watch.served.using)
         self._adapt(table)
-        limit = min(self.batch, self.weights.most(table))
-        limit = limit if self.left is None else min(limit, self.left)
+        limits = (self.batch, self.sizes.most(table), self.left)
+        limit = min(one for one in limits if one is not None)
         owner = f"{self.owner_prefix}{next(self._claims)}"
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.board.epoch(watch.served.using)
         self.unsure.append((table, owner))
         self.reconciler.claimed(table)
         floors = watch.floors.for_claim(queue)
-        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.weights.weigh)
+        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note)
         self.unsure.pop()
         watch.floors.claimed(queue, jobs, limit, floors)
         self._count(-len(jobs))
@@ -244,7 +244,7 @@ class Claimer:
         self.waits.look(table, queue, jobs)
         odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []
         sound = [job for job in jobs if job not in odd] if odd else jobs
-        self._put(list(self._items(table, owner, sound, claimed_at, epoch)))
+        self._put(items_of(table, owner, sound, claimed_at, epoch))
         self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in odd])
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)
@@ -273,16 +273,7 @@ class Claimer:
             self.buffer.low_water = self.batch * 3 // 2 - 1
         else:
             self.buffer.low_water = self.batch // 2
-        self.buffer.low_water = min(self.buffer.low_water, self.weights.most(table))
-
-    def _items(
-        self, table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
-    ) -> Iterator[Item]:
-        if table.takes_batches and jobs:
-            yield Item(table, owner, jobs, claimed_at, epoch)
-        else:
-            for job in jobs:
-                yield Item(table, owner, [job], claimed_at, epoch, job is jobs[-1])
+        self.buffer.low_water = min(self.buffer.low_water, self.sizes.most(table))
 
     def _put(self, items: list[Item]) -> None:
         if items:

@@ -76,12 +76,8 @@ class Consumer:
             in_hand=self.in_hand,
         )
         self.claimer.hands_over = role is Role.ORDINARY
-        self.runners = [
-            Runner(
-                n, self.buffer, self.finisher, board, options.worker_timeout, self.stop, self._woken
-            )
-            for n in range(options.threads)
-        ]
+        given = (self.buffer, self.finisher, board, options.worker_timeout, self.stop, self._woken)
+        self.runners = [Runner(number, *given) for number in range(options.threads)]
         # For the answer to a statement of ours.
         self.patience = SILENT * options.worker_timeout
         self._ended, self._end = os.pipe()

@@ -51,7 +51,8 @@ def registered() -> int:
 
 
 def what_hangs() -> Iterable[str]:
-    """Every job that is not settled, summed up, the first few by name."""
+    """Every job that is not settled, summed up, the first few by name, and who should work."""
+    yield f"{registered()} workers have neither stopped nor been found dead"
     for model in (Email, Thumbnail):
         rows = model.objects.exclude(status__in=SETTLED)
         for job in rows.order_by("pk")[:5]:

@@ -12,6 +12,11 @@ from django.db.models import Model
 LASTING = ("SET ", "SELECT SET_CONFIG", "PRAGMA ", "LISTEN", "LOCK ", "BEGIN", "CREATE TEMP")
 
 
+def is_mysql() -> bool:
+    """MySQL itself, not MariaDB."""
+    return not getattr(connection, "mysql_is_mariadb", True)
+
+
 def other_connection() -> Any:
     """A second connection to the test database, as another process would have it."""
     copy = connections["default"].copy()

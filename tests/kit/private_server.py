@@ -19,6 +19,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from mysql_servers import MariaDB, MySQL
 
+from tests.kit.connections import is_mysql
 from tests.kit.outage_scene import ALIAS
 
 ACCOUNT = "worker"
@@ -170,8 +171,7 @@ ORDINARY = {
 def kind_of_server() -> type[servers.Server]:
     if connection.vendor == "postgresql":
         return servers.PostgreSQL
-    is_mariadb = connection.mysql_is_mariadb  # type: ignore[attr-defined]
-    return MariaDB if is_mariadb else MySQL
+    return MySQL if is_mysql() else MariaDB
 
 
 def kind_account(url: str) -> str:

@@ -21,21 +21,21 @@ MUTANTS = [
     (CLAIMER, "self._count(-len(jobs))", "pass", "--max-jobs is not heeded"),
     (
         CLAIMER,
-        "limit = limit if self.left is None else min(limit, self.left)",
-        "pass",
+        "limits = (self.batch, self.sizes.most(table), self.left)",
+        "limits = (self.batch, self.sizes.most(table))",
         "a claim takes more than --max-jobs leaves",
     ),
     (
         CLAIMER,
-        "limit = min(self.batch, self.weights.most(table))",
-        "limit = self.batch",
-        "a claim takes any number of heavy jobs",
+        "limits = (self.batch, self.sizes.most(table), self.left)",
+        "limits = (self.batch, self.left)",
+        "a claim takes any number of large jobs",
     ),
     (
         CLAIMER,
-        "min(self.buffer.low_water, self.weights.most(table))",
+        "min(self.buffer.low_water, self.sizes.most(table))",
         "self.buffer.low_water",
-        "any number of heavy jobs is fetched ahead",
+        "any number of large jobs is fetched ahead",
     ),
     (
         CLAIMER,

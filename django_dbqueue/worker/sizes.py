@@ -9,16 +9,16 @@ from ..lifecycle.table import Table
 MOST_BYTES = 16 * 2**20  # fetched ahead, as the rows hold them
 
 
-class Weights:
+class Sizes:
     """What one claiming thread has seen of each table."""
 
     def __init__(self) -> None:
         self._mean: dict[tuple[str, str], float] = {}
 
-    def weigh(self, table: Table, rows: Sequence[Row]) -> None:
-        """Heavy jobs count at once; they are forgotten claim by claim."""
+    def note(self, table: Table, rows: Sequence[Row]) -> None:
+        """Large jobs count at once; they are forgotten claim by claim."""
         if rows:
-            mean = table.weight(rows) / len(rows)
+            mean = table.size_of(rows) / len(rows)
             self._mean[table.place] = max(mean, self._mean.get(table.place, 0.0) / 2)
 
     def most(self, table: Table) -> int:
