@@ -54,6 +54,8 @@ check: $(STAMPS)/check  ## lint, types, security, migrations, the house rules
 	$(BIN)/python manage.py check
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
 
+# Also of what a process writes whose folder is another one.
+coverage: export COVERAGE_FILE = $(CURDIR)/.coverage
 coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' processes, on SQLite; COVERAGE_ON adds databases
 	$(BIN)/python -m coverage erase
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --workers 1 --coverage $(COVERAGE_ON:%=--only %) -m "not timing" $(PYTEST_ARGS)

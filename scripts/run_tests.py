@@ -34,7 +34,7 @@ DATABASES = ("mariadb", "postgresql", "mysql", "sqlite")
 REQUIRED = ("sqlite", "mariadb", "postgresql")
 NEWEST = "newest"
 JOBS = 2  # databases at once
-WORKERS = 2  # processes for each
+WORKERS = 3  # processes for each
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 # The three have all tests of processes between them, unless somebody asks for one of them, or for
 # proofs: what a database does to a worker is marked, and runs on each.

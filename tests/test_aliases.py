@@ -161,12 +161,13 @@ def test_every_verb_works_on_a_queryset_of_a_database(two):
     assert two.shell(VERBS).strip() == "fine"
 
 
-def test_a_locked_database_holds_up_jobs_for_a_while_and_costs_nothing(two):
-    """While its beats are missing on one database a worker starts nothing on either."""
+def test_a_locked_database_holds_up_its_own_jobs_for_a_while_and_costs_nothing(two):
+    """Its beats are missing, and its clerk is taken for stuck; the other database goes on."""
     process = two.worker()
     with two.aside_locked():
         two.shell("for _ in range(5): Near.objects.create()")
-        wait_until(lambda: "trying again" in process.log.read_text())
+        wait_until(lambda: two.states()["near"] == [(2, 1)] * 5)
+        wait_until(lambda: "database aside does not answer" in process.log.read_text())
     two.shell("for _ in range(5): Far.objects.create()")
     wait_until(lambda: two.all_done(5))
     assert process.poll() is None

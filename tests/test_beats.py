@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
@@ -9,6 +10,7 @@ from django.db.utils import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
+from django_dbqueue.worker import beats as module
 from django_dbqueue.worker.beats import Beats
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.signalling import Signals, Wakeup
@@ -18,8 +20,29 @@ from tests.kit.connections import other_connection
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
+INTERVAL, TIMEOUT = 2, 10  # seconds
+
+
 def beats_of_nobody():
-    return Beats("a" * 32, "default", [], 2, 10)
+    return Beats("a" * 32, "default", [], INTERVAL, TIMEOUT)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The monotonic clock of the beats: ``now`` is to be set."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def beat_for(seconds, beats, clock):
+    for _ in range(seconds // INTERVAL):
+        clock.now += INTERVAL
+        assert beats.beat({})
+
+
+def away(execute, sql, params, many, context):
+    raise OperationalError("server closed the connection unexpectedly")
 
 
 def test_no_child_is_forked_before_the_first_beat():
@@ -59,10 +82,6 @@ def test_a_request_to_stop_comes_with_the_next_beat_that_is_written():
     beats = beats_of_nobody()
     assert beats.beat({})
     Worker.objects.update(stop_requested_at=DbNow())
-
-    def away(execute, sql, params, many, context):
-        raise OperationalError("server closed the connection unexpectedly")
-
     with connection.execute_wrapper(away):
         assert not beats.beat({})
     assert beats.beat({"paused": True}).stop_requested
@@ -91,3 +110,52 @@ def test_a_first_beat_whose_answer_was_lost_has_begun():
     assert not beats.has_begun
     assert beats.beat({})
     assert beats.has_begun
+
+
+# --- who may call others dead ---------------------------------------------------------------------
+
+
+def test_a_worker_calls_others_dead_once_it_has_beaten_for_as_long_itself(clock):
+    beats = beats_of_nobody()
+    beat_for(TIMEOUT - INTERVAL, beats, clock)
+    assert not beats.may_judge()
+    beat_for(INTERVAL, beats, clock)
+    assert beats.may_judge()
+
+
+def test_nobody_is_called_dead_during_an_outage_of_ones_own_and_right_after_it(clock):
+    """In it everybody looks dead."""
+    beats = beats_of_nobody()
+    beat_for(2 * TIMEOUT, beats, clock)
+    clock.now += TIMEOUT / 2
+    assert not beats.may_judge()
+    clock.now += 1
+    assert beats.beat({})
+    assert not beats.may_judge()
+    beat_for(TIMEOUT, beats, clock)
+    assert beats.may_judge()
+
+
+def test_a_beat_that_failed_is_a_gap_however_soon_the_next_one_is_written(clock):
+    beats = beats_of_nobody()
+    beat_for(2 * TIMEOUT, beats, clock)
+    clock.now += INTERVAL
+    with connection.execute_wrapper(away):
+        assert not beats.beat({})
+    beat_for(TIMEOUT, beats, clock)
+    assert not beats.may_judge()
+    beat_for(INTERVAL, beats, clock)
+    assert beats.may_judge()
+
+
+def test_what_was_claimed_before_a_long_gap_may_be_others_by_now(clock):
+    """The children ask for such claims once more, since the epoch has changed."""
+    beats = beats_of_nobody()
+    assert beats.beat({})
+    before = beats.last.epoch
+    clock.now += TIMEOUT / 2
+    assert beats.beat({})
+    assert beats.last.epoch == before
+    clock.now += TIMEOUT / 2 + 1
+    assert beats.beat({})
+    assert beats.last.epoch != before

@@ -38,6 +38,13 @@ def test_every_queue_has_its_own_keys():
     assert ask(queue="other").created
 
 
+def test_the_twin_that_comes_back_is_of_the_same_queue():
+    ask()
+    job, _ = ask(queue="other")
+    twin, created = ask(queue="other")
+    assert (twin.pk, created) == (job.pk, False)
+
+
 def test_keys_are_compared_byte_by_byte():
     for key in ["a", "A", "á"]:
         assert Note.objects.enqueue(dedup_key=key).created

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -130,6 +130,24 @@ def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, ri
     dialect_of(connections["default"])._rung_at = 0.0  # type: ignore[attr-defined]
     enqueue()
     assert has_news(listener) is rings
+
+
+@notifies
+def test_a_notification_that_fails_after_the_commit_fails_nobody(notify, caplog):
+    """An error would have the caller enqueue the job once more."""
+    dialect_of(connections["default"])._rung_at = 0.0  # type: ignore[attr-defined]
+
+    def refuse(execute, sql, *rest):
+        if sql.startswith("NOTIFY"):
+            raise OperationalError("the server is being shut down")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(refuse):
+        Note.objects.create()
+        assert "workers find them by themselves" in caplog.text
+        with pytest.raises(OperationalError), transaction.atomic():
+            Note.objects.create()
+    assert Note.objects.count() == 1
 
 
 @notifies

@@ -5,6 +5,7 @@ import weakref
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
@@ -12,12 +13,15 @@ from django_dbqueue.worker import finisher as module
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
-from tests.kit.jobs import claimed, fresh, steal, table
+from tests.kit.jobs import claimed, fresh, row_locked, steal, table
 from tests.kit.refusals import allow, refused
 from tests.queueapp.models import Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
+locks_rows = pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="its locks are the whole database's"
+)
 BATCH = 3
 KEPT_FOR = 5  # refusals at least, before an outcome is given up
 GIVEN_UP_BY = 20  # refusals
@@ -127,6 +131,40 @@ def test_an_outcome_that_is_refused_for_ever_holds_up_no_other(finisher, caplog)
     assert fresh(refused_one.job).status == Status.CLAIMED
     [said] = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "its outcome cannot be written, so it runs again" in said.getMessage()
+
+
+@locks_rows
+def test_a_locked_row_keeps_no_other_outcome_waiting(finisher, clock):
+    locked, other = outcome(), outcome()
+    for one in (locked, other):
+        finisher.put(one)
+    with row_locked(locked.job):
+        finisher.flush()
+        assert is_done(other)
+        assert (finisher.pending, finisher.stuck) == (1, 1)
+        later = outcome()
+        finisher.put(later)
+        finisher.flush()
+        assert is_done(later)
+    assert not is_done(locked)
+    clock.now += module.LOCKED
+    finisher.turn(idle=False)
+    assert is_done(locked)
+    assert finisher.pending == 0
+
+
+@locks_rows
+def test_of_a_table_with_many_locked_rows_nothing_starts_until_they_are_written(wakes):
+    finisher = Finisher(Session({"default"}), BATCH, lambda: wakes.append(True), max_unwritten=4)
+    one = outcome()
+    finisher.put(one)
+    with row_locked(one.job):
+        finisher.flush()
+        assert finisher.locked == {one.table.place}
+    finisher.aside_until = 0.0
+    finisher.flush()
+    assert is_done(one)
+    assert not finisher.locked
 
 
 class Nap:

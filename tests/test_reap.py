@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
@@ -11,6 +12,7 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.lanes import ready_queues
 from django_dbqueue.states import Status
+from django_dbqueue.worker.session import Session
 from tests.kit.jobs import (
     claim_one,
     claimed,
@@ -20,6 +22,7 @@ from tests.kit.jobs import (
     reap_overdue,
     reap_owner,
     reaper,
+    row_locked,
     start_all,
     steal,
     table,
@@ -296,3 +299,15 @@ def test_one_of_several_jobs_that_moves_on_keeps_no_other_from_coming_back(monke
     assert reap_owner(table(), "w1.") == 3
     assert lifecycle_of(moving) == after[0]
     assert {(fresh(job).status, fresh(job).losses) for job in others} == {(Status.READY, 1)}
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_a_locked_row_of_a_claim_whose_answer_was_lost_is_an_error_and_not_forgotten():
+    """Who believes that it was given back does not come by again."""
+    [job] = owned()
+    Session({"default"}).prepare()
+    with row_locked(job), pytest.raises(OperationalError):
+        reap.give_back(table(), job.claim_owner)
+    [given_back] = reap.give_back(table(), job.claim_owner)
+    assert given_back.held.key == job.pk
+    assert fresh(job).status == Status.READY
