@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,7 +55,10 @@ def test_nothing_starts_while_outcomes_find_no_room_and_none_is_lost(private, lo
         args = "queueapp.Note", "--tries", "1", "--batch-size", "5"
         with worker(private.database_url, *args) as process:
             wait_until(lambda: notes().buried().exists())
+            # However long that takes, no job runs meanwhile.
+            process.send_group(signal.SIGSTOP)
             fill(disk / "ballast")
+            process.send_group(signal.SIGCONT)
             # What had room yet may have been the last outcome before the next claim.
             full = "recording outcomes: ", "claiming: "
             wait_until(lambda: any(word in process.stderr for word in full))
