@@ -11,6 +11,7 @@ from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.lanes import ready_queues
+from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.session import Session
 from tests.kit.jobs import (
@@ -311,3 +312,21 @@ def test_a_locked_row_of_a_claim_whose_answer_was_lost_is_an_error_and_not_forgo
     [given_back] = reap.give_back(table(), job.claim_owner)
     assert given_back.held.key == job.pk
     assert fresh(job).status == Status.READY
+
+
+def test_who_may_not_judge_ends_no_claim_however_dead_its_worker_looks():
+    """Its own database was away: nobody could beat, nor write that a job is done."""
+    job = claimed()
+    Worker.objects.create(uuid=job.claim_owner.partition(".")[0], host="h", pid=1, beat_at=ago(60))
+    done, _ = reaper().turn(judge=lambda: False)
+    assert (done.reaped, fresh(job).status) == (0, Status.CLAIMED)
+    done, _ = reaper().turn(judge=lambda: True)
+    assert fresh(job).status == Status.READY
+
+
+def test_who_may_not_judge_ends_no_claim_whose_time_is_over():
+    job = overdue()
+    done, _ = reaper().turn(judge=lambda: False)
+    assert (done.reaped, fresh(job).status) == (0, Status.CLAIMED)
+    reaper().turn(judge=lambda: True)
+    assert fresh(job).status != Status.CLAIMED
