@@ -324,6 +324,13 @@ def test_who_may_not_judge_ends_no_claim_however_dead_its_worker_looks():
     assert fresh(job).status == Status.READY
 
 
+def test_all_jobs_of_a_dead_worker_come_back_in_one_turn_however_many():
+    owned(count=reap.CHUNK + 20)
+    Worker.objects.create(uuid="w1", host="h", pid=1, beat_at=ago(60))
+    reaper().turn(judge=lambda: True)
+    assert Note.objects.claimed().count() == 0
+
+
 def test_who_may_not_judge_ends_no_claim_whose_time_is_over():
     job = overdue()
     done, _ = reaper().turn(judge=lambda: False)
