@@ -198,6 +198,18 @@ def test_a_runner_is_not_held_for_ever_by_an_outcome_that_is_refused(finisher):
     assert fresh(one.job).status == Status.CLAIMED
 
 
+def test_an_expired_job_is_not_completed_with_the_others_of_its_claim(finisher, caplog):
+    caplog.set_level(logging.INFO, "django_dbqueue")
+    done, expired = claim_of(2)
+    expired.expired = True
+    for one in (done, expired):
+        finisher.put(one)
+    finisher.flush()
+    assert finisher.pending == 0
+    [said] = [record for record in caplog.records if "had expired: not run" in record.getMessage()]
+    assert said.id == expired.job.pk  # type: ignore[attr-defined]
+
+
 # --- what is left of a failure --------------------------------------------------------------------
 
 

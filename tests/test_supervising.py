@@ -11,12 +11,13 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.roster import request_drain, request_resume
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import SEPARATOR, Board, Farewell
+from django_dbqueue.worker.board import SACRIFICIAL, SEPARATOR, Board, Farewell, Running
 from django_dbqueue.worker.children import Child, Children, Death
 from django_dbqueue.worker.clerk import Recovered, SignOff
 from django_dbqueue.worker.ending import Limits
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.relief import ExitedChild, Relief
+from django_dbqueue.worker.sacrifice import Sacrifice
 from django_dbqueue.worker.session import Patience, Session
 from django_dbqueue.worker.stacks import Stacks
 from tests.kit.clerks import UUID, ClerkHere
@@ -95,6 +96,22 @@ def test_a_child_that_found_nothing_to_do_has_no_successor(farewell, successors)
     fill(children)
     deaths(children, 1)
     assert len(children.shares) == successors
+
+
+@pytest.mark.parametrize("role", SACRIFICIAL)
+def test_a_sacrificial_child_that_crashed_has_a_successor_for_those_that_waited_for_it(
+    monkeypatch, role
+):
+    children = Children([None], 1, "a" * 32, lambda *_: 0)
+    forked = []
+    monkeypatch.setattr(children, "fork", lambda beat, share, role: forked.append(role))
+    sacrifice = Sacrifice(children, Options(served=SERVED))
+    sacrifice.fill(lambda board: None)
+    assert forked == []
+    crashed = Child(0, "w.1-", Board(1), Stacks(), -1, None, role)
+    sacrifice.ended(Death(crashed, -9, [Running("default", "", "1", 0.0, 0.0, 0)]))
+    sacrifice.fill(lambda board: None)
+    assert forked == [role]
 
 
 def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():

@@ -8,6 +8,8 @@ from django.apps import apps
 from django.db import connection, connections
 from django.db.models import Model
 
+from django_dbqueue import minutes
+
 # What outlives its statement on a connection.
 LASTING = ("SET ", "SELECT SET_CONFIG", "PRAGMA ", "LISTEN", "LOCK ", "BEGIN", "CREATE TEMP")
 
@@ -44,6 +46,8 @@ def clean_database() -> Iterator[None]:
         before.execute_wrappers.remove(note)
         if connection.in_atomic_block or changes:
             connection.close()
+        # What was counted and not written is no other test's.
+        minutes._forget()
         empty_tables()
 
 
