@@ -207,7 +207,7 @@ def test_an_expired_job_is_not_completed_with_the_others_of_its_claim(finisher, 
     finisher.flush()
     assert finisher.pending == 0
     [said] = [record for record in caplog.records if "had expired: not run" in record.getMessage()]
-    assert said.id == expired.job.pk  # type: ignore[attr-defined]
+    assert said.id == expired.job.pk
 
 
 # --- what is left of a failure --------------------------------------------------------------------
