@@ -92,7 +92,9 @@ def run_most(suite: Suite, options: argparse.Namespace, arguments: list[str]) ->
 
 def untimed(suite: Suite, options: argparse.Namespace) -> list[str]:
     number = options.workers or WORKERS
-    workers = ["-n", str(number), "--dist", "loadfile"] if number > 1 else []
+    # In the tests' own order, in which the slowest files come first.
+    by_file = ["--dist", "loadfile", "--no-loadscope-reorder"]
+    workers = ["-n", str(number), *by_file] if number > 1 else []
     return [*workers, *marked(options.marks, suite.marks, "not timing")]
 
 

@@ -89,6 +89,8 @@ def test_a_job_that_has_to_run_alone_waits_until_all_outcomes_are_written():
     child.claim()
     assert len(child.buffer) == 1
     child.run()
+    child.claim()
+    assert len(child.buffer) == 0
     with refused(Note, "NEW.status = 2"):
         child.finish()
         for _ in range(3):
@@ -112,4 +114,25 @@ def test_a_worker_that_stops_when_nothing_is_ready_stays_until_all_outcomes_are_
             child.claim()
             assert not child.consumer._is_over()
     child.finish()
+    assert not child.consumer._is_over()
+    wait_until(lambda: child.claim() == 0 and child.consumer._is_over())
+
+
+def has_looked(child, since):
+    """Whether every table was looked at since then."""
+    return child.consumer.claimer.lanes.all_looked_at(since)
+
+
+def test_nor_does_it_leave_before_a_look_that_began_when_the_last_outcome_was_written():
+    """The outcome may have made its job ready again."""
+    child = ByHand(stop_when_empty=0.0)
+    Note.objects.create()
+    child.claim()
+    child.run()
+    for _ in range(3):
+        since = time.monotonic()
+        wait_until(lambda: child.claim() and has_looked(child, since))  # noqa: B023
+        assert not child.consumer._is_over()
+    child.finish()
+    assert not child.consumer._is_over()
     wait_until(lambda: child.claim() == 0 and child.consumer._is_over())

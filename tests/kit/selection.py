@@ -1,6 +1,7 @@
 """Which tests run where: marks that follow from what a test asks for, and what is left out."""
 
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 # Who asks for one of these starts a worker, or another process on the test database.
 OF_PROCESSES = {"database_url", "private", "private_session"}
+# How long a test takes, roughly: what starts processes waits for them.
+HEAVY, LIGHT = 1.0, 0.03  # seconds
 BROWSER = Path(__file__).parents[1] / "browser"
 
 
@@ -43,6 +46,19 @@ def lacks_word(config: pytest.Config, path: Path) -> bool:
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_out_what_is_not_asked_for(config, items)
+    put_slow_files_first(items)
+
+
+def put_slow_files_first(items: list[pytest.Item]) -> None:
+    """Else one process is still busy with a long file when the others have nothing left to do."""
+    seconds: Counter[Path] = Counter()
+    for item in items:
+        seconds[item.path] += HEAVY if is_heavy(item) or has(item, "proof") else LIGHT
+    items.sort(key=lambda item: -seconds[item.path])
+
+
+def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--full"):
         leave_out(config, items, lambda item: has(item, "nightly"))
     if config.getoption("--each-database"):
