@@ -219,6 +219,7 @@ def test_hup_replaces_the_children_one_by_one_and_loses_nothing(database_url, lo
         assert most <= 3
         wait_until(lambda: have_worked(4), every=0.1)
         wait_until(lambda: Note.objects.done().count() == Note.objects.count())
+    assert " died " not in process.stderr
     assert len(lines(log)) == Note.objects.count()
     assert set(Note.objects.values_list("attempts", "crashes")) == {(1, 0)}
 

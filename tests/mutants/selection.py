@@ -60,7 +60,7 @@ FILES = {
     "worker/runner.py": CHILD + "freezes time_to_run results crashes",
     "worker/sacrifice.py": "suspects crashes stop_and_go",
     "worker/suspects.py": "suspects crashes",
-    "worker/session.py": CHILD + "supervising autocommit pool",
+    "worker/session.py": CHILD + "supervising autocommit pool leftovers",
     "worker/supervisor.py": SUPERVISOR + "memory workers_command unknown_tables",
     "mail/": MAIL,
     "mail/backends.py": "mail_backend mail_loop mail_report_each_attempt mail_other_servers",
