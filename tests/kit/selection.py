@@ -1,7 +1,7 @@
 """Which tests run where: marks that follow from what a test asks for, and what is left out."""
 
 import zlib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def put_slow_files_first(items: list[pytest.Item]) -> None:
     """Else one process is still busy with a long file when the others have nothing left to do."""
-    seconds: Counter[Path] = Counter()
+    seconds: defaultdict[Path, float] = defaultdict(float)
     for item in items:
         seconds[item.path] += HEAVY if is_heavy(item) or has(item, "proof") else LIGHT
     items.sort(key=lambda item: -seconds[item.path])
