@@ -19,7 +19,7 @@ pytest_plugins = "tests.kit.private_server"
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="see test_outages_sqlite.py: SQLite can be told a size"
 )
-COUNT = 300
+COUNT, FEW = 300, 10  # jobs
 SPARE = 32 << 20  # bytes; InnoDB calls a table full long before the disk is
 TAKE_ROOM = {
     "mysql": [
@@ -48,28 +48,33 @@ GIVE_ROOM = {
 @pytest.mark.proof
 def test_nothing_starts_while_outcomes_find_no_room_and_none_is_lost(private, log, tmp_path):
     with on_a_disk_of_its_own(private, tmp_path / "disk") as disk:
-        # Each outcome is an error with a traceback: together more than InnoDB keeps in reserve.
-        notes().bulk_create(
-            Note(action="fail", seconds=0.01, text="x" * 6000, log=log) for _ in range(COUNT)
-        )
+        add_failing(FEW, log)
         args = "queueapp.Note", "--tries", "1", "--batch-size", "5"
         with worker(private.database_url, *args) as process:
-            wait_until(lambda: notes().buried().exists())
+            wait_until(lambda: notes().buried().count() == FEW)
             # However long that takes, no job runs meanwhile.
             process.send_group(signal.SIGSTOP)
+            add_failing(COUNT - FEW, log)
             fill(disk / "ballast")
             process.send_group(signal.SIGCONT)
             # What had room yet may have been the last outcome before the next claim.
             full = "recording outcomes: ", "claiming: "
             wait_until(lambda: any(word in process.stderr for word in full))
             before = settled(log)
-            assert 0 < before < COUNT
+            assert FEW <= before < COUNT
             print(f"{before} of {COUNT} jobs had started when nothing could be written any more")
             (disk / "ballast").unlink()
             wait_until(lambda: notes().buried().count() == COUNT)
             at_work(process)
     assert len(lines(log)) == len(starts(log)) == COUNT
     assert not notes().exclude(attempts=1, crashes=0).exists()
+
+
+def add_failing(count, log):
+    """Each outcome is an error with a traceback: together more than InnoDB keeps in reserve."""
+    notes().bulk_create(
+        Note(action="fail", seconds=0.01, text="x" * 6000, log=log) for _ in range(count)
+    )
 
 
 def test_claims_stop_while_only_completions_find_no_room(private, log):
