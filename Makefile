@@ -20,7 +20,7 @@ MYSQL = build/mysql
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist mysql clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -45,11 +45,17 @@ test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no process, no proof; PYTEST_ARGS
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not (browser or process or proof or timing)" $(PYTEST_ARGS)
 
-check: $(STAMPS)/check  ## lint, types, security, migrations, the house rules
+check: lint types house  ## lint, types, security, migrations, the house rules; --jobs=2 is faster
+
+lint: $(STAMPS)/check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict
 	$(BIN)/bandit --quiet --ini setup.cfg
+
+types: $(STAMPS)/check
+	$(BIN)/mypy --strict
+
+house: $(STAMPS)/check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
@@ -63,7 +69,7 @@ coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' proce
 	$(BIN)/python -m coverage report
 
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process" -s $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process or pages" -s $(PYTEST_ARGS)
 
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)

@@ -21,12 +21,12 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
 import newest_python
-from pytest_runs import ROOT, RUNNING, Result, Suite, run_pytest, url_variable
+from pytest_runs import ROOT, RUNNING, Result, Suite, environment, run_pytest, url_variable
 from second_chances import second_chance
 
 # Those on SQLite are last: they wait for no server, and so keep both cores busy to the end.
@@ -37,8 +37,13 @@ JOBS = 2  # databases at once
 WORKERS = 3  # processes for each
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 # The three have all tests of processes between them, unless somebody asks for one of them, or for
-# proofs: what a database does to a worker is marked, and runs on each.
-SHARES = {"sqlite": "1/3", "mariadb": "2/3", "postgresql": "3/3"}
+# proofs: what a database does to a worker is marked, and runs on each. The two servers have all
+# tests of mail and of the admin's pages between them; SQLite has them all.
+SHARES = {
+    "sqlite": ("--share=1/3",),
+    "mariadb": ("--share=2/3", "--share-pages=1/2"),
+    "postgresql": ("--share=3/3", "--share-pages=2/2"),
+}
 # They take long, and MySQL's statements are MariaDB's.
 LONG = ("sweeps", "machine", "test_torture.py")
 SHORT = ("--few-processes", *(f"--ignore=tests/{path}" for path in LONG))
@@ -47,7 +52,7 @@ SHORT = ("--few-processes", *(f"--ignore=tests/{path}" for path in LONG))
 NEWEST_LEAVES_OUT = (
     *("sweeps", "machine", "fuzz", "test_explain.py", "test_torture.py"),
     *("test_rows_by_hand.py", "test_broken_rows.py", "test_clocks.py", "test_outages_sqlite.py"),
-    "test_stress.py",
+    *("test_stress.py", "test_in_lists.py", "test_growth.py", "test_once_kills.py"),
     *("mutants", "test_mutants.py", "test_checker*.py", "test_selection.py", "test_run_tests.py"),
 )
 
@@ -77,13 +82,24 @@ def with_its_share(suite: Suite) -> Suite:
         return replace(suite, arguments=(*suite.arguments, *SHORT), has_timing=False)
     if suite.label not in SHARES:
         return suite
-    return replace(suite, arguments=(*suite.arguments, f"--share={SHARES[suite.label]}"))
+    return replace(suite, arguments=(*suite.arguments, *SHARES[suite.label]))
 
 
-def run_most(suite: Suite, options: argparse.Namespace, arguments: list[str]) -> Result | None:
-    """All but what measures time; None where there is no such Python."""
-    if suite.label == NEWEST:
-        return run_newest(suite, options, arguments)
+def run_most(
+    suite: Suite,
+    options: argparse.Namespace,
+    arguments: list[str],
+    newest: Future[Suite | None] | None = None,
+) -> Result | None:
+    """All but what measures time; None where there is no newer Python."""
+    if newest is not None and suite.label == NEWEST:
+        try:
+            found = newest.result()
+        except subprocess.CalledProcessError as error:
+            return Result(NEWEST, failed=1, note=f"{error.cmd[2]} exited with {error.returncode}")
+        if found is None:
+            return None
+        suite = found
     variable = url_variable(suite.database)
     if suite.database != "sqlite" and not os.environ.get(variable):
         return Result(suite.label, failed=1, note=f"{variable} is not set: see scripts/servers.py")
@@ -102,22 +118,27 @@ def marked(*expressions: str) -> list[str]:
     return ["-m", " and ".join(f"({one})" for one in expressions if one)]
 
 
-def run_newest(suite: Suite, options: argparse.Namespace, arguments: list[str]) -> Result | None:
+def prepared_newest(suite: Suite, arguments: list[str]) -> Suite | None:
+    """The suite with its own environment, which takes a while; None without such a Python."""
     if (found := newest_python.newest_python()) is None:
         return None
-    label = f"sqlite ({found[0]})"
-    try:
-        python = newest_python.venv_with(newest_python.VENV, found[1], newest_python.DJANGO)
-    except subprocess.CalledProcessError as error:
-        return Result(label, failed=1, note=f"{error.cmd[2]} exited with {error.returncode}")
-    compile_packages(python)
-    own = replace(suite, label=label, python=python)
-    return run_pytest(own, [*arguments, *untimed(suite, options)])
+    python = newest_python.venv_with(newest_python.VENV, found[1], newest_python.DJANGO)
+    own = replace(suite, label=f"sqlite ({found[0]})", python=python)
+    compile_all(own, arguments)
+    return own
 
 
-def compile_packages(python: str) -> None:
-    """Else each of the many workers does it, where Python is told to keep no bytecode."""
-    subprocess.run([python, "-m", "compileall", "-q", *PACKAGES], cwd=ROOT, check=True)
+def compile_all(suite: Suite, arguments: list[str]) -> None:
+    """Compile the package and the tests, as pytest rewrites them: else each process does it."""
+    subprocess.run([suite.python, "-m", "compileall", "-q", *PACKAGES], cwd=ROOT, check=True)
+    subprocess.run(
+        [suite.python, "-m", "pytest", "--collect-only", *suite.arguments, *arguments],
+        cwd=ROOT,
+        env=environment("sqlite"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,  # what is wrong is told by the run itself
+    )
 
 
 def add_tests_of_time(
@@ -143,12 +164,15 @@ def add_tests_of_time(
 
 
 def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
-    compile_packages(sys.executable)
     suites = wanted(options.only, arguments)
     if options.coverage:
         suites = [replace(suite, under=("-m", "coverage", "run")) for suite in suites]
-    with ThreadPoolExecutor(options.jobs) as pool:
-        first = list(pool.map(partial(run_most, options=options, arguments=arguments), suites))
+    with ThreadPoolExecutor(options.jobs) as pool, ThreadPoolExecutor(1) as meanwhile:
+        newest = [suite for suite in suites if suite.label == NEWEST]
+        made = meanwhile.submit(prepared_newest, newest[0], arguments) if newest else None
+        compile_all(Suite("all"), arguments)
+        run = partial(run_most, options=options, arguments=arguments, newest=made)
+        first = list(pool.map(run, suites))
     if None in first:
         print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
     for name in untested(options.only):

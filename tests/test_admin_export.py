@@ -13,7 +13,7 @@ from tests.kit.admin_lists import NOTES, fill
 from tests.kit.jobs import buried, fresh
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 
 def export_of(browser, *jobs, url=NOTES, **more):

@@ -12,7 +12,7 @@ from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, fill, keys_in, step, text_of, walk
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 # By tab: the words of its links, and its order.
 TABS = {

@@ -20,6 +20,8 @@ from tests.kit.connections import is_mysql
 from tests.kit.query_plans import steps
 from tests.queueapp.models import Note
 
+pytestmark = pytest.mark.each_database
+
 DONE = int(os.environ.get("DBQUEUE_TEST_ROWS", "80000"))
 OTHERS = 20_000  # jobs of each other state: reading them all goes beyond any bound
 SEED = 1_000

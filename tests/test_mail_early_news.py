@@ -17,7 +17,7 @@ from tests.kit.jobs import claim_one, fresh, overwrite, reaper, table
 from tests.kit.mail import deliver_to, outcomes, queued, run_claimed, run_mail, sent
 from tests.kit.mail_provider import Provider
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 NAME = "esp-1"
 

@@ -14,7 +14,7 @@ from django_dbqueue.states import Status
 from tests.kit.jobs import fresh, overwrite, start, table
 from tests.kit.mail import all_rows, in_archive, in_state, letter, queue_all, queued
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 ANNA = "anna@x.example"
 

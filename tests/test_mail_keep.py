@@ -28,7 +28,7 @@ from tests.kit.mail import (
 )
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 HOUR = 3600
 CHORES = core.CHORES["dbqueue_mail.email"]  # as the project has them

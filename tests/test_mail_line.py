@@ -14,6 +14,8 @@ from tests.kit.jobs import fresh, table
 from tests.kit.limit_simulation import Line, Mail, figures
 from tests.kit.mail import HAS_MAILERS, queued, run_mail
 
+pytestmark = pytest.mark.each_database
+
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
 NAME = "smtp" if HAS_MAILERS else "default"
 

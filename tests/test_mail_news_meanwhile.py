@@ -13,7 +13,7 @@ from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, table
 from tests.kit.mail import outcomes, sent
 
-pytestmark = pytest.mark.usefixtures("db_rows", "esp")
+pytestmark = [pytest.mark.usefixtures("db_rows", "esp"), pytest.mark.each_database]
 
 ANNA = "anna@x.example"
 

@@ -17,7 +17,7 @@ from django_dbqueue.mail.storing.reading import read
 from tests.kit.jobs import fresh, in_thread, start_all
 from tests.kit.mail import MAILER, archived, columns_of, enqueue, finished, letter, queued
 
-pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
+pytestmark = [pytest.mark.usefixtures("db_rows", "queueing"), pytest.mark.each_database]
 
 BOTH = ("anna@x.example", "bert@x.example")
 

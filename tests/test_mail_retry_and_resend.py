@@ -10,7 +10,7 @@ from django_dbqueue.states import Status
 from tests.kit.jobs import fresh, start
 from tests.kit.mail import finished, letter, run_mail
 
-pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
+pytestmark = [pytest.mark.usefixtures("db_rows", "queueing"), pytest.mark.each_database]
 
 LIST = "/admin/dbqueue_mail/email/"
 

@@ -8,7 +8,7 @@ from django_dbqueue.mail.models.suppression import Reason
 from tests.kit.jobs import fresh
 from tests.kit.mail import enqueue, letter, run_mail
 
-pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
+pytestmark = [pytest.mark.usefixtures("db_rows", "queueing"), pytest.mark.each_database]
 
 
 def test_two_spellings_of_one_address_in_a_message_are_both_suppressed():

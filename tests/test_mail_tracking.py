@@ -15,7 +15,7 @@ from tests.kit.jobs import claim_one, fresh, overwrite
 from tests.kit.mail import deliver_to, queued, run_mail, sent
 from tests.kit.mail_provider import POSTMARK, TAKEN, provider
 
-pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
+pytestmark = [pytest.mark.usefixtures("db_rows", "own_connections"), pytest.mark.each_database]
 
 
 def tell(kind, address="anna@x.example", reason=None, **more):

@@ -192,10 +192,11 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
     assert "DBQUEUE_POSTGRESQL_URL is not set: see scripts/servers.py" in table[0]
 
 
-def test_three_databases_have_all_tests_of_processes_between_them():
+def test_the_databases_have_all_tests_of_processes_and_of_pages_between_them():
     shares = [argument for suite in wanted([], []) for argument in suite.arguments]
     assert sorted(one for one in shares if "share" in one) == [
-        f"--share={number}/3" for number in (1, 2, 3)
+        *("--share-pages=1/2", "--share-pages=2/2"),
+        *("--share=1/3", "--share=2/3", "--share=3/3"),
     ]
     for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
         assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))

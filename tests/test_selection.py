@@ -138,6 +138,29 @@ def test_the_shares_of_several_servers_have_all_processes_between_them(selected)
         assert sum(name in share for share in found) == 1
 
 
+def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selected):
+    pages = """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(9))
+        def test_page(django_db_setup, number):
+            pass
+
+        @pytest.mark.each_database
+        def test_list(django_db_setup):
+            pass
+
+        def test_page_of_worker(database_url):
+            pass
+    """
+    pytester.makepyfile(test_mail_pages=pages)
+    everything = selected()
+    found = [selected("--share-pages", f"{number}/2") for number in (1, 2)]
+    for name in everything:
+        is_page = name.startswith("test_page[")
+        assert sum(name in share for share in found) == (1 if is_page else 2)
+
+
 def test_files_that_do_not_name_a_word_are_not_even_imported(pytester, selected):
     pytester.makepyfile(test_broken="import nonsense")
     assert selected("--files-naming", "timing", "-m", "timing") == ["test_of_time"]

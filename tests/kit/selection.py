@@ -12,6 +12,8 @@ OF_PROCESSES = {"database_url", "private", "private_session"}
 # How long a test takes, roughly: what starts processes waits for them.
 HEAVY, LIGHT = 1.0, 0.03  # seconds
 BROWSER = Path(__file__).parents[1] / "browser"
+# Files of tests that look at rows through pages and messages, mostly by the ORM.
+OF_PAGES = "admin", "charts", "explain_job", "mail", "overview", "pause", "workers_admin"
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -36,6 +38,11 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N/M",
         help="of the tests that start processes, unless each database matters to them, the N-th of "
         "M parts, so that M servers have all of them between them",
+    )
+    parser.addoption(
+        "--share-pages",
+        metavar="N/M",
+        help="the same of the tests of mail and of the admin's pages that start no process",
     )
 
 
@@ -67,14 +74,17 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
         seen: set[Path] = set()
         leave_out(config, items, lambda item: is_heavy(item) and not is_first(item, seen))
     if share := config.getoption("--share"):
-        number, parts = map(int, share.split("/"))
-        leave_out(config, items, lambda item: is_shared(item) and part(item, parts) != number)
+        leave_out(config, items, lambda item: starts_any(item) and not is_in(share, item))
+    if share := config.getoption("--share-pages"):
+        leave_out(config, items, lambda item: is_of_pages(item) and not is_in(share, item))
 
 
 def mark(item: pytest.Item) -> None:
     """What is known without being said."""
     if BROWSER in item.path.parents:
         item.add_marker(pytest.mark.browser)
+    elif item.path.stem.removeprefix("test_").startswith(OF_PAGES):
+        item.add_marker(pytest.mark.pages)
     if OF_PROCESSES & asked_for(item):
         item.add_marker(pytest.mark.process)
 
@@ -99,16 +109,24 @@ def is_first(item: pytest.Item, seen: set[Path]) -> bool:
     return is_new
 
 
+def starts_any(item: pytest.Item) -> bool:
+    """Whether it starts processes that do the same on any database."""
+    return has(item, "process") and depends_on_the_database(item) and is_shared(item)
+
+
+def is_of_pages(item: pytest.Item) -> bool:
+    return has(item, "pages") and not is_heavy(item) and is_shared(item)
+
+
 def is_shared(item: pytest.Item) -> bool:
     """What is skipped on some databases has to run on all others, and what runs on one, on that."""
-    if any(has(item, name) for name in ("each_database", "skipif", "timing")):
-        return False
-    return has(item, "process") and depends_on_the_database(item)
+    return not any(has(item, name) for name in ("each_database", "skipif", "timing"))
 
 
-def part(item: pytest.Item, parts: int) -> int:
-    """From 1; of a test it is always the same."""
-    return zlib.crc32(item.nodeid.encode()) % parts + 1
+def is_in(share: str, item: pytest.Item) -> bool:
+    """Whether it is in the N-th of M parts, "N/M"; of a test that is always the same."""
+    number, parts = map(int, share.split("/"))
+    return zlib.crc32(item.nodeid.encode()) % parts + 1 == number
 
 
 def asked_for(item: pytest.Item) -> set[str]:
