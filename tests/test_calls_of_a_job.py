@@ -1,6 +1,6 @@
 """How many functions a job that does nothing calls in its runner: what grows here is felt by all.
 
-Unlike seconds, these are the same on every machine. tests/test_cost.py measures the seconds.
+Unlike seconds, these are the same on every machine. tests/test_cost.py compares the seconds.
 """
 
 import sys

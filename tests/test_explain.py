@@ -33,6 +33,7 @@ pytestmark = pytest.mark.proof
 BIG = Big._meta.db_table
 SIZES = [1, 50, 500]  # the last is the largest chunk that is sent
 READY = 600
+ENDED = "owner", "finished_at", "retry_at"  # what a job has that was run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,7 +52,7 @@ def _big_table(request, django_db_setup, django_db_blocker):
 def _ready_rows(_big_table, django_db_blocker):
     """Ready jobs to work with; what a test leaves is put away."""
     with django_db_blocker.unblock():
-        Big.objects.bulk_create(Big() for _ in range(READY))
+        copy(READY, Status.DONE, status=Status.READY, attempts=0, **dict.fromkeys(ENDED))
         yield
         for status in [Status.READY, Status.CLAIMED, Status.BURIED]:
             QuerySet(Big).filter(status=status).delete()
@@ -73,17 +74,24 @@ def fill(rows):
 
 
 def double(status, wanted):
-    names = [field.column for field in Big._meta.concrete_fields if field.column != "id"]
-    columns = ", ".join(map(connection.ops.quote_name, names))
     count = 1000
+    while count < wanted:
+        part = min(count, wanted - count)
+        copy(part, status)
+        count += part
+
+
+def copy(count, like, **changed):
+    """Add as many rows like those of this status, but for the columns that are given."""
+    names = [field.column for field in Big._meta.concrete_fields if field.column != "id"]
+    quoted = connection.ops.quote_name
+    columns, values = map(quoted, names), ("%s" if n in changed else quoted(n) for n in names)
     with connection.cursor() as cursor:
-        while count < wanted:
-            part = min(count, wanted - count)
-            cursor.execute(
-                f"INSERT INTO {BIG} ({columns}) SELECT {columns} FROM {BIG} "
-                f"WHERE status = {status:d} LIMIT {part}"
-            )
-            count += part
+        cursor.execute(
+            f"INSERT INTO {BIG} ({', '.join(columns)}) SELECT {', '.join(values)} FROM {BIG} "
+            f"WHERE status = {like:d} LIMIT {count}",
+            [changed[name] for name in names if name in changed],
+        )
 
 
 def empty(*models):
