@@ -17,6 +17,9 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 MYSQL = build/mysql
+# Each takes some seconds, and seldom tells anything that no other test does.
+QUICK_LEAVES_OUT = fuzz test_admin_roles.py test_demo_data.py test_in_lists.py test_once_kills.py \
+	test_rows_by_hand.py
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
@@ -43,7 +46,8 @@ test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
 
 quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no process, no proof; PYTEST_ARGS
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not (browser or process or proof or timing)" $(PYTEST_ARGS)
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
 
 check: lint types house  ## lint, types, security, migrations, the house rules; --jobs=2 is faster
 
