@@ -46,7 +46,7 @@ test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
 
 quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no process, no proof; PYTEST_ARGS
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
 
 check: lint types house  ## lint, types, security, migrations, the house rules; --jobs=2 is faster
