@@ -12,6 +12,7 @@ from email.mime.image import MIMEImage
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from email.policy import Policy
+from email.utils import parseaddr
 from typing import Any
 
 import django
@@ -37,7 +38,9 @@ line = st.lists(word, max_size=6).map(" ".join) | st.lists(word, min_size=20, ma
 # --- addresses and headers ----------------------------------------------------------------------
 
 local = st.from_regex(r"[a-z][a-z0-9]{0,8}(\+[a-z]{1,3})?", fullmatch=True)
-domain = st.sampled_from(["x.example", "Mail.X.example", "bücher.example", "[192.0.2.1]"])
+# Python 3.11.2 takes no address apart whose domain is one.
+literal = ["[192.0.2.1]"] if parseaddr("a@[192.0.2.1]")[1] else []
+domain = st.sampled_from(["x.example", "Mail.X.example", "bücher.example", *literal])
 plain = st.builds("{}@{}".format, local, domain)
 name = word | st.builds('"{}, {}"'.format, word, word)
 address = st.one_of(
