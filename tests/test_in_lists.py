@@ -79,13 +79,15 @@ def fill_mail(count: int) -> None:
 
 
 def fill_small_tables() -> None:
-    Suppression.objects.bulk_create(Suppression(address=f"a{n}@x.example") for n in range(4000))
+    # MariaDB 11 rightly reads all of a table for an eighth of it.
+    size = 16_000 if getattr(connection, "mysql_version", ()) >= (11,) else 4000
+    Suppression.objects.bulk_create(Suppression(address=f"a{n}@x.example") for n in range(size))
     Minute.objects.bulk_create(
-        Minute(job_table="t", queue=f"q{n % 32}", minute=n // 32) for n in range(8000)
+        Minute(job_table="t", queue=f"q{n % 32}", minute=n // 32) for n in range(2 * size)
     )
     place = f"{table(Email).job_table}@default"
     Receipt.objects.bulk_create(
-        Receipt(digest=f"{n:064}", job_table=place, job_key=str(n)) for n in range(4000)
+        Receipt(digest=f"{n:064}", job_table=place, job_key=str(n)) for n in range(size)
     )
     Receipt.objects.update(written_at=timezone.now() - timedelta(days=9))
 

@@ -123,7 +123,8 @@ def _by_state(
             result.skipped += len(keys)
             continue
         same, its = owned(table, owner)
-        condition, params = f"status = %s AND {same}", [status, *its]
+        # With the sign no index over the state is taken, which may lead through all rows in it.
+        condition, params = f"+status = %s AND {same}", [status, *its]
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
             count = write(chunk, condition, params)

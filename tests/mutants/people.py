@@ -8,13 +8,13 @@ BEATS, REAPER = "worker/beats.py", "reaper.py"
 MUTANTS = [
     (
         HAND,
-        'f"status = %s AND {same}", [status, *its]',
+        'f"+status = %s AND {same}", [status, *its]',
         '"status = %s", [status]',
         "a person's verb hits a job that another has claimed since the look",
     ),
     (
         HAND,
-        'f"status = %s AND {same}", [status, *its]',
+        'f"+status = %s AND {same}", [status, *its]',
         "same, its",
         "a person's verb hits a job in another state than it saw",
     ),
