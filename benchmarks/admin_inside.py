@@ -117,12 +117,13 @@ def copy(rows: int) -> None:
         key = connection.ops.quote_name(str(meta.pk.column))
         archived = model is ArchivedEmail
         into = f"{own}, {key}" if archived else own
+        last = plain(model).order_by("-pk").values_list("pk", flat=True)[0]
         for turn in range(1, rows // SEED):
             what = f"{own}, {key} + {turn * SEED}" if archived else own
             with connection.cursor() as cursor:
                 cursor.execute(
                     f"INSERT INTO {meta.db_table} ({into}) SELECT {what} FROM {meta.db_table} "
-                    f"WHERE queue <> '{RARE}' ORDER BY {key} LIMIT {SEED}"
+                    f"WHERE queue <> '{RARE}' AND {key} <= {last}"
                 )
 
 
