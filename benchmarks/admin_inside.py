@@ -43,7 +43,7 @@ RARE = "urgent"
 RARE_ROWS = 20  # of each state
 RESENT_EVERY = 1000  # rows: in all others the column is null
 # Of a hundred rows; the others are done.
-STATES = {Status.READY: 8, Status.DELAYED: 4, Status.BURIED: 2, Status.CLAIMED: 1}
+STATES = {Status.READY: 8, Status.DELAYED: 4, Status.BURIED: 2, Status.CLAIMED: 2}
 ARCHIVED_FROM = 10**9  # no job has the key of one in the archive
 # What is done to the first 10,000 that match, the most that one action changes.
 ACTIONS = {
