@@ -70,7 +70,7 @@ def db_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def queueing(settings: Any) -> None:
+def queueing(settings: Any, own_connections: None) -> None:
     """The project queues its mail and delivers it into memory."""
     from tests.kit.mail import queue_into_memory
 
@@ -100,7 +100,7 @@ def server(settings: Any, own_connections: None) -> Iterator[Any]:
 
 
 @pytest.fixture
-def esp(settings: Any, mailoutbox: list[Any]) -> list[Any]:
+def esp(settings: Any, own_connections: None, mailoutbox: list[Any]) -> list[Any]:
     """anymail's provider for tests delivers; what it got."""
     from tests.kit.mail import deliver_to
 
