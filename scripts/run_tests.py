@@ -89,7 +89,7 @@ def run_most(
     suite: Suite,
     options: argparse.Namespace,
     arguments: list[str],
-    newest: Future[Suite | None] | None = None,
+    newest: Future[Suite | None] | None,
 ) -> Result | None:
     """All but what measures time; None where there is no newer Python."""
     if newest is not None and suite.label == NEWEST:

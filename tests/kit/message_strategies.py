@@ -38,7 +38,7 @@ line = st.lists(word, max_size=6).map(" ".join) | st.lists(word, min_size=20, ma
 # --- addresses and headers ----------------------------------------------------------------------
 
 local = st.from_regex(r"[a-z][a-z0-9]{0,8}(\+[a-z]{1,3})?", fullmatch=True)
-# Python 3.11.2 takes no address apart whose domain is one.
+# Python 3.11.2 cannot parse an address whose domain is such a literal.
 literal = ["[192.0.2.1]"] if parseaddr("a@[192.0.2.1]")[1] else []
 domain = st.sampled_from(["x.example", "Mail.X.example", "bücher.example", *literal])
 plain = st.builds("{}@{}".format, local, domain)
