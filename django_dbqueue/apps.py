@@ -8,6 +8,7 @@ class DBQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks, renames  # noqa: F401, PLC0415
+        from .adopt import renamed_tables  # noqa: PLC0415
+        from .checks import tables  # noqa: F401, PLC0415
 
-        renames.connect(self)
+        renamed_tables.connect(self)

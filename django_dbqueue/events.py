@@ -14,8 +14,8 @@ from .guard import caught, message_of
 
 if TYPE_CHECKING:
     from .lifecycle.reap import Reaped
+    from .lifecycle.retry_decision import Verdict
     from .lifecycle.table import Table
-    from .lifecycle.verdict import Verdict
 
 logger = logging.getLogger("django_dbqueue")
 

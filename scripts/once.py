@@ -72,7 +72,7 @@ from django.db import models, transaction
 from django_dbqueue.backoff import Fixed
 from django_dbqueue.lifecycle import finish
 from django_dbqueue.models import Job
-from django_dbqueue.models.once import Once
+from django_dbqueue.models.exactly_once import Once
 
 ALIAS = os.environ["ONCE_ALIAS"]
 PAUSE = float(os.environ["ONCE_PAUSE"])

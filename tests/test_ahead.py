@@ -6,17 +6,17 @@ import time
 import pytest
 from django.db import connections
 
+from django_dbqueue.worker import job_sizes
 from django_dbqueue.worker import runner as runner_module
-from django_dbqueue.worker import sizes
-from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.claimer import MOST, Claimer
-from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.lanes import Lanes
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.queue_poller import Lanes
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import Session
+from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.wakeup import Doorbell
 from tests.kit.jobs import claimed, in_thread, table
 from tests.queueapp.models import Batch, Note
 
@@ -69,7 +69,7 @@ def looks(lengths):
 
 @pytest.mark.parametrize(("size", "at_least", "at_most"), [(60, 4, 16), (800, 1, 2)])
 def test_what_is_fetched_ahead_is_bounded_by_its_size(monkeypatch, size, at_least, at_most):
-    monkeypatch.setattr(sizes, "MOST_BYTES", 1000)
+    monkeypatch.setattr(job_sizes, "MOST_BYTES", 1000)
     for number, buffer in enumerate(looks([size] * 30)):
         if number < 4:
             buffer.withdraw()
@@ -77,7 +77,7 @@ def test_what_is_fetched_ahead_is_bounded_by_its_size(monkeypatch, size, at_leas
 
 
 def test_a_large_job_among_small_ones_is_soon_forgotten(monkeypatch):
-    monkeypatch.setattr(sizes, "MOST_BYTES", 1000)
+    monkeypatch.setattr(job_sizes, "MOST_BYTES", 1000)
     taken = [len(buffer.withdraw()) for buffer in looks([500] * 2 + [1] * 60)]
     assert sum(taken) == 62
     assert taken[:6] == [2, 1, 2, 4, 8, 16]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_dbqueue.alarms import alarms
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
+from django_dbqueue.monitor.alerts import alarms
 from tests.kit.jobs import overwrite
 from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note

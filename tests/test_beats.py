@@ -10,8 +10,8 @@ from django.db.utils import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
-from django_dbqueue.worker import beats as module
-from django_dbqueue.worker.beats import Beats
+from django_dbqueue.worker import heartbeat as module
+from django_dbqueue.worker.heartbeat import Beats
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.signalling import Signals, Wakeup
 from django_dbqueue.worker.supervisor import Supervisor

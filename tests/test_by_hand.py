@@ -3,7 +3,7 @@
 import pytest
 
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import hand
+from django_dbqueue.lifecycle import operator
 from django_dbqueue.states import Status
 from tests.kit.jobs import buried, claim_one, claimed, done, fresh, lifecycle_of, overwrite, table
 from tests.queueapp.models import ArchivedKept, Kept, Note
@@ -46,7 +46,7 @@ def test_only_delayed_jobs_are_made_ready_before_their_time():
     others = list(Note.objects.exclude(status=Status.DELAYED))
     before = [lifecycle_of(job) for job in others]
     seen = [(job.pk, job.status, job.owner) for job in Note.objects.all()]
-    assert counts(hand.hasten(table(), seen, {"text": "now"})) == (1, 4)
+    assert counts(operator.hasten(table(), seen, {"text": "now"})) == (1, 4)
     assert [lifecycle_of(job) for job in others] == before
     [hastened] = Note.objects.filter(text="now")
     assert (hastened.status, hastened.retry_at) == (Status.READY, None)
@@ -62,7 +62,7 @@ def test_jobs_that_moved_on_in_between_are_skipped(verb):
     moves = {Status.CLAIMED: Status.DONE, Status.READY: Status.CLAIMED}
     overwrite(jobs[0], status=moves.get(status, Status.READY), owner="another.1")
     before = lifecycle_of(jobs[0])
-    assert counts(getattr(hand, verb)(table(), seen)) == (0, 1)
+    assert counts(getattr(operator, verb)(table(), seen)) == (0, 1)
     assert lifecycle_of(jobs[0]) == before
 
 
@@ -72,7 +72,7 @@ def test_a_job_that_was_claimed_anew_in_between_is_skipped(verb):
     seen = [(job.pk, Status.CLAIMED, job.owner)]
     job.release()
     again = claim_one()
-    assert counts(getattr(hand, verb)(table(), seen)) == (0, 1)
+    assert counts(getattr(operator, verb)(table(), seen)) == (0, 1)
     again.complete()
 
 
@@ -80,7 +80,7 @@ def test_a_deleted_job_is_skipped():
     job = Note.objects.create()
     seen = [(job.pk, Status.READY, None)]
     job.delete()
-    assert counts(hand.bury(table(), seen)) == (0, 1)
+    assert counts(operator.bury(table(), seen)) == (0, 1)
 
 
 def test_bury_takes_a_running_job_from_its_worker():
@@ -144,9 +144,9 @@ def test_a_verb_concerns_the_jobs_of_its_queryset():
 
 
 def test_many_jobs_are_written_in_chunks():
-    Note.objects.bulk_create(Note() for _ in range(hand.CHUNK + 3))
-    assert counts(Note.objects.all().bury()) == (hand.CHUNK + 3, 0)
-    assert counts(Note.objects.all().kick()) == (hand.CHUNK + 3, 0)
+    Note.objects.bulk_create(Note() for _ in range(operator.CHUNK + 3))
+    assert counts(Note.objects.all().bury()) == (operator.CHUNK + 3, 0)
+    assert counts(Note.objects.all().kick()) == (operator.CHUNK + 3, 0)
 
 
 def test_the_answer_says_what_was_done():

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_dbqueue.lifecycle import keep
+from django_dbqueue.lifecycle import archive
 from django_dbqueue.states import Status
 from tests.kit.jobs import buried, claimed, done, fresh, overwrite, table
 from tests.queueapp.models import ArchivedKept, Kept
@@ -53,9 +53,9 @@ def test_what_had_an_end_keeps_its_time(end):
 @pytest.mark.parametrize("before", UNENDED)
 def test_a_cancelled_job_is_pruned_as_any_other(before):
     row = cancelled(UNENDED[before]())
-    assert keep.prune(table(Kept)) == 0
+    assert archive.prune(table(Kept)) == 0
     ArchivedKept.objects.filter(pk=row.pk).update(finished_at=row.finished_at - DAY)
-    assert keep.prune(table(Kept)) == 1
+    assert archive.prune(table(Kept)) == 1
 
 
 @pytest.mark.parametrize("before", ["ready", "claimed", "delayed"])

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from django_dbqueue.admin import svg
+from django_dbqueue.admin.formatting import short_number, short_time
 from django_dbqueue.admin.plots import TIMES, charts, names
-from django_dbqueue.admin.words import short_number, short_time
 from django_dbqueue.demo_data.history import write_history
-from django_dbqueue.history import (
+from django_dbqueue.metrics.recorder import this_minute
+from django_dbqueue.metrics.time_series import (
     CHARTED,
     SHORTEST,
     Point,
@@ -25,7 +26,6 @@ from django_dbqueue.history import (
     last_hour,
     quantiles,
 )
-from django_dbqueue.minutes import this_minute
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.minute import SPANS
 

@@ -5,7 +5,7 @@ from django.db import connection, models
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
-from django_dbqueue import checks
+from django_dbqueue.checks import tables
 from django_dbqueue.conf import conf, wrong_values
 from django_dbqueue.dialects.postgresql import PostgreSQL
 from django_dbqueue.fields import NameField
@@ -26,13 +26,13 @@ def _throwaway_models():
 
 
 def ids(model):
-    messages = checks.check_table(model)
+    messages = tables.check_table(model)
     assert all(message.hint for message in messages)
     return [message.id.removeprefix("dbqueue.") for message in messages]
 
 
 def text(model):
-    return " ".join(f"{message.msg} {message.hint}" for message in checks.check_table(model))
+    return " ".join(f"{message.msg} {message.hint}" for message in tables.check_table(model))
 
 
 def test_a_sound_table_passes():
@@ -275,7 +275,7 @@ def test_a_whole_number_may_be_a_float_and_a_timeout_none():
 
 @override_settings(DBQUEUE={"WORKER_TIMOUT": 5, "THREADS": 2})
 def test_an_unknown_setting_is_found_and_the_nearest_named():
-    [message] = checks.check_settings()
+    [message] = tables.check_settings()
     assert message.id == "dbqueue.E008"
     assert "WORKER_TIMOUT" in message.msg
     assert "'WORKER_TIMEOUT'" in message.hint
@@ -283,10 +283,10 @@ def test_an_unknown_setting_is_found_and_the_nearest_named():
 
 @override_settings(DBQUEUE={"NOTIFY": True})
 def test_a_wish_for_notifications_that_no_database_grants_is_found(monkeypatch):
-    found = [message.id for message in checks.check_settings()]
+    found = [message.id for message in tables.check_settings()]
     assert found == ([] if connection.vendor == "postgresql" else ["dbqueue.W003"])
     monkeypatch.setattr(PostgreSQL, "can_notify", lambda: False)  # as with psycopg2
-    assert [message.id for message in checks.check_settings()] == ["dbqueue.W003"]
+    assert [message.id for message in tables.check_settings()] == ["dbqueue.W003"]
 
 
 def test_a_missing_or_unlike_archive_is_found():

@@ -6,7 +6,7 @@ import pytest
 from django.core.checks import Tags, run_checks
 from django.db import connections
 
-from django_dbqueue import checks
+from django_dbqueue.checks import tables
 from django_dbqueue.dialects import dialect_of
 from tests.kit.user_project import Project
 from tests.queueapp.models import Strict
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def database_ids():
-    return [message.id for message in checks.check_databases(databases=["default"])]
+    return [message.id for message in tables.check_databases(databases=["default"])]
 
 
 def test_the_test_database_passes():
@@ -24,14 +24,14 @@ def test_the_test_database_passes():
 
 def test_databases_are_asked_only_where_they_are_named():
     with connections["default"].execute_wrapper(lambda *args: pytest.fail("asked the database")):
-        assert checks.check_databases() == []
-        assert checks.check_databases(databases=[]) == []
+        assert tables.check_databases() == []
+        assert tables.check_databases(databases=[]) == []
 
 
 def test_the_project_passes_all_checks():
     messages = run_checks(databases=["default"])
     assert [message.id for message in messages] == (["dbqueue.W001"])
-    assert Tags.database in checks.check_databases.tags
+    assert Tags.database in tables.check_databases.tags
 
 
 def test_autocommit_off_is_found(monkeypatch):

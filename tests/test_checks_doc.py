@@ -10,7 +10,7 @@ import pytest
 from django.test.utils import isolate_apps
 
 from django_dbqueue import exceptions, models, signals
-from django_dbqueue.checks import check_table
+from django_dbqueue.checks.tables import check_table
 from django_dbqueue.models import ArchivedJob, Job
 
 PACKAGE = Path(__file__).resolve().parent.parent / "django_dbqueue"

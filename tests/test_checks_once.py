@@ -8,10 +8,10 @@ from django.db import connection, connections, models
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
-from django_dbqueue import checks
+from django_dbqueue.checks import tables
+from django_dbqueue.checks.schema import missing_migrations
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.models import Job, Receipt
-from django_dbqueue.schema import missing_migrations
 from django_dbqueue.worker.options import Options, parse_served
 from tests.kit.effects_elsewhere import empty_database
 from tests.queueapp.models import Fleeing, Recited, Transfer
@@ -38,13 +38,13 @@ def said_of(value, *, seconds=60, **attributes):
     policy = type("Policy", (), {"exactly_once": value, "time_to_run": seconds})
     meta = type("Meta", (Job.Meta,), {"app_label": "queueapp", "abstract": False})
     body = {"__module__": "tests.queueapp.models", "Policy": policy, "Meta": meta} | attributes
-    found = checks.check_table(type(f"Throwaway{next(number)}", (Job,), body))
+    found = tables.check_table(type(f"Throwaway{next(number)}", (Job,), body))
     return [message.id for message in found], " ".join(f"{m.msg} {m.hint}" for m in found)
 
 
 def test_sound_tables_pass():
     for model in (Transfer, Fleeing, Recited):
-        assert checks.check_table(model) == []
+        assert tables.check_table(model) == []
     for value in (True, False, "default"):
         assert said_of(value) == ([], "")
 
@@ -95,12 +95,12 @@ def writes_aside(monkeypatch, tmp_path):
 
 def test_a_database_that_counts_as_migrated_and_has_no_receipts_is_refused(writes_aside):
     call_command("migrate", "dbqueue", database="aside", fake=True, verbosity=0)
-    [found] = checks.check_databases(databases=["aside"])
+    [found] = tables.check_databases(databases=["aside"])
     assert found.id == "dbqueue.E016"
     assert "router" in found.hint
     with connections["aside"].schema_editor() as editor:
         editor.create_model(Receipt)
-    assert checks.check_databases(databases=["aside"]) == []
+    assert tables.check_databases(databases=["aside"]) == []
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["migrate", "dbqueue"]], ids=" ".join)
@@ -109,7 +109,7 @@ def test_the_database_can_be_migrated_as_documented_and_a_worker_asks_for_it(wri
     asked = missing_migrations({"default"}, Options(served=served).databases())
     assert asked.endswith("python manage.py migrate dbqueue --database aside")
     call_command(*command, database="aside", verbosity=0, skip_checks=False)
-    assert checks.check_databases(databases=["aside"]) == []
+    assert tables.check_databases(databases=["aside"]) == []
     assert missing_migrations({"default"}, Options(served=served).databases()) == ""
 
 

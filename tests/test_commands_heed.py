@@ -14,7 +14,7 @@ from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, all_served, parse_served
-from django_dbqueue.worker.patrol import Patrol
+from django_dbqueue.worker.standalone_reaper import Patrol
 from tests.kit.inline_worker import logged
 from tests.kit.jobs import claimed, fresh, overwrite, start
 from tests.kit.waiting import wait_until

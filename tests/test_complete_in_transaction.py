@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import finish
+from django_dbqueue.lifecycle import holder
 from django_dbqueue.states import Status
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claim_one, fresh, steal
@@ -42,7 +42,7 @@ def archive_it(job):
 
 def end_it(job):
     """The first try had arrived, but its answer was lost."""
-    finish.complete(job._table(), job.claim_owner, [job.pk])
+    holder.complete(job._table(), job.claim_owner, [job.pk])
 
 
 @pytest.mark.parametrize("happen", [archive_it, end_it, steal])

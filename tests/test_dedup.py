@@ -5,7 +5,7 @@ import uuid
 import pytest
 from django.db import IntegrityError, transaction
 
-from django_dbqueue.lifecycle import finish
+from django_dbqueue.lifecycle import holder
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, done, fresh, overwrite, reap_overdue, start_all, table
 from tests.queueapp.models import Fleeting, Kept, Note, Unique, Uuid
@@ -138,7 +138,7 @@ def test_a_job_buried_by_the_reaper_frees_its_key():
 def test_an_expired_job_frees_its_key():
     ask(Kept)
     job = claim_one(Kept)
-    finish.expire(table(Kept), job)
+    holder.expire(table(Kept), job)
     assert ask(Kept).created
 
 

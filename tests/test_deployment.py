@@ -16,8 +16,8 @@ import pytest
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from django_dbqueue.worker.ending import STOPPED
-from django_dbqueue.worker.pulse import notify
+from django_dbqueue.worker.health import notify
+from django_dbqueue.worker.stop_reasons import STOPPED
 from tests.kit.jobs import fresh, table_locked
 from tests.kit.processes import ROOT, Process, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until

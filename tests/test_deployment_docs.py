@@ -11,7 +11,7 @@ import yaml
 from django.core.management import CommandError, load_command_class
 
 from django_dbqueue.management.commands.runworker import MIGRATIONS_MISSING
-from django_dbqueue.worker.ending import ENOUGH, STOPPED
+from django_dbqueue.worker.stop_reasons import ENOUGH, STOPPED
 from tests.kit.processes import ROOT
 
 DOCS = ROOT / "docs"

@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_dbqueue.dialects import dialect_of, postgresql
-from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.wakeup import Doorbell
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note

@@ -16,12 +16,12 @@ from django.db.models import QuerySet
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue import examine as examination
-from django_dbqueue.examine import Examination, examine
+from django_dbqueue.diagnose import check as examination
+from django_dbqueue.diagnose.check import Examination, examine
+from django_dbqueue.diagnose.rules import ERRORS, ROW
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle.keep import copy_to_archive
+from django_dbqueue.lifecycle.archive import copy_to_archive
 from django_dbqueue.models import Worker
-from django_dbqueue.symptoms import ERRORS, ROW
 from tests.kit.broken_rows import edit
 from tests.kit.jobs import buried, claimed, done, overwrite, table, table_locked
 from tests.kit.processes import worker
@@ -172,7 +172,7 @@ def test_a_job_in_both_places():
 
 
 def test_a_job_in_both_places_is_found_behind_an_archived_one_without_a_time(monkeypatch):
-    monkeypatch.setattr("django_dbqueue.examine.SPAN", 1)
+    monkeypatch.setattr("django_dbqueue.diagnose.check.SPAN", 1)
     timeless, _, both, _ = [done(Kept) for _ in range(4)]
     copy_to_archive(table(Kept), [timeless.pk, both.pk])
     QuerySet(Kept).filter(pk=timeless.pk)._raw_delete("default")

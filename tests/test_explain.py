@@ -18,11 +18,11 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue.admin.ways import LOOK, way_of
-from django_dbqueue.lifecycle import finish, hand, keep, lanes, reap
-from django_dbqueue.lifecycle.census import backlogs
+from django_dbqueue.admin.pagination import LOOK, way_of
+from django_dbqueue.lifecycle import archive, holder, operator, ready_queues, reap
 from django_dbqueue.lifecycle.claim import claim
-from django_dbqueue.report import known_queues
+from django_dbqueue.metrics.counts import backlogs
+from django_dbqueue.monitor.report import known_queues
 from django_dbqueue.states import Status
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
 from tests.kit.query_plans import Statement, captured, complaints, steps
@@ -129,7 +129,7 @@ def test_a_claim_does_so_with_few_ready_rows(ready):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("verb", [finish.complete, finish.touch, finish.release])
+@pytest.mark.parametrize("verb", [holder.complete, holder.touch, holder.release])
 def test_a_batch_is_finished_by_key(verb, size):
     jobs = owned(size)
     with captured(BIG) as statements:
@@ -144,7 +144,7 @@ def test_one_job_is_finished_by_key():
     with captured(BIG) as statements:
         failed.fail("no")
         buried.bury("no")
-        finish.expire(table(Big), expired)
+        holder.expire(table(Big), expired)
     QuerySet(Big).filter(pk__in=pks([failed, buried, expired])).delete()
     assert_good_plans(statements, at_least=5)
 
@@ -180,7 +180,7 @@ def test_the_jobs_of_an_owner_are_found_by_the_index_and_given_back_by_key():
 
 def test_queues_are_found_by_hopping():
     with captured(BIG) as statements:
-        assert lanes.ready_queues(table(Big)) == ["default"]
+        assert ready_queues.ready_queues(table(Big)) == ["default"]
     assert_good_plans(statements, at_least=2)
 
 
@@ -188,8 +188,8 @@ def test_queues_are_found_by_hopping():
 @pytest.mark.parametrize("share", [0, 200], ids=["none buried", "200 buried"])
 def test_what_people_look_at_is_counted_by_indexes(command, share, monkeypatch):
     # Where there are fewer than are counted all of them are read, and may be sorted.
-    monkeypatch.setattr("django_dbqueue.lifecycle.census.MOST_COUNTED", 1000)
-    hand.bury(table(Big), [(job.pk, Status.CLAIMED, job.owner) for job in owned(share or 1)])
+    monkeypatch.setattr("django_dbqueue.metrics.counts.MOST_COUNTED", 1000)
+    operator.bury(table(Big), [(job.pk, Status.CLAIMED, job.owner) for job in owned(share or 1)])
     with captured(BIG) as statements:
         call_command("dbqueue", *command, stdout=StringIO())
         known_queues(table(Big))
@@ -206,18 +206,18 @@ def test_finished_jobs_are_found_and_moved_without_a_scan():
     keys = list(oldest.values_list("pk", flat=True))
     QuerySet(Big).filter(pk__in=keys).update(retry_at=timezone.now() - timedelta(hours=2))
     with captured(BIG) as statements:
-        assert keep.archive(table(Big)) == 500
-        assert keep.archive(table(Big)) == 0
+        assert archive.archive(table(Big)) == 500
+        assert archive.archive(table(Big)) == 0
     assert_good_plans([s for s in statements if "FOR UPDATE" not in s.sql], at_least=2)
 
 
 def test_a_persons_verbs_write_by_key():
     seen = [(job.pk, Status.CLAIMED, job.owner) for job in owned(500)]
     with captured(BIG) as statements:
-        assert hand.bury(table(Big), seen).changed == 500
+        assert operator.bury(table(Big), seen).changed == 500
         buried = [(pk, Status.BURIED, None) for pk, _, _ in seen]
-        assert hand.kick(table(Big), buried).changed == 500
-        assert hand.cancel(table(Big), [(pk, 0, None) for pk, _, _ in seen]).changed == 500
+        assert operator.kick(table(Big), buried).changed == 500
+        assert operator.cancel(table(Big), [(pk, 0, None) for pk, _, _ in seen]).changed == 500
     assert_good_plans([s for s in statements if "FOR UPDATE" not in s.sql], at_least=4)
 
 
@@ -251,7 +251,7 @@ def test_a_claim_costs_no_more_than_in_an_empty_table():
 
 def test_a_turn_of_the_reaper_costs_next_to_nothing():
     """What every worker asks every second, with nothing to do. (Measured: below 1 ms.)"""
-    for step in [reap.promote, reap.next_moves, reap_overdue, keep.archive, keep.prune]:
+    for step in [reap.promote, reap.next_moves, reap_overdue, archive.archive, archive.prune]:
         costs = []
         for _ in range(15):
             began = time.perf_counter()

@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
+from django_dbqueue.diagnose import REASONS, UnknownJob, explain
 from django_dbqueue.exceptions import Bury, Retry
-from django_dbqueue.explain import REASONS, UnknownJob, explain
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import table_of

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.backoff import Exponential
-from django_dbqueue.worker.lanes import Watch
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.queue_poller import Watch
 from tests.kit.jobs import claimed
 from tests.queueapp.models import Batch, Note
 

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from django_dbqueue.exceptions import Bury, ClaimLost, Retry
-from django_dbqueue.lifecycle import finish
+from django_dbqueue.lifecycle import holder
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, claimed, fresh, lifecycle_of, overwrite, steal, table
 from tests.kit.waiting import wait_until
@@ -23,7 +23,7 @@ VERBS = {
     "release later": lambda job: job.release(60),
     "fail": lambda job: job.fail("no"),
     "bury": lambda job: job.bury("no"),
-    "expire": lambda job: finish.expire(table(type(job)), job),
+    "expire": lambda job: holder.expire(table(type(job)), job),
 }
 each_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 
@@ -53,7 +53,7 @@ def test_a_job_that_is_claimed_no_more_is_left_alone(verb, status):
 def test_a_finished_job_is_left_alone_by_its_last_owner(verb):
     """Its row keeps the owner, so that a completion can be repeated."""
     job = claimed()
-    finish.complete(table(), job.owner, [job.pk])
+    holder.complete(table(), job.owner, [job.pk])
     before = lifecycle_of(job)
     if verb is VERBS["complete"]:
         verb(job)
@@ -114,11 +114,11 @@ def test_complete_deletes_where_the_policy_keeps_nothing():
 
 def test_complete_may_be_said_twice_after_a_lost_answer():
     job = claimed()
-    assert finish.complete(table(), job.owner, [job.pk]).written == [job.pk]
-    assert finish.complete(table(), job.owner, [job.pk]).written == [job.pk]
+    assert holder.complete(table(), job.owner, [job.pk]).written == [job.pk]
+    assert holder.complete(table(), job.owner, [job.pk]).written == [job.pk]
 
 
-@pytest.mark.parametrize("verb", [finish.complete, finish.touch])
+@pytest.mark.parametrize("verb", [holder.complete, holder.touch])
 def test_a_batch_tells_apart_what_was_written_lost_and_deleted(verb):
     Note.objects.bulk_create(Note() for _ in range(5))
     jobs = Note.objects.claim(limit=5)
@@ -135,14 +135,14 @@ def test_a_batch_is_released_but_for_what_is_lost():
     Note.objects.bulk_create(Note() for _ in range(3))
     jobs = Note.objects.claim(limit=3)
     steal(jobs[1])
-    result = finish.release(table(), jobs[0].owner, [job.pk for job in jobs])
+    result = holder.release(table(), jobs[0].owner, [job.pk for job in jobs])
     assert jobs[1].pk in result.lost
     assert [job.status for job in map(fresh, jobs)] == [Status.READY, Status.CLAIMED, Status.READY]
 
 
-@pytest.mark.parametrize("verb", [finish.complete, finish.touch, finish.release])
+@pytest.mark.parametrize("verb", [holder.complete, holder.touch, holder.release])
 def test_an_empty_batch_writes_nothing(verb):
-    assert verb(table(), "nobody", []) == finish.Written()
+    assert verb(table(), "nobody", []) == holder.Written()
 
 
 def test_touch_restarts_the_time_to_run():
@@ -270,7 +270,7 @@ def test_bury_parks_whatever_attempts_are_left():
 def test_an_expired_job_is_done_without_a_run():
     Note.objects.create(expires_at=timezone.now() - timedelta(seconds=1))
     job = claim_one()
-    finish.expire(table(), job)
+    holder.expire(table(), job)
     row = fresh(job)
     assert (row.status, row.state, row.attempts) == (Status.DONE, "expired", 0)
     assert list(Note.objects.expired()) == [row]

@@ -10,11 +10,11 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker import claimer as claimer_module
-from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.wakeup import Doorbell
 from tests.kit.jobs import fresh, lifecycle_of
 from tests.kit.processes import worker
 from tests.kit.run_log import count, runs

@@ -14,17 +14,23 @@ import pytest
 from django.db import connection, transaction
 from django.db.utils import InterfaceError
 
-from django_dbqueue.lifecycle import floors as floors_module
-from django_dbqueue.lifecycle import lanes
+from django_dbqueue.lifecycle import low_water as floors_module
+from django_dbqueue.lifecycle import ready_queues
 from django_dbqueue.lifecycle.claim import claim
-from django_dbqueue.lifecycle.floors import MOST_PRIORITIES, MOST_QUEUES, WHOLE_EVERY, Floors, Head
+from django_dbqueue.lifecycle.low_water import (
+    MOST_PRIORITIES,
+    MOST_QUEUES,
+    WHOLE_EVERY,
+    Floors,
+    Head,
+)
 from django_dbqueue.states import Status
-from django_dbqueue.worker import lanes as worker_lanes
-from django_dbqueue.worker.board import Board
+from django_dbqueue.worker import queue_poller as worker_lanes
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.wakeup import Doorbell
 from tests.kit.connections import other_connection
 from tests.kit.jobs import start, table
 from tests.kit.query_plans import captured, read_by
@@ -137,7 +143,7 @@ def test_a_claim_that_may_have_left_something_below_is_followed_by_a_whole_one(p
     floors = slow()
     take(floors)
     Note.objects.bulk_create([Note(priority=3) for _ in range(5)])
-    floors.looked(table(), lanes.heads(table()), SLOW)
+    floors.looked(table(), ready_queues.heads(table()), SLOW)
     more = [take(floors, 2) for _ in range(3)]
     assert [above for _, above in more] == [[], [], []]
     assert [len(jobs) for jobs, _ in more] == [2, 2, 1]
@@ -180,11 +186,11 @@ def test_jobs_above_the_floors_are_claimed_in_order(passes_dead_rows):
 
 def test_only_what_lies_above_the_floors_is_looked_at(passes_dead_rows):
     first, last = (Note.objects.create() for _ in range(2))
-    assert lanes.has_ready(table(), "default", [(1024, last.pk)])
-    assert not lanes.has_ready(table(), "default", [(1024, last.pk + 1)])
-    assert not lanes.has_ready(table(), "default", [(7, first.pk)])
-    assert not lanes.has_ready(table(), "other", [(1024, first.pk)])
-    assert lanes.has_ready(table(), "default", [(7, first.pk), (1024, first.pk)])
+    assert ready_queues.has_ready(table(), "default", [(1024, last.pk)])
+    assert not ready_queues.has_ready(table(), "default", [(1024, last.pk + 1)])
+    assert not ready_queues.has_ready(table(), "default", [(7, first.pk)])
+    assert not ready_queues.has_ready(table(), "other", [(1024, first.pk)])
+    assert ready_queues.has_ready(table(), "default", [(7, first.pk), (1024, first.pk)])
     if connection.vendor == "postgresql":  # the others look at the whole queue
         assert claim(table(), "default", 9, "g.1", floors=[(7, first.pk)]) == []
         assert claim(table(), "default", 9, "g.2", floors=[(1024, last.pk)]) == [last]
@@ -219,9 +225,9 @@ def test_a_claim_and_a_look_with_a_floor_pass_over_no_dead_rows():
         first = Note.objects.bulk_create([Note() for _ in range(50)])[0]
         with captured(Note._meta.db_table) as statements:
             claim(table(), "default", 10, "g.1", floors=[(1024, first.pk)])
-            lanes.has_ready(table(), "default", [(1024, first.pk)])
+            ready_queues.has_ready(table(), "default", [(1024, first.pk)])
             claim(table(), "default", 10, "g.2")
-            lanes.heads(table(), 1)
+            ready_queues.heads(table(), 1)
         claim_above, look_above, whole_claim, whole_look = map(read_by, statements)
         print(
             f"\nbuffers: claims {claim_above} and {whole_claim}, looks {look_above}, {whole_look}"

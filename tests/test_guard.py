@@ -14,15 +14,15 @@ from django.db import connections
 from django_dbqueue.current import is_workers_own
 from django_dbqueue.guard import THREAD_DIED, caught, message_of, whole
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.children import Children, leave
 from django_dbqueue.worker.consumer import Consumer, run_child
+from django_dbqueue.worker.health import Pulse
 from django_dbqueue.worker.options import Options, all_served, parse_served
-from django_dbqueue.worker.pulse import Pulse
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import close_before_fork
+from django_dbqueue.worker.shared_memory import Board
 from django_dbqueue.worker.signalling import Signals, Wakeup
-from django_dbqueue.worker.stacks import Stacks
+from django_dbqueue.worker.stack_dumps import Stacks
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.jobs import fresh
 from tests.kit.waiting import wait_until

@@ -7,9 +7,9 @@ import pytest
 
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import Board, Role
 from django_dbqueue.worker.consumer import Consumer
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.shared_memory import Board, Role
 from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.refusals import refused
 from tests.kit.waiting import wait_until

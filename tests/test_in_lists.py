@@ -14,12 +14,12 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
-from django_dbqueue import ageing
 from django_dbqueue.admin import search
-from django_dbqueue.lifecycle import keep
-from django_dbqueue.lifecycle.hand import CHUNK
+from django_dbqueue.lifecycle import archive
+from django_dbqueue.lifecycle.operator import CHUNK
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.privacy.erase import Eraser, FailedMailPruner
+from django_dbqueue.metrics import roll_up
 from django_dbqueue.models import Minute, Receipt
 from django_dbqueue.states import Status
 from tests.kit.jobs import table
@@ -112,18 +112,18 @@ ACTIONS: dict[str, tuple[type[Model], Callable[[list[int]], Any]]] = {
     "retry failed mail": (Email, lambda keys: failed(keys).kick().changed),
     "bury": (Email, lambda keys: (failed(keys).kick(), failed(keys).bury())[1].changed),
     "cancel": (Email, lambda keys: failed(keys).cancel().changed),
-    "archive": (Email, lambda _: keep.archive(table(Email))),
-    "archive, in the archive": (ArchivedEmail, lambda _: keep.archive(table(Email))),
+    "archive": (Email, lambda _: archive.archive(table(Email))),
+    "archive, in the archive": (ArchivedEmail, lambda _: archive.archive(table(Email))),
     "erase": (Email, lambda _: Eraser()(table(Email))),
     "erase in the archive": (ArchivedEmail, lambda _: Eraser()(table(Email))),
-    "prune the archive": (ArchivedEmail, lambda _: keep._prune_archive(table(Email), DAY)),
+    "prune the archive": (ArchivedEmail, lambda _: archive._prune_archive(table(Email), DAY)),
     "prune failed mail": (Email, lambda _: FailedMailPruner()(table(Email))),
     "search": (Email, lambda _: search_for_an_id_that_many_have()),
     "suppressed": (
         Suppression,
         lambda _: len(Suppression.objects.among(f"a{n}@x.example" for n in range(0, 4000, 8))),
     ),
-    "prune minutes": (Minute, lambda _: ageing.prune("default")),
+    "prune minutes": (Minute, lambda _: roll_up.prune("default")),
     "prune receipts": (Receipt, lambda _: Receipt.objects.prune(table(Email))),
     "receipts' jobs": (Email, lambda _: Receipt.objects.prune(table(Email))),
 }

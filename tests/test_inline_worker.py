@@ -6,7 +6,7 @@ from django.core.management import CommandError
 from django.db import connection, transaction
 
 from django_dbqueue.models import Minute, Worker
-from django_dbqueue.report import known_queues
+from django_dbqueue.monitor.report import known_queues
 from django_dbqueue.signals import worker_started, worker_stopped
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker, virtual_clock

@@ -15,15 +15,15 @@ from django_dbqueue.dialects import Trouble, dialect_of
 from django_dbqueue.dialects.base import Dialect
 from django_dbqueue.mail.backoff import MailBackoff
 from django_dbqueue.mail.models import Mailer
-from django_dbqueue.models.once import Once
-from django_dbqueue.worker.board import Board
+from django_dbqueue.metrics.writer import Scribe
+from django_dbqueue.models.exactly_once import Once
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.doorbell import Doorbell
-from django_dbqueue.worker.lanes import Lanes
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.scribe import Scribe
+from django_dbqueue.worker.queue_poller import Lanes
 from django_dbqueue.worker.session import Patience, Session
+from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.wakeup import Doorbell
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_dbqueue.lifecycle import keep
+from django_dbqueue.lifecycle import archive
 from django_dbqueue.states import Status
 from tests.kit.jobs import buried, claimed, done, fresh, overwrite, start, start_all, table
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
@@ -39,38 +39,38 @@ def many_done(count):
 def test_a_job_that_finished_long_ago_moves_to_the_archive_as_it_is():
     old = finished(Kept, 2, text="old", priority=7, queue="a")
     young = finished(Kept, 0.5)
-    assert keep.archive(table(Kept)) == 1
+    assert archive.archive(table(Kept)) == 1
     assert list(Kept.objects.all()) == [young]
     row = ArchivedKept.objects.get()
     for field in ArchivedKept._meta.concrete_fields:
         assert getattr(row, field.attname) == getattr(old, field.attname), field.name
-    assert keep.archive(table(Kept)) == 0
+    assert archive.archive(table(Kept)) == 0
 
 
 def test_only_finished_jobs_are_archived():
     for job in [claimed(Kept), buried(Kept), Kept.objects.create()]:
         overwrite(job, finished_at=hours_ago(9), created_at=hours_ago(9))
-    assert keep.archive(table(Kept)) == 0
+    assert archive.archive(table(Kept)) == 0
     assert Kept.objects.count() == 3
 
 
 def test_a_table_without_an_archive_keeps_its_jobs():
     finished(Note, 9999)
-    assert keep.archive(table(Note)) == keep.prune(table(Note)) == 0
+    assert archive.archive(table(Note)) == archive.prune(table(Note)) == 0
     assert Note.objects.count() == 1
 
 
 def test_many_jobs_are_archived_in_chunks():
-    many_done(keep.CHUNK + 7)
-    assert [keep.archive(table(Kept)) for _ in range(3)] == [keep.CHUNK, 7, 0]
-    assert ArchivedKept.objects.count() == keep.CHUNK + 7
+    many_done(archive.CHUNK + 7)
+    assert [archive.archive(table(Kept)) for _ in range(3)] == [archive.CHUNK, 7, 0]
+    assert ArchivedKept.objects.count() == archive.CHUNK + 7
 
 
 def test_many_archivers_do_each_others_work_once():
     many_done(700)
 
     def work():
-        return sum(keep.archive(table(Kept)) for _ in range(4))
+        return sum(archive.archive(table(Kept)) for _ in range(4))
 
     assert sum(start_all(*[work] * 4)) == 700
     assert (Kept.objects.count(), ArchivedKept.objects.count()) == (0, 700)
@@ -79,7 +79,7 @@ def test_many_archivers_do_each_others_work_once():
 def test_a_job_is_claimed_or_cancelled_but_never_both(monkeypatch):
     """A claim comes between the copy to the archive and the delete."""
     job = Kept.objects.create()
-    copy = keep.copy_to_archive
+    copy = archive.copy_to_archive
     claims = []
 
     def copy_then_claim(*args):
@@ -88,7 +88,7 @@ def test_a_job_is_claimed_or_cancelled_but_never_both(monkeypatch):
         claims[0].join(0.5)
         return copied
 
-    monkeypatch.setattr(keep, "copy_to_archive", copy_then_claim)
+    monkeypatch.setattr(archive, "copy_to_archive", copy_then_claim)
     Kept.objects.all().cancel()
     got = claims[0].result()
     assert [row.pk for row in ArchivedKept.objects.all()] + [row.pk for row in got] == [job.pk]
@@ -98,16 +98,16 @@ def test_old_jobs_are_pruned_by_policy():
     finished(Pruned, 3)
     young = finished(Pruned, 0.5)
     waiting = Pruned.objects.create(created_at=hours_ago(9))
-    assert keep.prune(table(Pruned)) == 1
+    assert archive.prune(table(Pruned)) == 1
     assert set(Pruned.objects.all()) == {young, waiting}
 
 
 def test_where_there_is_an_archive_it_is_pruned_instead():
     finished(Kept, 3)
     finished(Kept, 1.5)
-    keep.archive(table(Kept))
+    archive.archive(table(Kept))
     unarchived = finished(Kept, 3)
-    assert keep.prune(table(Kept)) == 1
+    assert archive.prune(table(Kept)) == 1
     assert ArchivedKept.objects.count() == 1
     assert list(Kept.objects.all()) == [unarchived]
 
@@ -115,4 +115,4 @@ def test_where_there_is_an_archive_it_is_pruned_instead():
 def test_buried_jobs_wait_for_a_person_for_ever():
     job = buried(Pruned)
     overwrite(job, finished_at=hours_ago(9999))
-    assert keep.prune(table(Pruned)) == 0
+    assert archive.prune(table(Pruned)) == 0

@@ -10,16 +10,16 @@ import time
 import pytest
 
 from django_dbqueue import events, signals
-from django_dbqueue.lifecycle import finish, reap
+from django_dbqueue.lifecycle import holder, reap
 from django_dbqueue.lifecycle.claim import claim
-from django_dbqueue.lifecycle.verdict import after_failure, duration
+from django_dbqueue.lifecycle.retry_decision import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
-from django_dbqueue.worker import herald as herald_module
+from django_dbqueue.worker import signal_dispatcher as herald_module
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.herald import Herald
 from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
+from django_dbqueue.worker.signal_dispatcher import Herald
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh, table
 from tests.kit.processes import lines, worker
@@ -148,7 +148,7 @@ def test_a_failure_is_told_with_the_seconds_until_the_retry_and_the_burial_too()
     job = claimed(text="x")
     error = RuntimeError("no")
     with Heard("job_failed", "job_buried") as news:
-        verdict = finish.fail(table(), job, error)
+        verdict = holder.fail(table(), job, error)
         events.failed(table(), job, error, 0.1, verdict, job.claim_owner)
         assert news == [("job_failed", job.pk, {"error": error, "retry_in": 0.2})]
         job.attempts = 3

@@ -7,9 +7,10 @@ import pytest
 from django.db import Error, connection
 from django.db.models import QuerySet
 
-from django_dbqueue import minutes, signals
+from django_dbqueue import signals
 from django_dbqueue.exceptions import Bury, ClaimLost, Retry
 from django_dbqueue.fields import DbNow
+from django_dbqueue.metrics import recorder
 from django_dbqueue.models import Minute
 from django_dbqueue.states import Status
 from django_dbqueue.worker.finisher import Finisher
@@ -57,7 +58,7 @@ def answer_lost(then=lambda: None):
 def sent(caplog):
     """The names of the signals that were sent."""
     caplog.set_level(logging.INFO, "django_dbqueue")
-    minutes._forget()
+    recorder._forget()
     names, receivers = [], {}
     for name in SENT:
         receivers[name] = lambda name=name, **_: names.append(name)

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db.models import QuerySet
 
-from django_dbqueue.admin import by_hand
+from django_dbqueue.admin import confirmation
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
 from tests.kit.jobs import fresh
 from tests.kit.mail import archived, finished, queued
@@ -89,7 +89,7 @@ def test_mail_in_the_archive_is_sent_again_and_erased(browser: Any) -> None:
 def test_what_is_final_is_not_done_to_more_than_can_be_shown(
     browser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(by_hand, "MOST", 2)
+    monkeypatch.setattr(confirmation, "MOST", 2)
     emails = [finished() for _ in range(3)]
     page = act(browser, "resend_selected", *emails, select_across="1", confirmed="yes")
     assert "At most 2 at once" in page

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_dbqueue.admin import ways
+from django_dbqueue.admin import pagination
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
@@ -101,8 +101,8 @@ def test_a_tab_keeps_the_other_filters_and_counts_by_them(browser: Any) -> None:
 def test_no_more_than_so_many_are_counted(
     browser: Any, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    monkeypatch.setattr(ways, "MOST_ROWS", 3)
-    monkeypatch.setattr(ways, "LOOK", 3)
+    monkeypatch.setattr(pagination, "MOST_ROWS", 3)
+    monkeypatch.setattr(pagination, "LOOK", 3)
     emails = [finished() for _ in range(5)]
     if url == ARCHIVE:
         for email in emails:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_dbqueue.lifecycle import keep
+from django_dbqueue.lifecycle import archive
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy.erase import Eraser
@@ -39,7 +39,7 @@ def test_its_message_is_erased_and_its_row_deleted_in_time(settings, status):
     grow_old(row)
     assert erase(table(Email)) == 1
     assert fresh(row).is_erased
-    assert keep._prune_archive(table(Email), 86400) == 1
+    assert archive._prune_archive(table(Email), 86400) == 1
 
 
 def test_mail_that_was_buried_by_hand_before_it_ran_has_an_end_too():

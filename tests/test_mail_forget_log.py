@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 
-from django_dbqueue.admin import by_hand
+from django_dbqueue.admin import confirmation
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from tests.kit.mail import finished, letter
 from tests.queueapp.models import Note
@@ -97,10 +97,10 @@ def test_forgetting_takes_the_address_out_of_what_was_logged_of_mail(boss):
 
 
 def test_the_filters_of_what_was_done_to_many_are_found(boss, rf, monkeypatch):
-    monkeypatch.setattr(by_hand, "MOST", 1)
+    monkeypatch.setattr(confirmation, "MOST", 1)
     request = rf.get("/", {"recipients__contains": ANNA})
     request.user = boss
-    by_hand.log(request, [finished(), finished()], "kick: 2 changed")
+    confirmation.log(request, [finished(), finished()], "kick: 2 changed")
     assert "anna%40x.example" in logged()[0][1]
     call_command("forget_address", ANNA)
     assert "anna" not in str(logged())

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError
 
-from django_dbqueue.lifecycle import hand
+from django_dbqueue.lifecycle import operator
 from django_dbqueue.mail import rows
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
@@ -35,13 +35,13 @@ def test_claimed_mail_is_left_and_said_and_the_next_run_takes_it(forget_address,
 
 def test_mail_that_a_worker_claims_meanwhile_is_left(forget_address, monkeypatch):
     row = queued(ANNA)
-    delete = hand.delete
+    delete = operator.delete
 
     def claim_first(*args):
         start(Email.objects.claim).result()
         return delete(*args)
 
-    monkeypatch.setattr(hand, "delete", claim_first)
+    monkeypatch.setattr(operator, "delete", claim_first)
     with pytest.raises(CommandError, match="1 left"):
         forget_address(ANNA)
     assert fresh(row).status == Status.CLAIMED
@@ -123,9 +123,9 @@ def test_a_job_that_somebody_holds_cannot_be_amended_or_deleted():
     [job] = Email.objects.claim()
     seen = [(job.pk, Status.CLAIMED, job.claim_owner)]
     emails = table(Email)
-    assert hand.delete(emails, seen).skipped == 1
-    assert hand.amend(emails, seen, {"subject": "x"}).skipped == 1
-    assert hand.amend(emails, [(job.pk, Status.READY, None)], {"subject": "x"}).skipped == 1
+    assert operator.delete(emails, seen).skipped == 1
+    assert operator.amend(emails, seen, {"subject": "x"}).skipped == 1
+    assert operator.amend(emails, [(job.pk, Status.READY, None)], {"subject": "x"}).skipped == 1
     with pytest.raises(ValueError, match="status"):
-        hand.amend(emails, seen, {"status": 2})
+        operator.amend(emails, seen, {"status": 2})
     assert fresh(job).subject == "Hello"

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 
-from django_dbqueue.lifecycle import keep, reap
+from django_dbqueue.lifecycle import archive, reap
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.privacy.erase import erase
@@ -124,7 +124,7 @@ def test_a_person_who_comes_too_late_changes_nothing(server, browser):
     assert "1 skipped: not in doubt" in act(browser, "settle_selected", email)
     Email.objects.filter(pk=email.pk).cancel()
     assert not mark_as_sent(email)
-    assert keep.archive(table(Email)) == 0
+    assert archive.archive(table(Email)) == 0
 
 
 def test_what_failed_is_not_marked_as_sent(server, browser):

@@ -7,12 +7,12 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue import reaper as core
-from django_dbqueue.lifecycle import keep
-from django_dbqueue.lifecycle.keep import on_unlocked
+from django_dbqueue.lifecycle import archive
+from django_dbqueue.lifecycle.archive import on_unlocked
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
+from django_dbqueue.worker import reaper as core
 from tests.kit.connections import other_connection
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, reaper, start_all, table
@@ -245,7 +245,7 @@ def test_failed_mail_that_was_put_back_to_work_meanwhile_is_not_deleted(
         Email.objects.all().kick()
         return unlocked(*args)
 
-    monkeypatch.setattr(keep, "on_unlocked", kick_first)
+    monkeypatch.setattr(archive, "on_unlocked", kick_first)
     assert passes(1).tidied == 0
     assert fresh(mail).status == Status.READY
 

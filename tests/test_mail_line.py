@@ -7,9 +7,9 @@ from hypothesis import given, seed
 from hypothesis import settings as few
 from hypothesis import strategies as st
 
-from django_dbqueue.mail import new_lines
+from django_dbqueue.mail import requeueing
 from django_dbqueue.mail.models import Email, Mailer
-from django_dbqueue.mail.new_lines import NewLines
+from django_dbqueue.mail.requeueing import NewLines
 from tests.kit.jobs import fresh, table
 from tests.kit.limit_simulation import Line, Mail, figures
 from tests.kit.mail import HAS_MAILERS, queued, run_mail
@@ -104,7 +104,7 @@ def mailer(db_rows, settings):
 @pytest.fixture
 def no_gaps(monkeypatch):
     """However long nobody has a turn, it is taken to be right."""
-    monkeypatch.setattr(new_lines, "GAP", 1e9)
+    monkeypatch.setattr(requeueing, "GAP", 1e9)
 
 
 def line_of(settings, number=6):
@@ -159,7 +159,7 @@ def test_a_line_whose_mail_was_cancelled_holds_nobody_up(mailer):
 
 
 def test_a_line_is_called_back_in_chunks_that_another_process_goes_on_with(mailer, monkeypatch):
-    monkeypatch.setattr(new_lines, "CHUNK", 2)
+    monkeypatch.setattr(requeueing, "CHUNK", 2)
     emails = line_of(mailer)
     limit(mailer)
     assert [call_back() for _ in range(4)] == [2, 2, 1, 0]

@@ -7,7 +7,7 @@ from anymail.signals import AnymailTrackingEvent, tracking
 from django.utils import timezone
 
 from django_dbqueue.mail.deliveries import Delivery, Outcome
-from django_dbqueue.mail.latecomers import Latecomers
+from django_dbqueue.mail.late_events import Latecomers
 from django_dbqueue.mail.models import Email, ProviderNote
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, table

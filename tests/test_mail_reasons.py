@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_dbqueue.explain import explain
+from django_dbqueue.diagnose import explain
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.mail.conf import mailer_of
 from django_dbqueue.mail.deliveries import Outcome

@@ -8,11 +8,11 @@ import pytest
 
 from django_dbqueue.management.commands._text import workers_text
 from django_dbqueue.models import Worker
-from django_dbqueue.roster import roster
-from django_dbqueue.worker.board import Farewell
-from django_dbqueue.worker.ending import ENOUGH
+from django_dbqueue.monitor.worker_list import roster
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.shared_memory import Farewell
 from django_dbqueue.worker.signalling import Signals, Wakeup
+from django_dbqueue.worker.stop_reasons import ENOUGH
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.clerks import ClerkHere, state_of
 from tests.kit.forked_children import deaths, end, fill

@@ -10,19 +10,19 @@ from django.core.management import call_command
 from django.db import connection, connections
 from django.db.models import Sum
 
-from django_dbqueue import minutes
-from django_dbqueue.ageing import LOOKED_BACK, _fold, fold, prune
-from django_dbqueue.history import history
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.minutes import Tally, add, busy_lately, this_minute, write_backlog
+from django_dbqueue.metrics import recorder
+from django_dbqueue.metrics.recorder import Tally, add, busy_lately, this_minute, write_backlog
+from django_dbqueue.metrics.roll_up import LOOKED_BACK, _fold, fold, prune
+from django_dbqueue.metrics.time_series import history
+from django_dbqueue.metrics.writer import Scribe, _sample
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
-from django_dbqueue.roster import request_drain, request_resume, roster
+from django_dbqueue.monitor.worker_list import request_drain, request_resume, roster
 from django_dbqueue.testing import virtual_clock
-from django_dbqueue.worker.board import Board
-from django_dbqueue.worker.pace import Pace
-from django_dbqueue.worker.scribe import Scribe, _sample
 from django_dbqueue.worker.session import Session
+from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.throughput import Pace
 from tests.kit.broken_rows import edit
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.processes import worker
@@ -36,7 +36,7 @@ LANE = "default", "queueapp_note", "default"
 @pytest.fixture(autouse=True)
 def nothing_from_before():
     """Other tests run jobs in this process, too."""
-    minutes._forget()
+    recorder._forget()
 
 
 def sums(model, *names):
@@ -80,13 +80,13 @@ def test_any_number_of_processes_add_to_the_same_minute():
 def test_what_cannot_be_written_is_kept_and_written_once():
     table, tally = table_of(Note, "default"), Tally()
     tally.completed(table, "default", 0.02)
-    good, minutes.add = minutes.add, refuse
+    good, recorder.add = recorder.add, refuse
     try:
         tally.write()
         tally.failed(table, "default", None, is_buried=True)
         tally.completed(table, "default", 5)
     finally:
-        minutes.add = good
+        recorder.add = good
     assert not Minute.objects.exists()
     tally.write()
     tally.write()
@@ -160,7 +160,7 @@ def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):
     table, minute = table_of(Note, "default"), this_minute("default")
     Minute.objects.create(job_table=table.job_table, queue="other", minute=minute - 5, completed=1)
     Note.objects.bulk_create([Note() for _ in range(3)])
-    monkeypatch.setattr("django_dbqueue.lifecycle.census.MOST_COUNTED", 2)
+    monkeypatch.setattr("django_dbqueue.metrics.counts.MOST_COUNTED", 2)
     _sample(table)
     assert not Minute.objects.filter(backlog__isnull=False).exists()
 

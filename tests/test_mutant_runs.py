@@ -197,8 +197,8 @@ def test_what_was_found_out_with_other_tests_or_another_package_counts_no_more(t
 
 
 def test_the_most_specific_line_of_the_table_says_which_files_are_tried():
-    mutant = Mutant("worker/lanes.py", "", "", "", tests=("tests/test_mine.py",))
-    expected = ["tests/test_mine.py", *map(path_of, FILES["worker/lanes.py"].split())]
+    mutant = Mutant("worker/queue_poller.py", "", "", "", tests=("tests/test_mine.py",))
+    expected = ["tests/test_mine.py", *map(path_of, FILES["worker/queue_poller.py"].split())]
     assert files_for(mutant) == expected
     assert path_of("sweeps/crash") == "tests/sweeps/test_crash.py"
 

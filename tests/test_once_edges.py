@@ -12,10 +12,10 @@ from django.db.transaction import TransactionManagementError
 from django_dbqueue.dialects import Trouble
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Receipt
-from django_dbqueue.models.once import Once
+from django_dbqueue.models.exactly_once import Once
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
-from django_dbqueue.worker.once import Expired, OnceByWorker
+from django_dbqueue.worker.exactly_once import Expired, OnceByWorker
 from tests.kit.effects_elsewhere import apart, claim, effects, jobs_aside, once, state
 from tests.kit.jobs import claimed, fresh, table
 from tests.queueapp.models import Effect, Recited, Transfer

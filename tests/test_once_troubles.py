@@ -7,10 +7,10 @@ from django.db import InterfaceError, connection
 
 from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.models.once import TRIES, Once
+from django_dbqueue.models.exactly_once import TRIES, Once
 from django_dbqueue.states import Status
 from django_dbqueue.worker.buffer import Item
-from django_dbqueue.worker.once import OnceByWorker
+from django_dbqueue.worker.exactly_once import OnceByWorker
 from django_dbqueue.worker.runner import _prepare, _run
 from tests.kit.jobs import claimed, fresh, steal, table
 from tests.queueapp.models import Batch, Effect, Transfer
@@ -162,7 +162,7 @@ def test_what_changes_in_place_and_is_no_json_is_read_again_after_a_failed_run()
 
 
 def test_a_transaction_that_was_open_for_long_is_logged(monkeypatch, caplog):
-    monkeypatch.setattr("django_dbqueue.models.once.LASTING", 0)
+    monkeypatch.setattr("django_dbqueue.models.exactly_once.LASTING", 0)
     with caplog.at_level("WARNING", "django_dbqueue"):
         Runs().run()
     assert "its transaction was open for" in caplog.text

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin.live import HEADER
+from django_dbqueue.admin.auto_refresh import HEADER
 from django_dbqueue.admin.overview import groups, summary
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status

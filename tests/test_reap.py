@@ -10,7 +10,7 @@ from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
-from django_dbqueue.lifecycle.lanes import ready_queues
+from django_dbqueue.lifecycle.ready_queues import ready_queues
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.session import Session

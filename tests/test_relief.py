@@ -9,11 +9,11 @@ from django.db import connection
 from django_dbqueue import events
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import SEPARATOR, Board
 from django_dbqueue.worker.children import Child, Death
-from django_dbqueue.worker.relief import ExitedChild, Relief
+from django_dbqueue.worker.recovery import ExitedChild, Relief
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.stacks import Stacks
+from django_dbqueue.worker.shared_memory import SEPARATOR, Board
+from django_dbqueue.worker.stack_dumps import Stacks
 from tests.kit.jobs import claimed, fresh, overwrite, row_locked, table, table_locked
 from tests.queueapp.models import Kept, Note
 

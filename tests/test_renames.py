@@ -3,7 +3,7 @@
 import pytest
 from django.test.utils import isolate_apps
 
-from django_dbqueue.examine import examine
+from django_dbqueue.diagnose.check import examine
 from django_dbqueue.models import Job, Queue, Receipt
 from django_dbqueue.models.receipt import receipt_of
 from tests.kit.jobs import table

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.checks import check_table
+from django_dbqueue.checks.tables import check_table
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status

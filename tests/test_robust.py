@@ -12,15 +12,15 @@ from django.db.models import QuerySet
 from django.db.utils import InterfaceError, OperationalError
 from django.utils import timezone
 
-from django_dbqueue import reaper as reaper_module
 from django_dbqueue.dialects.base import RowsLocked
-from django_dbqueue.lifecycle import finish, keep, reap
-from django_dbqueue.lifecycle.census import oldest_ready
+from django_dbqueue.lifecycle import archive, holder, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
-from django_dbqueue.lifecycle.lanes import has_ready, ready_queues
+from django_dbqueue.lifecycle.ready_queues import has_ready, ready_queues
+from django_dbqueue.metrics.counts import oldest_ready
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
+from django_dbqueue.worker import reaper as reaper_module
 from tests.kit.jobs import (
     claimed,
     done,
@@ -107,8 +107,8 @@ def test_a_locked_finished_job_is_archived_later():
     for job in jobs:
         overwrite(job, retry_at=ago())
     with locked(jobs[2]), within(1):
-        assert keep.archive(table(Kept)) == (4 if rows_can_be_locked() else 0)
-    assert keep.archive(table(Kept)) == (1 if rows_can_be_locked() else 5)
+        assert archive.archive(table(Kept)) == (4 if rows_can_be_locked() else 0)
+    assert archive.archive(table(Kept)) == (1 if rows_can_be_locked() else 5)
     assert ArchivedKept.objects.count() == 5
 
 
@@ -117,8 +117,8 @@ def test_a_locked_finished_job_is_pruned_later():
     for job in jobs:
         overwrite(job, retry_at=ago())
     with locked(jobs[2]), within(1):
-        assert keep.prune(table(Pruned)) == (4 if rows_can_be_locked() else 0)
-    assert keep.prune(table(Pruned)) == (1 if rows_can_be_locked() else 5)
+        assert archive.prune(table(Pruned)) == (4 if rows_can_be_locked() else 0)
+    assert archive.prune(table(Pruned)) == (1 if rows_can_be_locked() else 5)
 
 
 def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
@@ -154,7 +154,7 @@ def test_in_a_transaction_of_somebody_no_statement_is_run_again():
         transaction.atomic(),
         connection.execute_wrapper(refuse),
     ):
-        finish.complete(table(), job.claim_owner, [job.claim_key])
+        holder.complete(table(), job.claim_owner, [job.claim_key])
     assert len(sent) == 1
 
 
@@ -206,7 +206,7 @@ def test_a_lost_connection_is_the_callers_to_mend(monkeypatch):
 
 
 def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
-    monkeypatch.setattr(keep, "CHUNK", 4)
+    monkeypatch.setattr(archive, "CHUNK", 4)
     monkeypatch.setattr(reap, "CHUNK", 4)
     for _ in range(6):
         overwrite(done(Pruned), retry_at=ago())

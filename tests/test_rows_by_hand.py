@@ -11,10 +11,10 @@ from django.urls import resolve
 
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
-from django_dbqueue.lifecycle.lanes import ready_queues
+from django_dbqueue.lifecycle.ready_queues import ready_queues
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Worker
-from django_dbqueue.overview import overview
+from django_dbqueue.monitor.overview import overview
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from tests.kit.broken_rows import CLAIMED, LEFT, edit, nonsense

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.lifecycle import reap
-from django_dbqueue.worker.beats import Beats
+from django_dbqueue.worker.heartbeat import Beats
 from tests.kit.jobs import table
 from tests.kit.processes import lines, worker
 from tests.kit.query_plans import captured, complaints, read_by

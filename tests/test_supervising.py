@@ -9,17 +9,17 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
-from django_dbqueue.roster import request_drain, request_resume
+from django_dbqueue.monitor.worker_list import request_drain, request_resume
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import SACRIFICIAL, SEPARATOR, Board, Farewell, Running
+from django_dbqueue.worker.agent import Recovered, SignOff
 from django_dbqueue.worker.children import Child, Children, Death
-from django_dbqueue.worker.clerk import Recovered, SignOff
-from django_dbqueue.worker.ending import Limits
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.relief import ExitedChild, Relief
+from django_dbqueue.worker.recovery import ExitedChild, Relief
 from django_dbqueue.worker.sacrifice import Sacrifice
 from django_dbqueue.worker.session import Patience, Session
-from django_dbqueue.worker.stacks import Stacks
+from django_dbqueue.worker.shared_memory import SACRIFICIAL, SEPARATOR, Board, Farewell, Running
+from django_dbqueue.worker.stack_dumps import Stacks
+from django_dbqueue.worker.stop_reasons import Limits
 from tests.kit.clerks import UUID, ClerkHere
 from tests.kit.forked_children import deaths, fill
 from tests.kit.jobs import fresh, table, table_locked

@@ -12,11 +12,11 @@ from django_dbqueue.lifecycle import suspects
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from django_dbqueue.worker import claimer as claimer_module
-from django_dbqueue.worker.board import Board, Role
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.doorbell import Doorbell
 from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.shared_memory import Board, Role
+from django_dbqueue.worker.wakeup import Doorbell
 from tests.kit.jobs import fresh, lifecycle_of, overwrite, table
 from tests.kit.processes import has_ended, wait_for_lines, worker
 from tests.kit.run_log import runs

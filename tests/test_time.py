@@ -20,7 +20,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import keep, reap
+from django_dbqueue.lifecycle import archive, reap
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from tests.kit.jobs import (
@@ -210,7 +210,7 @@ def test_a_job_expires_when_it_expires(seconds):
 def test_a_job_is_archived_when_its_time_has_come(seconds):
     job = done(Kept)
     overwrite(job, retry_at=now(3600 - seconds))
-    assert keep.archive(table(Kept)) == (seconds > 3600)
+    assert archive.archive(table(Kept)) == (seconds > 3600)
 
 
 def test_a_pause_ends_when_it_ends():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_dbqueue.states import Status
-from django_dbqueue.worker.stacks import Stacks
+from django_dbqueue.worker.stack_dumps import Stacks
 from tests.kit.jobs import fresh
 from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.waiting import wait_until

@@ -10,7 +10,7 @@ from django.db import connection
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
-from django_dbqueue.roster import running_jobs
+from django_dbqueue.monitor.worker_list import running_jobs
 from django_dbqueue.states import Status
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh

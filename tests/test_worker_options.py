@@ -7,8 +7,8 @@ import pytest
 from django_dbqueue.backoff import Fixed, Listed
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.states import Status
-from django_dbqueue.worker.lanes import Lanes
-from django_dbqueue.worker.start import run_once
+from django_dbqueue.worker.queue_poller import Lanes
+from django_dbqueue.worker.startup import run_once
 from tests.kit.jobs import fresh
 from tests.queueapp.models import Fleeting, Note
 

@@ -11,8 +11,8 @@ from django.db.utils import OperationalError
 from django_dbqueue.conf import conf
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
-from django_dbqueue.worker.board import Board
 from django_dbqueue.worker.session import LONGEST, Patience
+from django_dbqueue.worker.shared_memory import Board
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
 from tests.kit.processes import wait_for_lines, worker

@@ -16,11 +16,11 @@ from django.utils.safestring import SafeString
 from ..dialects import dialect_of
 from ..models.job import JobColumns
 from ..states import Status
-from . import by_hand, search, tabs
+from . import confirmation, search, tabs
+from .auto_refresh import live
 from .changelist import JobList
 from .export import export
 from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_texts
-from .live import live
 from .permissions import Permissions
 
 if TYPE_CHECKING:  # at run time it takes no parameters
@@ -36,7 +36,7 @@ class ReadOnlyAdmin(Permissions, Base):
     """A list and a page to look at; what changes a job is an action."""
 
     change_list_template = "dbqueue/change_list.html"
-    action_form = by_hand.JobActionForm
+    action_form = confirmation.JobActionForm
     actions_on_bottom = True
     show_full_result_count = False
     # They would count whole tables; the tabs do not.
@@ -113,7 +113,7 @@ class ReadOnlyAdmin(Permissions, Base):
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
-            by_hand.heed_everything(request, self.model)
+            confirmation.heed_everything(request, self.model)
         return self._whatever_is_there(request, self._list, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 
 from ..states import Status
 from . import tabs
-from .places import BY_KEY, Order, Place, order_of, place_in, text_of
-from .ways import Count, Edges, Found, Way, along
+from .cursor import BY_KEY, Order, Place, order_of, place_in, text_of
+from .pagination import Count, Edges, Found, Way, along
 
 BEFORE, AFTER = "before", "after"
 END = "[]"

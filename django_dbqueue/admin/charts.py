@@ -9,15 +9,15 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from ..history import CHARTED, Point, history
-from ..lifecycle.census import MOST_COUNTED, MOST_QUEUES
 from ..lifecycle.table import table_of
-from ..report import known_queues
+from ..metrics.counts import MOST_COUNTED, MOST_QUEUES
+from ..metrics.time_series import CHARTED, Point, history
+from ..monitor.report import known_queues
 from ..worker.options import Served, UnknownTable, parse_served, queue_tables
 from . import plots
+from .auto_refresh import live
+from .formatting import number, time_tag
 from .links import list_of, page
-from .live import live
-from .words import number, time_tag
 
 SPAN_WORDS = {"hour": "the last hour", "day": "the last day", "week": "the last week"}
 TEMPLATE = "dbqueue/charts.html"

@@ -12,7 +12,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from ..dialects import dialect_of
 from ..states import Status
-from .by_hand import filters, log_many, way_through
+from .confirmation import filters, log_many, way_through
 from .masking import MASK, is_sensitive, masked
 
 CHUNK = 500

@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from ..models import Job
 from ..states import Status
 from . import tabs
+from .actions import BURY, CANCEL, KICK, RELEASE, act
 from .base import ReadOnlyAdmin
-from .deeds import BURY, CANCEL, KICK, RELEASE, act
 from .lists import QueueFilter, StateFilter
 from .page import JobPage
+from .pagination import ORDERS
 from .schedule import schedule
-from .ways import ORDERS
 
 LIFECYCLE_LIST = (
     "state",

@@ -13,9 +13,9 @@ from django.utils.functional import cached_property
 
 from ..lifecycle.table import table_of
 from ..models import Job
-from ..report import known_queues
+from ..monitor.report import known_queues
 from ..states import Status
-from .ways import MOST_ROWS, in_state
+from .pagination import MOST_ROWS, in_state
 
 MOST_QUEUES = 100
 NEWEST = 1000  # rows

@@ -11,17 +11,17 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
-from ..alarms import alarms, pause_end
 from ..conf import conf
 from ..fields import check_name
-from ..lifecycle.census import MOST_QUEUES
-from ..lifecycle.verdict import duration
-from ..overview import Lane, Overview, overview
+from ..lifecycle.retry_decision import duration
+from ..metrics.counts import MOST_QUEUES
+from ..monitor.alerts import alarms, pause_end
+from ..monitor.overview import Lane, Overview, overview
 from ..states import Status
+from .auto_refresh import live
+from .formatting import number, percent
 from .links import list_of, page
-from .live import live
 from .svg import sparkline
-from .words import number, percent
 
 SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
 NOT_KNOWN = "The table has too many jobs in this state to count those of each queue."

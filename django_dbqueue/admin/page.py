@@ -14,19 +14,19 @@ from django.db.models import DateTimeField, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 
-from ..explain import Explanation, UnknownJob, explain, explain_archived
+from ..diagnose import Explanation, UnknownJob, explain, explain_archived
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
 from . import links
 from .arguments import Argument, arguments, own_fields
+from .auto_refresh import live
 from .base import INSIDE, ReadOnlyAdmin
-from .by_hand import PAGE
-from .live import live
+from .confirmation import PAGE
+from .formatting import time_tag
 from .search import as_key
 from .timeline import Event, timeline
-from .words import time_tag
 
 if TYPE_CHECKING:  # at run time it is mixed into it
     Base = ReadOnlyAdmin

@@ -10,12 +10,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from ..alarms import pause_end
 from ..fields import check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
+from ..monitor.alerts import pause_end
 from ..worker.options import Served, UnknownTable, parse_served
-from . import by_hand
+from . import confirmation
 from .links import page
 
 MOST_DAYS = 366
@@ -131,7 +131,7 @@ def _row(served: Served, queue: str) -> Queue:
 
 
 def _done(model_admin: Any, request: HttpRequest, row: Queue, said: str) -> HttpResponse:
-    by_hand.log(request, [row], said)
+    confirmation.log(request, [row], said)
     model_admin.message_user(request, f"{said}.", messages.SUCCESS)
     may_see = model_admin.has_view_permission(request)
     name = "dbqueue_queue_changelist" if may_see else "index"

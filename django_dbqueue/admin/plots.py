@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from django.utils.safestring import SafeString
 
-from ..history import CHARTED, Point, Quantiles
+from ..metrics.time_series import CHARTED, Point, Quantiles
 from ..models.minute import SPANS
 from . import svg
-from .words import clock, day_and_clock, local, percent, rounded, short_number, short_time
+from .formatting import clock, day_and_clock, local, percent, rounded, short_number, short_time
 
 # Seconds that are round in their own unit.
 TIMES = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000)

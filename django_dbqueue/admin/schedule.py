@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from ..fields import DbNow
 from ..states import Status
-from .places import Place
-from .ways import BY_TIME, MOST_ROWS, Edges, capped, way_of
+from .cursor import Place
+from .pagination import BY_TIME, MOST_ROWS, Edges, capped, way_of
 
 # Their ends, in seconds from now.
 GROUPS = {

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 
 from ..models.index import DedupConstraint
-from .places import BIGGEST
+from .cursor import BIGGEST
 
 MOST_FOUND = 1000
 EXACT = "__exact"

@@ -7,7 +7,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 
 from ..states import Status
-from . import ways
+from . import pagination
 from .lists import StateFilter
 
 # What has to be done first, then what is done.
@@ -15,7 +15,7 @@ ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DON
 ALL = "all"
 
 # By state, None for all of them.
-Counts = dict[Status | None, ways.Count]
+Counts = dict[Status | None, pagination.Count]
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,22 @@ def rows_of_all_states(changelist: Any, request: HttpRequest) -> QuerySet[Any]:
     return rows.order_by()
 
 
-def count_each(rows: QuerySet[Any], known: Counts, edges: ways.Edges) -> Counts:
+def count_each(rows: QuerySet[Any], known: Counts, edges: pagination.Edges) -> Counts:
     """The rows of each state, where that is not known; at most 1,000 are counted."""
     asked = [status for status in (None, *Status) if status not in known]
-    each = {status: ways.way_of(rows, status, edges=edges) for status in asked}
-    counted = {status: replace(way, span=ways.TAB_LOOK).count() for status, way in each.items()}
+    each = {status: pagination.way_of(rows, status, edges=edges) for status in asked}
+    counted = {
+        status: replace(way, span=pagination.TAB_LOOK).count() for status, way in each.items()
+    }
     return known | counted
 
 
 def count_newest(rows: QuerySet[Any]) -> Counts:
     """For a table that knows no index on the state: of its newest 1,000 rows, so "at least"."""
-    newest, edge = ways.newest(rows)
+    newest, edge = pagination.newest(rows)
     each = {f"n{s.value}": Count("pk", filter=Q(status=s.value)) for s in Status}
     found = newest.aggregate(everything=Count("pk"), **each)
-    counts: Counts = {None: ways.capped(found["everything"], edge)}
+    counts: Counts = {None: pagination.capped(found["everything"], edge)}
     for status in Status:
-        counts[status] = ways.capped(found[f"n{status.value}"], edge)
+        counts[status] = pagination.capped(found[f"n{status.value}"], edge)
     return counts

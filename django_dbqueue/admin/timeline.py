@@ -13,11 +13,11 @@ from ..guard import clean
 from ..lifecycle.errors import MAX_ERRORS, VERBS, entries
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.reap import WorkerLost
-from ..lifecycle.verdict import duration
+from ..lifecycle.retry_decision import duration
 from ..models import Job
 from ..models.archived import UNENDED
 from ..states import Status
-from .words import time_tag
+from .formatting import time_tag
 
 WAITING = {Status.READY, Status.DELAYED}
 MOST_LOOKED_AT = 1000  # attempts

@@ -20,9 +20,9 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from ..conf import conf
-from ..lifecycle.verdict import duration
+from ..lifecycle.retry_decision import duration
 from ..models import Worker
-from ..roster import (
+from ..monitor.worker_list import (
     UnknownWorker,
     request_drain,
     request_resume,
@@ -33,10 +33,10 @@ from ..roster import (
     with_ages,
 )
 from ..worker.options import all_served
-from . import by_hand
+from . import confirmation
+from .auto_refresh import live
+from .formatting import ago, number
 from .links import job_page, page
-from .live import live
-from .words import ago, number
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     WorkerBase = ModelAdmin[Worker]
@@ -204,7 +204,7 @@ class WorkerAdmin(WorkerBase):
                 text = f"Worker {worker}: not alive, so that nothing was asked of it."
                 self.message_user(request, text, messages.WARNING)
             else:
-                by_hand.log(request, [worker], f"{verb}: {said}")
+                confirmation.log(request, [worker], f"{verb}: {said}")
                 self.message_user(request, f"Worker {worker}: {said}.", messages.SUCCESS)
 
     def _url(self, request: HttpRequest, name: str, key: str) -> str:

@@ -14,7 +14,7 @@ from django.utils.module_loading import autodiscover_modules
 
 from ..exceptions import Bury
 from ..fields import DbNow
-from ..lifecycle import claim, hand
+from ..lifecycle import claim, operator
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Minute, Queue
@@ -137,13 +137,13 @@ class Filler:
         for job in self._claim(buried + retried):
             job.fail(some_error(self.chance), self.chance.uniform(0.1, 4))
         # Ready again, with the attempt that was used.
-        hand.hasten(self.table, self._delayed(buried + retried), {"queue": QUEUE})
+        operator.hasten(self.table, self._delayed(buried + retried), {"queue": QUEUE})
         for number, job in enumerate(list(self._claim(buried + retried))):
             error = Bury("the customer has left") if number < buried // 4 else None
             job.fail(error or some_error(self.chance), self.chance.uniform(0.1, 4))
-        hand.bury(self.table, self._delayed(buried - buried // 4))
+        operator.bury(self.table, self._delayed(buried - buried // 4))
 
-    def _delayed(self, most: int) -> list[hand.Seen]:
+    def _delayed(self, most: int) -> list[operator.Seen]:
         model, alias = self.table.model, self.table.connection.alias
         rows = model._default_manager.using(alias).filter(queue=QUEUE, status=Status.DELAYED)
         seen = rows.order_by("pk").values_list("pk", "status", "owner")[:most]

@@ -15,11 +15,11 @@ from ..dialects.base import Floor, Row
 from ..exceptions import shown
 from ..guard import caught
 from ..states import Status
+from .claim_end import ONE_MORE, claim_end, freed
 from .errors import appended, entry
 from .execute import again, changed, exact_rows, rows
-from .free import ONE_MORE, claim_end, freed
+from .retry_decision import Verdict
 from .table import Table
-from .verdict import Verdict
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
+from .claim_end import MAX_COUNT, ONE_LESS, ONE_MORE_LOSS, freed, owned
 from .errors import appended, entry
 from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
-from .free import MAX_COUNT, ONE_LESS, ONE_MORE_LOSS, freed, owned
 from .policy import MAX_CRASHES
+from .retry_decision import LOST, UNHARMED, Verdict, after_crash, after_failure
 from .table import Table
-from .verdict import LOST, UNHARMED, Verdict, after_crash, after_failure
 
 CHUNK = 500
 KEYS = 100  # in a list: with many more a database may read the whole table

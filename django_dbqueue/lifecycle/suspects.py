@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .claim import read_back
+from .claim_end import claim_end
 from .execute import changed, rows
-from .free import claim_end
 from .policy import MAX_CRASHES, SUSPECT_LOSSES
 from .table import Table
 

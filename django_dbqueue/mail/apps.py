@@ -12,8 +12,9 @@ class MailConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from .. import explain, reaper, signals  # noqa: PLC0415
-        from . import checks, checks_settings, latecomers, new_lines, reasons  # noqa: PLC0415
+        from .. import diagnose, signals  # noqa: PLC0415
+        from ..worker import reaper  # noqa: PLC0415
+        from . import checks, checks_settings, late_events, reasons, requeueing  # noqa: PLC0415
         from .privacy.erase import Eraser, FailedMailPruner  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
@@ -22,11 +23,11 @@ class MailConfig(AppConfig):
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        chores: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), new_lines.NewLines()]
+        chores: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), requeueing.NewLines()]
         if apps.is_installed("anymail"):
             _listen_to_providers()
-            chores.append(latecomers.Latecomers())
-        explain.REASONS["dbqueue_mail.email"] = reasons.reasons
+            chores.append(late_events.Latecomers())
+        diagnose.REASONS["dbqueue_mail.email"] = reasons.reasons
         reaper.CHORES["dbqueue_mail.email"] = lambda table: sum(one(table) for one in chores)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db import router
 
+from ..lifecycle.retry_decision import duration
 from ..lifecycle.table import Table
-from ..lifecycle.verdict import duration
 from ..states import Status
 from .conf import mailer_of, rates_for
 from .deliveries import SENT, Deliveries, Outcome, address_of

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db import router
 from django.db.models import Max, Model, QuerySet
 
-from ..lifecycle import hand
+from ..lifecycle import operator
 from ..lifecycle.table import Table, table_of
 from ..states import Status
 from .models import ArchivedEmail, Email
@@ -44,6 +44,6 @@ def locked(table: Table, model: Any, key: Any) -> Any:
 def amend(table: Table, row: Any, columns: dict[str, Any]) -> int:
     """Write columns of a row; 0 where a worker has it, or its state has moved on."""
     if isinstance(row, Email):
-        return hand.amend(table, [(row.pk, row.status, row.owner)], columns).changed
+        return operator.amend(table, [(row.pk, row.status, row.owner)], columns).changed
     rows = ArchivedEmail.objects.using(table.connection.alias).filter(pk=row.pk)
     return rows.update(**columns)

@@ -9,16 +9,16 @@ from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
-from ..lifecycle import enqueue, finish
-from ..lifecycle.answer import settle
+from ..lifecycle import enqueue, holder
 from ..lifecycle.errors import VERBS
-from ..lifecycle.finish import Written
+from ..lifecycle.holder import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of
+from ..lifecycle.run_result import settle
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
+from .exactly_once import Once
 from .index import DedupConstraint, HotIndex, PartialIndex
-from .once import Once
 from .queryset import JobManager
 
 logger = logging.getLogger("django_dbqueue")
@@ -137,8 +137,8 @@ class Job(JobColumns):
         """
         table, owner = self._table(), self._ending_owner()
         if table.connection.get_autocommit():
-            self._end(finish.complete(table, owner, [self.claim_key], results_of(table, self)))
-        elif finish.complete_held(table, owner, self.claim_key, results_of(table, self)):
+            self._end(holder.complete(table, owner, [self.claim_key], results_of(table, self)))
+        elif holder.complete_held(table, owner, self.claim_key, results_of(table, self)):
             self._let_go()
         else:
             raise ClaimLost(f"{self}: its claim has ended: let the transaction roll back")
@@ -151,7 +151,7 @@ class Job(JobColumns):
         if seconds is not None:
             seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
         self._ending_owner()
-        if finish.fail(self._table(), self, problem, seconds) is None:
+        if holder.fail(self._table(), self, problem, seconds) is None:
             self._say_gone()
         self._let_go()
 
@@ -159,7 +159,7 @@ class Job(JobColumns):
         """Give the job back unharmed, the attempt taken back."""
         table, owner = self._table(), self._ending_owner()
         results = results_of(table, self)
-        self._end(finish.release(table, owner, [self.claim_key], delay, results))
+        self._end(holder.release(table, owner, [self.claim_key], delay, results))
 
     def bury(self, reason: str = "") -> None:
         """Park the job for a person."""
@@ -167,7 +167,7 @@ class Job(JobColumns):
 
     def touch(self) -> None:
         """Restart the time to run."""
-        self._judge(finish.touch(self._table(), self._owner(), [self.claim_key], self.grace))
+        self._judge(holder.touch(self._table(), self._owner(), [self.claim_key], self.grace))
         if self.restart_clock is not None:
             self.restart_clock()
 

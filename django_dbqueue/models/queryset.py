@@ -11,8 +11,8 @@ from django.db import IntegrityError, connections, models, router, transaction
 from django.utils.functional import Promise
 
 from ..fields import DbNow, check_name, check_seconds, check_words
-from ..lifecycle import bulk, claim, enqueue, hand, lanes
-from ..lifecycle.hand import Changed
+from ..lifecycle import bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle.operator import Changed
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
@@ -78,19 +78,19 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     def bury(self) -> Changed:
         """Park ready, claimed and delayed jobs for a person."""
-        return self._by_hand(hand.bury)
+        return self._by_hand(operator.bury)
 
     def kick(self) -> Changed:
         """Put buried and delayed jobs back to work, with all their attempts."""
-        return self._by_hand(hand.kick)
+        return self._by_hand(operator.kick)
 
     def release(self) -> Changed:
         """Take claimed jobs away from their owners; one that still runs may run twice."""
-        return self._by_hand(hand.release)
+        return self._by_hand(operator.release)
 
     def cancel(self) -> Changed:
         """Take jobs out for good, into the archive where there is one."""
-        return self._by_hand(hand.cancel)
+        return self._by_hand(operator.cancel)
 
     def update(self, **kwargs: Any) -> int:
         _refuse(kwargs)
@@ -134,7 +134,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         return int(self._whole("enqueue_many").enqueue_many(rows, **columns))
 
     def claim(
-        self, limit: int = 1, queue: lanes.Queues = "default", owner: str | None = None
+        self, limit: int = 1, queue: ready_queues.Queues = "default", owner: str | None = None
     ) -> list[Any]:
         """``JobManager.claim`` on the database of ``using()``; no filter can be heeded."""
         jobs: list[Any] = self._whole("claim").claim(limit, queue, owner)
@@ -159,7 +159,7 @@ class JobQuerySet(models.QuerySet[JobT]):
             raise TypeError(f"{verb}() speaks of the whole table: call it on no filtered queryset")
         return self.model._default_manager.db_manager(self._db)  # type: ignore[attr-defined]
 
-    def _by_hand(self, verb: Callable[[Table, Sequence[hand.Seen]], Changed]) -> Changed:
+    def _by_hand(self, verb: Callable[[Table, Sequence[operator.Seen]], Changed]) -> Changed:
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()
         found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
@@ -251,7 +251,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
     enqueue_many.alters_data = True  # type: ignore[attr-defined]
 
     def claim(
-        self, limit: int = 1, queue: lanes.Queues = "default", owner: str | None = None
+        self, limit: int = 1, queue: ready_queues.Queues = "default", owner: str | None = None
     ) -> list[Any]:
         """Claim up to ``limit`` ready jobs for one's own loop; ``job.complete()`` ends each.
 
@@ -264,7 +264,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         if owner is not None:
             check_words(owner, "owner", MAX_OWNER)
         table = table_of(self.model, self._for_writing())
-        names, paused = lanes.named(table, queue), self.paused_queues()
+        names, paused = ready_queues.named(table, queue), self.paused_queues()
         unpaused = [name for name in names if name not in paused]
         return claim.claim_from(table, unpaused, limit, lambda: owner or new_owner())
 

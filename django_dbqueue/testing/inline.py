@@ -19,17 +19,17 @@ from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
-from ..minutes import TALLY
+from ..metrics.recorder import TALLY
 from ..models import Worker
-from ..reaper import Reaper
-from ..worker.beats import Beats
-from ..worker.board import Board, Role
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
+from ..worker.heartbeat import Beats
 from ..worker.options import Options
+from ..worker.reaper import Reaper
 from ..worker.session import Session
-from ..worker.stacks import Stacks
-from ..worker.start import run_once
+from ..worker.shared_memory import Board, Role
+from ..worker.stack_dumps import Stacks
+from ..worker.startup import run_once
 from .clock import Clock
 
 logger = logging.getLogger("django_dbqueue")

@@ -13,8 +13,8 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 
 def campaign(plan_text: str) -> int:
     from .campaign import Campaign  # noqa: PLC0415  # needs the apps, as all here
-    from .havoc import havoc_for_this_database  # noqa: PLC0415
-    from .nemesis import CannotTorture  # noqa: PLC0415
+    from .database_faults import havoc_for_this_database  # noqa: PLC0415
+    from .fault_injector import CannotTorture  # noqa: PLC0415
     from .options import Plan  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
     from .scratch import scratch_database  # noqa: PLC0415

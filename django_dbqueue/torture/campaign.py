@@ -14,11 +14,11 @@ from ..lifecycle.execute import rows
 from ..lifecycle.policy import MAX_CRASHES
 from ..states import Status
 from .checker import check
+from .database_faults import here
+from .fault_injector import Nemesis
 from .fleet import Group, environment, python
-from .havoc import here
 from .history import Event, read
 from .models import Effect, Remains, Torment
-from .nemesis import Nemesis
 from .options import Plan
 from .proxy import Proxy
 from .verdicts import Report, Settings

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from . import rules_of_rows, rules_of_runs
 from .history import Event
+from .job_history import NS, Book
 from .repeats import Repeat
 from .rules_of_runs import Trial
-from .story import NS, Book
 from .verdicts import Figures, Offence, Report, Row, Settings, Verdict
 
 __all__ = ["Figures", "Offence", "Report", "Settings", "Verdict", "check"]

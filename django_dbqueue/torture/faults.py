@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .history import Event
-from .story import NS, Run
+from .job_history import NS, Run
 from .verdicts import Settings
 
 FOREVER = 2**63

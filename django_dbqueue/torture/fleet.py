@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..worker.clerk import NAME as CLERK
+from ..worker.agent import NAME as CLERK
 
 MOMENT = 0.5  # seconds until a process that was killed is started again
 SETTINGS = "django_dbqueue.torture.settings"

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from ..lifecycle.reap import WorkerLost
-from ..lifecycle.verdict import Verdict
+from ..lifecycle.retry_decision import Verdict
 from .history import History
 
 SAID = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .faults import OUTAGES, Fault, Faults
-from .story import NS, Book, Run, Story
+from .job_history import NS, Book, Run, Story
 from .verdicts import Settings
 
 

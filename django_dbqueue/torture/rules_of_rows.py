@@ -5,8 +5,8 @@ from typing import Any
 
 from .faults import FOREVER
 from .history import Event
+from .job_history import Enqueued, Run, Story
 from .rules_of_runs import Trial
-from .story import Enqueued, Run, Story
 from .verdicts import Offence, Row
 
 KEPT_ERRORS = 10

@@ -7,8 +7,8 @@ from typing import Any
 
 from .faults import FOREVER, Faults
 from .history import Event
+from .job_history import NS, Book, Enqueued, Run, Story
 from .repeats import Repeats
-from .story import NS, Book, Enqueued, Run, Story
 from .verdicts import Offence, Settings
 
 DYING = NS // 2  # a kill may be noted before it has its effect

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .havoc import havoc_for_this_database
+from .database_faults import havoc_for_this_database
 from .proxy import Proxy, Way
 from .recorder import tell
 

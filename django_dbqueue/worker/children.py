@@ -15,10 +15,10 @@ from typing import NoReturn
 from django.db import connections
 
 from ..lifecycle.suspects import SACRIFICIAL
-from .board import STOP, WRITE_STACKS, Board, Farewell, Role, Running
 from .memory import resident
 from .session import close_left_behind
-from .stacks import Stacks
+from .shared_memory import STOP, WRITE_STACKS, Board, Farewell, Role, Running
+from .stack_dumps import Stacks
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -10,18 +10,18 @@ from django.db.utils import Error
 
 from .. import events
 from ..dialects import Dialect, Trouble
-from ..lifecycle import finish, reap, suspects
+from ..lifecycle import holder, reap, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
-from .board import Board, Role
+from ..metrics.wait_times import Waits
 from .buffer import ALLOWANCE, Buffer, Item, items_of
-from .doorbell import Doorbell
-from .lanes import Lanes
+from .job_sizes import Sizes
 from .options import Options
+from .queue_poller import Lanes
 from .reconcile import InHand, Reconciler
 from .session import Patience, Session
-from .sizes import Sizes
-from .waits import Waits
+from .shared_memory import Board, Role
+from .wakeup import Doorbell
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -283,7 +283,7 @@ class Claimer:
     def _release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""
         keys = [job.claim_key for item in items for job in item.jobs]
-        finish.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
+        holder.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
         self._count(len(keys))
         return len(keys)
 

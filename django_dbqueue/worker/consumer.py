@@ -20,18 +20,18 @@ from .. import signals
 from ..dialects import dialect_of
 from ..guard import caught, safely, whole
 from ..models import Worker
-from .board import SACRIFICIAL, WRITE_STACKS, Board, Farewell, Role
 from .buffer import Buffer
 from .claimer import MOST, Claimer
-from .doorbell import Doorbell
 from .finisher import Finisher
 from .options import Options
 from .runner import Runner
 from .session import Session
+from .shared_memory import SACRIFICIAL, WRITE_STACKS, Board, Farewell, Role
 from .signalling import forget_signals, wait_readable
-from .silence import SILENCE
-from .stacks import Stacks
+from .stack_dumps import Stacks
+from .statement_watchdog import SILENCE
 from .suspects import SuspectClaimer, options_of, stand_apart
+from .wakeup import Doorbell
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -14,10 +14,10 @@ from ..dialects import Trouble
 from ..guard import caught
 from ..lifecycle.execute import briefly, unlocked
 from ..lifecycle.table import Table
-from ..minutes import TALLY
+from ..metrics.recorder import TALLY
 from .outcomes import Outcome, write_next
 from .session import Patience, Session, connect_impatiently
-from .silence import SILENCE
+from .statement_watchdog import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 

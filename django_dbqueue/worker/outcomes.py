@@ -6,11 +6,11 @@ from typing import Any
 from .. import events
 from ..exceptions import ClaimLost
 from ..guard import message_of
-from ..lifecycle import finish
-from ..lifecycle.finish import Written
+from ..lifecycle import holder
+from ..lifecycle.holder import Written
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
-from ..minutes import TALLY
+from ..metrics.recorder import TALLY
 
 
 @dataclass(slots=True)
@@ -69,16 +69,16 @@ def _complete(table: Table, group: list[Outcome]) -> None:
 def _written(table: Table, owner: str, group: list[Outcome]) -> Written:
     """Completed together, or, where each has results of its own, one by one."""
     if not table.policy.results:
-        return finish.complete(table, owner, [outcome.job.claim_key for outcome in group])
+        return holder.complete(table, owner, [outcome.job.claim_key for outcome in group])
     written = Written()
     for outcome in group:
-        written += finish.complete(table, owner, [outcome.job.claim_key], outcome.results)
+        written += holder.complete(table, owner, [outcome.job.claim_key], outcome.results)
     return written
 
 
 def _expire(outcome: Outcome, table: Table) -> None:
     try:
-        was_there = finish.expire(table, outcome.job)
+        was_there = holder.expire(table, outcome.job)
     except ClaimLost as error:
         events.lost(table, outcome.job, outcome.owner, error)
     else:
@@ -90,7 +90,7 @@ def _expire(outcome: Outcome, table: Table) -> None:
 
 def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
     try:
-        verdict = finish.fail(table, outcome.job, error, outcome.seconds)
+        verdict = holder.fail(table, outcome.job, error, outcome.seconds)
     except ClaimLost:
         said = f"{type(error).__name__}: {message_of(error)}"
         events.lost(table, outcome.job, outcome.owner, f"its error was: {said}")

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from django.apps import apps
 from django.utils.autoreload import get_child_arguments, iter_all_python_module_files
 
-from .ending import ENOUGH, RELOADER, STOPPED
 from .signalling import Signals, Wakeup
+from .stop_reasons import ENOUGH, RELOADER, STOPPED
 
 logger = logging.getLogger("django_dbqueue")
 

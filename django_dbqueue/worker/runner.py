@@ -14,17 +14,17 @@ from django.db.utils import Error
 from .. import current, events
 from ..current import running
 from ..guard import caught, whole
-from ..lifecycle import finish
-from ..lifecycle.answer import settle
+from ..lifecycle import holder
 from ..lifecycle.results import NONE, Results, results_of
-from .board import SEPARATOR, Board
+from ..lifecycle.run_result import settle
 from .buffer import KILL_WITHIN, Buffer, Item
+from .exactly_once import OnceByWorker, is_apart
 from .finisher import Finisher
-from .once import OnceByWorker, is_apart
-from .orphans import explained
+from .missing_targets import explained
 from .outcomes import Outcome
 from .session import drop_dead_connections, reset_connections, watch_connections
-from .silence import SILENCE
+from .shared_memory import SEPARATOR, Board
+from .statement_watchdog import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -115,7 +115,7 @@ class Runner(threading.Thread):
         try:
             table = item.table.on_this_thread()
             with table.connection.execute_wrapper(SILENCE.execute):
-                touched = finish.touch(table, item.owner, keys, allowance=KILL_WITHIN)
+                touched = holder.touch(table, item.owner, keys, allowance=KILL_WITHIN)
         except Error as error:
             logger.warning("not started, since its claim could not be renewed: %s", error)
             drop_dead_connections()

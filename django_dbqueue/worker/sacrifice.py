@@ -4,10 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from .board import SACRIFICIAL, Board, Role
 from .children import NO_FORK, Children, Death
 from .options import Options
 from .session import close_left_behind
+from .shared_memory import SACRIFICIAL, Board, Role
 
 logger = logging.getLogger("django_dbqueue")
 

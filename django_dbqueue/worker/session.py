@@ -14,7 +14,7 @@ from django.db.utils import Error
 from ..conf import conf
 from ..dialects import Dialect, Trouble, dialect_of, installed
 from .leftovers import discard, has_changed, watch_session
-from .silence import SILENCE
+from .statement_watchdog import SILENCE
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -10,21 +10,21 @@ from typing import Any
 
 from .. import events
 from ..guard import safely
-from .board import Board, Running
+from .agent import Post, SignOff, run_clerk
+from .agents import BEAT_WITHIN, Clerks, Contact
 from .channel import Channel
 from .children import Children, Share
-from .clerk import Post, SignOff, run_clerk
-from .clerks import BEAT_WITHIN, Clerks, Contact
 from .consumer import run_child
-from .ending import ENOUGH, REQUESTED, Ending, Limits
+from .health import Pulse, notify
 from .memory import resident
 from .options import Options
-from .pace import Pace
-from .pulse import Pulse, notify
-from .relief import ExitedChild
+from .recovery import ExitedChild
 from .sacrifice import Sacrifice
 from .session import close_before_fork
+from .shared_memory import Board, Running
 from .signalling import Signals
+from .stop_reasons import ENOUGH, REQUESTED, Ending, Limits
+from .throughput import Pace
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..lifecycle.suspects import take_over
 from ..lifecycle.table import Table
-from .board import Board, Role
 from .buffer import ALLOWANCE, Buffer, Item
 from .claimer import Claimer
-from .doorbell import Doorbell
 from .options import Options
 from .reconcile import InHand
+from .shared_memory import Board, Role
+from .wakeup import Doorbell
 
 LOOK = 0.1  # seconds between looks for another suspect
 LINGER = 1.0  # seconds without any, then the child ends

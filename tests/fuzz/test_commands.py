@@ -11,9 +11,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import load_command_class
 from django.test import override_settings
 
-from django_dbqueue import checks
+from django_dbqueue.checks import tables
 from django_dbqueue.conf import Section, conf, wrong_values
-from django_dbqueue.worker.patrol import Patrol
+from django_dbqueue.worker.standalone_reaper import Patrol
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.fuzz.rows import any_text
 from tests.fuzz.tally import Tally
@@ -187,7 +187,7 @@ def settings_judged(tally, name, value):
     """The value is right, or every reader says so in the same words, and so do the checks."""
     tally.tried += 1
     try:
-        found = [error.id for error in checks.check_settings()]
+        found = [error.id for error in tables.check_settings()]
         code, said = outcome("runworker", ["--skip-checks"])
         wrong = wrong_values()
         assert ("dbqueue.E015" in found) == bool(wrong)
@@ -218,7 +218,7 @@ def test_a_setting_of_nonsense_is_named(full, started):
 @pytest.mark.parametrize("value", [5, None, "x", [1], {1: 2}, {None: 1}, {"SLEEP": None}])
 def test_settings_that_are_no_dict_are_named(value, started):
     with override_settings(DBQUEUE=value):
-        errors = checks.check_settings()
+        errors = tables.check_settings()
         assert [error.id for error in errors] in (["dbqueue.E008"], ["dbqueue.E015"])
         if not isinstance(value, dict):
             with pytest.raises(ImproperlyConfigured, match="DBQUEUE must be a dict"):

@@ -8,8 +8,8 @@ import pytest
 from django.db.models import QuerySet
 from django.test.utils import isolate_apps
 
-from django_dbqueue import checks
 from django_dbqueue.backoff import Exponential, Fixed, Listed
+from django_dbqueue.checks import tables
 from django_dbqueue.lifecycle.policy import MAX_SECONDS, OPTIONS, Policy, policy_of, problems
 from django_dbqueue.models import Job
 from django_dbqueue.states import Status
@@ -69,7 +69,7 @@ def table_with(**options):
 
 
 def ids(model):
-    return {message.id for message in checks.check_table(model)}
+    return {message.id for message in tables.check_table(model)}
 
 
 @pytest.mark.parametrize("option", WRONG)
@@ -78,7 +78,7 @@ def test_a_value_that_makes_no_sense_is_found_and_named(option, caplog):
         model = table_with(**{option: value})
         assert set(problems(model)) == {option}, value
         assert "dbqueue.E014" in ids(model)
-        said = [m.msg for m in checks.check_table(model) if m.id == "dbqueue.E014"]
+        said = [m.msg for m in tables.check_table(model) if m.id == "dbqueue.E014"]
         assert [f"Policy.{option} makes no sense" in line for line in said] == [True]
         used, usual = getattr(policy_of(model), option), getattr(Policy(), option)
         assert used is usual or used == usual

@@ -3,9 +3,9 @@
 import socket
 from typing import Any
 
-from django_dbqueue.worker.beats import Beat
+from django_dbqueue.worker.agent import BeatNow, Clerk, Post
 from django_dbqueue.worker.channel import Channel
-from django_dbqueue.worker.clerk import BeatNow, Clerk, Post
+from django_dbqueue.worker.heartbeat import Beat
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.supervisor import Supervisor
 

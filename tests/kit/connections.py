@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import connection, connections
 from django.db.models import Model
 
-from django_dbqueue import minutes
+from django_dbqueue.metrics import recorder
 
 # What outlives its statement on a connection.
 LASTING = ("SET ", "SELECT SET_CONFIG", "PRAGMA ", "LISTEN", "LOCK ", "BEGIN", "CREATE TEMP")
@@ -47,7 +47,7 @@ def clean_database() -> Iterator[None]:
         if connection.in_atomic_block or changes:
             connection.close()
         # What was counted and not written is no other test's.
-        minutes._forget()
+        recorder._forget()
         empty_tables()
 
 

@@ -10,7 +10,7 @@ from django.db import connections
 
 from django_dbqueue.lifecycle.table import Table, table_of
 from django_dbqueue.models import Queue
-from django_dbqueue.models.once import Once
+from django_dbqueue.models.exactly_once import Once
 from tests.queueapp.models import Effect, Transfer
 
 

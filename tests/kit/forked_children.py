@@ -4,8 +4,8 @@ import os
 import signal
 from typing import Any
 
-from django_dbqueue.worker.board import Board, Farewell, Role
 from django_dbqueue.worker.children import Children, Death
+from django_dbqueue.worker.shared_memory import Board, Farewell, Role
 from tests.kit.waiting import wait_until
 
 

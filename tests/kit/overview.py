@@ -8,9 +8,9 @@ from django.db.models import Model
 from django.db.utils import load_backend
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.minutes import this_minute
+from django_dbqueue.metrics.recorder import this_minute
 from django_dbqueue.models import Job, Minute, Worker
-from django_dbqueue.overview import Lane, Overview, overview
+from django_dbqueue.monitor.overview import Lane, Overview, overview
 from django_dbqueue.worker.options import Served
 from tests.queueapp.models import Note
 

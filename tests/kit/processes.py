@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import OperationalError, connection
 
-from django_dbqueue.worker import clerk
+from django_dbqueue.worker import agent
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.kit.warm_processes import Warm
@@ -121,7 +121,7 @@ def running(database_url: str, *args: str, **environment: Any) -> Iterator[Proce
 
 def _is_clerk(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == clerk.NAME
+        return Path(f"/proc/{pid}/comm").read_text().strip() == agent.NAME
     except (FileNotFoundError, ProcessLookupError):
         return False
 

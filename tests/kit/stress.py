@@ -35,7 +35,7 @@ def own_session() -> None:
 
 def claimer(batch: int, stop: Any, report: Any) -> None:
     """Claim and complete until told to stop and nothing is left."""
-    from django_dbqueue.lifecycle import finish
+    from django_dbqueue.lifecycle import holder
     from django_dbqueue.lifecycle.claim import claim
     from tests.kit.jobs import table
 
@@ -48,7 +48,7 @@ def claimer(batch: int, stop: Any, report: Any) -> None:
         jobs = claim(table(), "default", batch, owner)
         if jobs:
             keys += [job.pk for job in jobs]
-            written = finish.complete(table(), owner, [job.pk for job in jobs])
+            written = holder.complete(table(), owner, [job.pk for job in jobs])
             assert len(written.written) == len(jobs), written
         elif last_turn:
             break

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from django_dbqueue.exceptions import Bury, ClaimLost, Retry
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import finish, hand, keep, reap
+from django_dbqueue.lifecycle import archive, holder, operator, reap
 from django_dbqueue.models import Queue, Worker
 from tests.kit.clock import START
 from tests.kit.jobs import reaper, table
@@ -314,7 +314,7 @@ class Game(RuleBasedStateMachine):
         self._own(job, lambda job: job.fail(error), then, is_written=is_written)
 
     def _expire(self, job):
-        expire = lambda job: finish.expire(self.table, job)  # noqa: E731
+        expire = lambda job: holder.expire(self.table, job)  # noqa: E731
         self._own(job, expire, self.oracle.expire, self._once_expired(job))
 
     def _once_expired(self, job):
@@ -331,7 +331,7 @@ class Game(RuleBasedStateMachine):
         refused = lambda key: pytest.fail(f"{verb} of {key} by a stale owner")  # noqa: E731
         calls = {
             "fail": lambda job: job.fail("late"),
-            "expire": lambda job: finish.expire(self.table, job),
+            "expire": lambda job: holder.expire(self.table, job),
         }
         call = calls.get(verb, lambda job: getattr(job, verb)())
         left_in = {"complete": self.once_complete, "expire": self._once_expired(job)}
@@ -359,7 +359,7 @@ class Game(RuleBasedStateMachine):
         for key in batch:
             if self.oracle.holds(key, owner):
                 getattr(self.oracle, verb)(key)
-        written = getattr(finish, verb)(self.table, owner, batch)
+        written = getattr(holder, verb)(self.table, owner, batch)
         if verb == "complete" and self.model is StagedFleeting:
             answers = {k: a if k in self.oracle.live else "gone" for k, a in answers.items()}
             if not (written.lost or written.gone):
@@ -383,7 +383,9 @@ class Game(RuleBasedStateMachine):
 
     @move(3, needs="seen", jobs=some("seen"), verb=st.sampled_from(sorted(TAKES)))
     def a_person_who_looked_before(self, jobs, verb):
-        done = getattr(hand, verb)(self.table, [(job.pk, job.status, job.owner) for job in jobs])
+        done = getattr(operator, verb)(
+            self.table, [(job.pk, job.status, job.owner) for job in jobs]
+        )
         same = [job for job in jobs if self._is_as_seen(job) and job.status in TAKES[verb]]
         assert (done.changed, done.skipped) == (len(same), len(jobs) - len(same))
         for job in same:
@@ -476,7 +478,7 @@ class Game(RuleBasedStateMachine):
         assert done.reaped == reaped
         assert (done.archived, done.pruned) == (self.oracle.archive(), self.oracle.prune())
 
-    @move(step=st.sampled_from([reap.promote, keep.archive, keep.prune]))
+    @move(step=st.sampled_from([reap.promote, archive.archive, archive.prune]))
     def a_step_of_a_pass(self, step):
         assert step(self.table) == getattr(self.oracle, step.__name__)()
 

@@ -2,9 +2,9 @@
 
 BASE, LISTS, LINKS = "admin/base.py", "admin/lists.py", "admin/links.py"
 PERMISSIONS, MASKING, ARGUMENTS = "admin/permissions.py", "admin/masking.py", "admin/arguments.py"
-DEEDS, BY_HAND, EXPORT = "admin/deeds.py", "admin/by_hand.py", "admin/export.py"
+DEEDS, BY_HAND, EXPORT = "admin/actions.py", "admin/confirmation.py", "admin/export.py"
 PLACES, PAUSE, QUEUES, WORKERS = (
-    *("admin/places.py", "admin/pause.py", "admin/queues.py", "admin/workers.py"),
+    *("admin/cursor.py", "admin/pause.py", "admin/queues.py", "admin/workers.py"),
 )
 EMAILS, CONTENTS, PAGE = "mail/admin/emails.py", "mail/admin/contents.py", "mail/admin/page.py"
 
@@ -102,7 +102,7 @@ MUTANTS = [
     ),
     (
         DEEDS,
-        'by_hand.log(request, work.first, f"{deed.verb}: {work}", work.taken, flag)',
+        'confirmation.log(request, work.first, f"{deed.verb}: {work}", work.taken, flag)',
         "pass",
         "nobody knows who did it",
     ),
@@ -173,7 +173,7 @@ MUTANTS = [
         'data.get("until") and not self._left() <= MOST_DAYS * 86400:',
         "a queue is paused until a time that is over",
     ),
-    (PAUSE, "    by_hand.log(request, [row], said)\n", "", "nobody knows who paused a queue"),
+    (PAUSE, "    confirmation.log(request, [row], said)\n", "", "nobody knows who paused a queue"),
     (QUEUES, '(resume_view, ("POST",))', "(resume_view, READING)", "a link resumes a queue"),
     (
         WORKERS,

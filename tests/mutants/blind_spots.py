@@ -181,7 +181,7 @@ MEMORY = [
         "the memory of one child is counted",
     ),
     (
-        "worker/ending.py",
+        "worker/stop_reasons.py",
         "if most is not None and memory > most * 1024 * 1024:",
         "if most is not None and memory > most * 1024:",
         "--max-memory is in KB",
@@ -189,25 +189,25 @@ MEMORY = [
 ]
 DEATHS = [
     (
-        "worker/relief.py",
+        "worker/recovery.py",
         "started = {} if child.is_condemned else _traces(death, death.started)",
         "started = _traces(death, death.started)",
         "what we have stopped by force is charged with a crash",
     ),
     (
-        "worker/relief.py",
+        "worker/recovery.py",
         "started = {} if child.is_condemned else _traces(death, death.started)",
         "started = {}",
         "a crash is charged to nobody",
     ),
     (
-        "worker/relief.py",
+        "worker/recovery.py",
         "overdue = _traces(death, child.overdue)",
         "overdue = {}",
         "a job that was over its time has not failed",
     ),
     (
-        "worker/relief.py",
+        "worker/recovery.py",
         "                pause = pause or",
         "                self.waiting.remove(exited)\n                pause = pause or",
         "a death is forgotten while the database is locked",

@@ -1,9 +1,9 @@
 """Mutants of the commands: what they are told reaches whoever does it."""
 
-OPTIONS, ROSTER = "worker/options.py", "roster.py"
+OPTIONS, ROSTER = "worker/options.py", "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
 DBQUEUE, CHECK = "management/commands/dbqueue.py", "management/commands/_check.py"
-LOG, PATROL = "management/commands/_log.py", "worker/patrol.py"
+LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
 
 MUTANTS = [
     (

@@ -1,6 +1,10 @@
-"""Mutants of how a claim ends: lifecycle/finish.py, free.py and verdict.py."""
+"""Mutants of how a claim ends: lifecycle/holder.py, free.py and verdict.py."""
 
-FINISH, FREE, VERDICT = "lifecycle/finish.py", "lifecycle/free.py", "lifecycle/verdict.py"
+FINISH, FREE, VERDICT = (
+    "lifecycle/holder.py",
+    "lifecycle/claim_end.py",
+    "lifecycle/retry_decision.py",
+)
 
 MUTANTS = [
     (

@@ -1,9 +1,9 @@
 """Mutants of mail on its way: whom it goes to, when, and in which words."""
 
 LIMITS, MAILER, CONF = "mail/limits.py", "mail/models/mailer.py", "mail/conf.py"
-SUPPRESSION, SPELLING = "mail/models/suppression.py", "mail/spelling.py"
+SUPPRESSION, SPELLING = "mail/models/suppression.py", "mail/addresses.py"
 BACKOFF, CODEC, PARTS = "mail/backoff.py", "mail/storing/codec.py", "mail/storing/parts.py"
-SEND, HANDOVER = "mail/sending/send.py", "mail/sending/handover.py"
+SEND, HANDOVER = "mail/sending/send.py", "mail/sending/delivery.py"
 ENVELOPE, CONNECTIONS = "mail/sending/envelope.py", "mail/sending/connections.py"
 SMTP, BACKENDS, MESSAGE_IDS = "mail/sending/smtp.py", "mail/backends.py", "mail/message_ids.py"
 

@@ -1,6 +1,6 @@
 """Mutants of what becomes of mail: outcomes, providers' news, sending again, forgetting."""
 
-OUTCOMES, TRACKING, LATECOMERS = "mail/outcomes.py", "mail/tracking.py", "mail/latecomers.py"
+OUTCOMES, TRACKING, LATECOMERS = "mail/outcomes.py", "mail/tracking.py", "mail/late_events.py"
 PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
 FORGET_LOG, IN_DOUBT, RESEND = "mail/privacy/forget_log.py", "mail/in_doubt.py", "mail/resend.py"
 

@@ -1,7 +1,7 @@
 """Mutants of claiming, reaping and keeping: lifecycle/claim.py, reap.py, keep.py, execute.py."""
 
 CLAIM, REAP = "lifecycle/claim.py", "lifecycle/reap.py"
-KEEP, EXECUTE = "lifecycle/keep.py", "lifecycle/execute.py"
+KEEP, EXECUTE = "lifecycle/archive.py", "lifecycle/execute.py"
 
 MUTANTS = [
     (CLAIM, "attempts = {ONE_MORE}, ", "", "a claim counts no attempt"),

@@ -2,7 +2,11 @@
 
 from tests.mutants.mutant import noticed_by
 
-LANES, OPTIONS, COMMAND = "worker/lanes.py", "worker/options.py", "management/commands/runworker.py"
+LANES, OPTIONS, COMMAND = (
+    "worker/queue_poller.py",
+    "worker/options.py",
+    "management/commands/runworker.py",
+)
 
 TOLD = [
     (LANES, "min(self.pause * 1.25, options.sleep)", "self.pause * 1.25", "--sleep bounds nothing"),

@@ -25,7 +25,7 @@ JITTER = [
         "all come back together to a database that was away",
     ),
     (
-        "worker/lanes.py",
+        "worker/queue_poller.py",
         "self.pause * random.uniform(0.75, 1.0)",
         "self.pause",
         "idle workers look together",
@@ -49,7 +49,7 @@ JITTER = [
         "those who wait for SQLite's lock try again together",
     ),
     (
-        "models/once.py",
+        "models/exactly_once.py",
         "return random.uniform(0.005, 0.02 * 2**self.tries)",
         "return 0.02 * 2**self.tries",
         "deadlocked jobs are tried again together",
@@ -67,7 +67,7 @@ JITTER = [
         "all who ask for a turn in vain ask again together",
     ),
     (
-        "worker/scribe.py",
+        "metrics/writer.py",
         "time.monotonic() + random.uniform(FIRST, 2 * FIRST)",
         "time.monotonic() + FIRST",
         "all workers count the backlogs together",

@@ -1,9 +1,9 @@
-"""Mutants of what people and workers do: lifecycle/hand.py, the models, the beats, the reaper."""
+"""Mutants of what people and workers do: lifecycle/operator.py, the models, the beats, the reaper."""
 
-HAND, ENQUEUE = "lifecycle/hand.py", "lifecycle/enqueue.py"
+HAND, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
 JOB, QUERYSET = "models/job.py", "models/queryset.py"
 QUEUE, WORKER = "models/queue.py", "models/worker.py"
-BEATS, REAPER = "worker/beats.py", "reaper.py"
+BEATS, REAPER = "worker/heartbeat.py", "worker/reaper.py"
 
 MUTANTS = [
     (

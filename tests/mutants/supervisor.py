@@ -1,8 +1,8 @@
 """Mutants of a supervisor: its beats, its children, what it gives back, and why it stops."""
 
 SUPERVISOR, CHILDREN = "worker/supervisor.py", "worker/children.py"
-RELIEF, ENDING, BEATS = "worker/relief.py", "worker/ending.py", "worker/beats.py"
-CLERK, CLERKS = "worker/clerk.py", "worker/clerks.py"
+RELIEF, ENDING, BEATS = "worker/recovery.py", "worker/stop_reasons.py", "worker/heartbeat.py"
+CLERK, CLERKS = "worker/agent.py", "worker/agents.py"
 
 MUTANTS = [
     (

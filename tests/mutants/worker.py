@@ -1,8 +1,8 @@
 """Mutants of a worker's child: what claims, runs and finishes jobs."""
 
 CLAIMER, FINISHER, RUNNER = "worker/claimer.py", "worker/finisher.py", "worker/runner.py"
-LANES, BUFFER, SESSION = "worker/lanes.py", "worker/buffer.py", "worker/session.py"
-CONSUMER, BOARD, WRITING = "worker/consumer.py", "worker/board.py", "worker/outcomes.py"
+LANES, BUFFER, SESSION = "worker/queue_poller.py", "worker/buffer.py", "worker/session.py"
+CONSUMER, BOARD, WRITING = "worker/consumer.py", "worker/shared_memory.py", "worker/outcomes.py"
 SUSPECTS, SACRIFICE = "lifecycle/suspects.py", "worker/sacrifice.py"
 
 MUTANTS = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import finish, keep, reap
+from django_dbqueue.lifecycle import archive, holder, reap
 from django_dbqueue.lifecycle.table import table_of
 from tests.sweeps.worlds import DEDUP, HOLDER, NAMES
 
@@ -45,11 +45,11 @@ def told(written):
 
 
 def complete(world, who):
-    return told(finish.complete(table(world), HOLDER, world.keys))
+    return told(holder.complete(table(world), HOLDER, world.keys))
 
 
 def release(world, who):
-    written = finish.release(table(world), HOLDER, world.keys)
+    written = holder.release(table(world), HOLDER, world.keys)
     # Of a batch that was released in part only, all that is left counts as lost: nobody is the
     # owner any more.
     return told(written) if len(world.keys) == 1 else len(written.gone)
@@ -57,19 +57,19 @@ def release(world, who):
 
 def change_hands(world, who):
     """The holder gives back, and somebody else claims."""
-    finish.release(table(world), HOLDER, world.keys)
+    holder.release(table(world), HOLDER, world.keys)
     return claim(world, who)
 
 
 def touch(world, who):
-    return told(finish.touch(table(world), HOLDER, world.keys))
+    return told(holder.touch(table(world), HOLDER, world.keys))
 
 
 def fail(world, who):
     answer = {}
     for job in world.held():
         try:
-            verdict = finish.fail(table(world), job, RuntimeError("it does not work"))
+            verdict = holder.fail(table(world), job, RuntimeError("it does not work"))
             answer[NAMES[job.pk]] = getattr(verdict, "status", "gone")
         except ClaimLost:
             answer[NAMES[job.pk]] = "lost"
@@ -118,12 +118,12 @@ def promote(world, who):
     return reap.promote(table(world))
 
 
-def archive(world, who):
-    return keep.archive(table(world))
+def move_to_archive(world, who):
+    return archive.archive(table(world))
 
 
 def prune(world, who):
-    return keep.prune(table(world))
+    return archive.prune(table(world))
 
 
 def by_hand(verb):
@@ -168,7 +168,7 @@ ACTORS = {
         by_hand("cancel"), ("ready", "claimed", "delayed", "buried", "finished"), by_hand=True
     ),
     "pause": Actor(pause, ("ready",), waits=True),
-    "archive": Actor(archive, ("finished",), passes=True),
+    "archive": Actor(move_to_archive, ("finished",), passes=True),
     "prune": Actor(prune, ("finished", "archived"), passes=True),
     "retry all": Actor(retry, ("buried",), by_hand=True),
     "enqueue": Actor(enqueue, ("ready", "claimed"), waits=True),

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import finish, reap
+from django_dbqueue.lifecycle import holder, reap
 from django_dbqueue.lifecycle.table import table_of
 from tests.queueapp.faults import record
 from tests.queueapp.models import Chore, Errand
@@ -110,22 +110,22 @@ class Scenario:
 
     def complete(self, name, owner):
         job = insist(lambda: Chore.objects.get(name=name))
-        written = insist(lambda: finish.complete(self.table, owner, [job.pk]))
+        written = insist(lambda: holder.complete(self.table, owner, [job.pk]))
         assert written.written == [job.pk], "its owner is told that it lost it"
 
     def finish_a_pair(self):
         """A batch of which one has another owner by now."""
         jobs = insist(lambda: list(Chore.objects.filter(name__startswith="pair")))
         keys = [job.pk for job in jobs]
-        insist(lambda: finish.complete(self.table, "pair.1", keys))
-        insist(lambda: finish.touch(self.table, "pair.1", keys))
+        insist(lambda: holder.complete(self.table, "pair.1", keys))
+        insist(lambda: holder.touch(self.table, "pair.1", keys))
         self.complete("pair-2", "other.1")
 
     def reap_what_had_moved_on(self):
         """Between the reaper's look and its write one owner touches, the other changes."""
         found = insist(lambda: reap.find_overdue(self.table))
         [slow] = [held for held in found if held.owner == "slow.1"]
-        insist(lambda: finish.touch(self.table, "slow.1", [slow.key]))
+        insist(lambda: holder.touch(self.table, "slow.1", [slow.key]))
         with self.places.unnumbered():
             change("slow-2", owner="slow.3", retry_at=DbNow(plus=-5))
         insist(lambda: reap.end_overdue(self.table, found))

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.base import ReadOnlyAdmin
-from ...admin.by_hand import MOST, Question, confirmed, is_across, log, some
+from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
 from ...states import Status
 from ..conf import mailer_of
 from ..in_doubt import mark_as_sent

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from ...admin.by_hand import log
+from ...admin.confirmation import log
 from ..conf import rates_for
 from ..limits import Rate, read_taken, used
 from ..models import Mailer

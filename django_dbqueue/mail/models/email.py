@@ -14,8 +14,8 @@ from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
 from ..message_ids import HEADER, Ours, message_id_of, own_message_id
+from ..queueing_options import Wishes, wishes_in
 from ..storing import codec
-from ..wishes import Wishes, wishes_in
 from .queryset import EmailManager
 
 WORDS = {

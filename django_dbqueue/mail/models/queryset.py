@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ...lifecycle import hand
+from ...lifecycle import operator
 from ...lifecycle.execute import places, rows, together
-from ...lifecycle.hand import CHUNK, Changed, Seen
+from ...lifecycle.operator import CHUNK, Changed, Seen
 from ...lifecycle.table import Table
 from ...models.queryset import JobManager, JobQuerySet
 from ...states import Status
@@ -83,7 +83,7 @@ def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]
     keys = [key for key, _, _ in chunk]
     _lock(table, keys)
     resends = resends_of(table, keys)
-    return hand.kick(table, [one for one in chunk if one[0] not in resends]), resends
+    return operator.kick(table, [one for one in chunk if one[0] not in resends]), resends
 
 
 def _lock(table: Table, keys: Sequence[Any]) -> None:

@@ -6,8 +6,8 @@ from django.db import connections, models, router
 from django.utils.encoding import punycode
 
 from ...fields import DbNow, InstantField
-from ..spelling import canonical
-from .lately import Lately
+from ..addresses import canonical
+from .short_cache import Lately
 
 
 class Reason(models.TextChoices):

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db import router
 
+from ...lifecycle.archive import CHUNK, delete_unlocked, on_unlocked
 from ...lifecycle.execute import changed_once, places, rows
-from ...lifecycle.keep import CHUNK, delete_unlocked, on_unlocked
 from ...lifecycle.table import Table
 from ...states import Status
 from ..conf import mail_conf

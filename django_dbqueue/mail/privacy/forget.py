@@ -10,7 +10,7 @@ from django.db import router
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
-from ...lifecycle import hand
+from ...lifecycle import operator
 from ...lifecycle.execute import together
 from ...states import Status
 from ..models import ArchivedEmail, Email, Mailer, ProviderNote, Suppression
@@ -102,7 +102,9 @@ class Forget:
                     same.update(pause_reason=reason)
         return count
 
-    def _go_through(self, model: Any, delete: Callable[[list[hand.Seen], Count], None]) -> Count:
+    def _go_through(
+        self, model: Any, delete: Callable[[list[operator.Seen], Count], None]
+    ) -> Count:
         count = Count()
         for window in windows(model._base_manager.using(self.database)):
             seen = list(self._candidates(window))
@@ -125,13 +127,13 @@ class Forget:
             )
         return rows.order_by("pk").values_list("pk", "status", "owner", "recipients")
 
-    def _delete_queued(self, seen: list[hand.Seen], count: Count) -> None:
+    def _delete_queued(self, seen: list[operator.Seen], count: Count) -> None:
         free = [one for one in seen if one[1] != Status.CLAIMED]
-        deleted = hand.delete(self.table, free).changed if self.writes else len(free)
+        deleted = operator.delete(self.table, free).changed if self.writes else len(free)
         count.deleted += deleted
         count.left += len(seen) - deleted
 
-    def _delete_archived(self, seen: list[hand.Seen], count: Count) -> None:
+    def _delete_archived(self, seen: list[operator.Seen], count: Count) -> None:
         keys = [key for key, _, _ in seen]
         if self.writes:
             rows = ArchivedEmail.objects.using(self.database).filter(pk__in=keys)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from email.utils import parseaddr
 from typing import Any
 
-from ..spelling import canonical
+from ..addresses import canonical
 from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"

@@ -6,10 +6,10 @@ from email.utils import getaddresses
 
 from django.core.mail import EmailMessage
 
+from ..addresses import readable
 from ..conf import mail_conf
 from ..deliveries import Deliveries, Delivery, Outcome, address_of
 from ..models.suppression import Suppression
-from ..spelling import readable
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")

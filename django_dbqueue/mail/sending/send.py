@@ -11,8 +11,8 @@ from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from ..models.mailer import Mailer
 from ..models.provider import ProviderNote
 from ..outcomes import explain
+from .delivery import HandOver
 from .envelope import envelope_for
-from .handover import HandOver
 
 if TYPE_CHECKING:
     from ..models import Email

@@ -15,7 +15,7 @@ from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
 from ..deliveries import has_several
-from ..wishes import without_wishes
+from ..queueing_options import without_wishes
 from . import extras, parts
 from .parts import check_encodable, check_line
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...examine import Examined, Finding, Unchecked, examine
+from ...diagnose.check import Examined, Finding, Unchecked, examine
 
 MOST_ROWS = 10_000
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from ...overview import Lane, Overview
-from ...roster import Member
+from ...monitor.overview import Lane, Overview
+from ...monitor.worker_list import Member
 from ...states import Status
 from ._log import VISIBLE
 

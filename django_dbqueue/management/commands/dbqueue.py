@@ -13,15 +13,21 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import Error
 
-from ...adopt import plan
-from ...adoptable import CannotAdopt
+from ...adopt.adoptable import CannotAdopt
+from ...adopt.migration import plan
+from ...checks.schema import missing_migrations
 from ...demo_data import TooMany, fill, remove
+from ...diagnose import UnknownJob, explain
 from ...exceptions import first_line
-from ...explain import UnknownJob, explain
 from ...lifecycle.table import table_of
-from ...overview import overview
-from ...roster import UnknownWorker, request_drain, request_resume, request_stop, roster
-from ...schema import missing_migrations
+from ...monitor.overview import overview
+from ...monitor.worker_list import (
+    UnknownWorker,
+    request_drain,
+    request_resume,
+    request_stop,
+    roster,
+)
 from ...worker.options import UnknownTable, all_served, parse_served
 from ._check import Unsound, add_check_arguments, check
 from ._log import printable

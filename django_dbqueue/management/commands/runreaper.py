@@ -12,8 +12,8 @@ from django.db.utils import Error
 from ...conf import conf
 from ...exceptions import first_line
 from ...worker.options import Options, all_served, beat_timing
-from ...worker.patrol import Patrol
 from ...worker.session import forget_pools
+from ...worker.standalone_reaper import Patrol
 from ._log import log_to_stderr
 from .runworker import alias, seconds, stop_without_migrations
 

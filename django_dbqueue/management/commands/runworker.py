@@ -13,15 +13,15 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from ...backoff import Backoff, Fixed, Listed
+from ...checks.schema import missing_migrations
 from ...conf import conf
 from ...lifecycle.policy import MAX_SECONDS
-from ...schema import missing_migrations
-from ...worker.ending import RELOADER
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
-from ...worker.patrol import look_after
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
-from ...worker.start import Start, advice_for_beginners, say
+from ...worker.standalone_reaper import look_after
+from ...worker.startup import Start, advice_for_beginners, say
+from ...worker.stop_reasons import RELOADER
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3

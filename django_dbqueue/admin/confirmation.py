@@ -1,0 +1,216 @@
+"""What a person does to jobs in the admin: asked for once more where it is final or done to all
+that match, and recorded."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin, helpers
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from ..states import Status
+from . import tabs
+from .changelist import AFTER, BEFORE
+from .cursor import BY_KEY
+from .pagination import Way, way_of
+from .search import as_key
+
+# So many rows have an entry of their own, and are named to whoever has to confirm.
+MOST = 500
+SAMPLE = 10
+EVERYTHING = "everything"
+# The key of the job whose page had the button.
+PAGE = "dbqueue_page"
+
+
+class JobActionForm(helpers.ActionForm):
+    """With a box for all that match: Django's own link needs a script."""
+
+    everything = forms.BooleanField(label="All that match", required=False)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked before something that cannot be undone, or that is done to many."""
+
+    action: str
+    title: str
+    text: str
+    button: str
+
+
+@dataclass
+class Asked:
+    """What the page that asks shows: of the rows, or of all that match, a sample."""
+
+    question: Question
+    counts: list[tuple[str, str]]
+    sample: Sequence[Any]
+    # Of the rows to which it is done; None where it is done to all that match.
+    keys: list[Any] | None = None
+    others: int = 0
+
+
+def heed_everything(request: HttpRequest, model: type[Model]) -> None:
+    """Let Django understand the box for all that match, and no keys that are none."""
+    data = request.POST.copy()
+    across = bool(data.get(EVERYTHING)) or data.get("select_across", "0") not in {"", "0"}
+    keys = [
+        key for key in data.getlist(helpers.ACTION_CHECKBOX_NAME) if as_key(model._meta.pk, key)
+    ]
+    data["select_across"] = str(int(across))
+    # Without a chosen row it would do nothing.
+    data.setlist(helpers.ACTION_CHECKBOX_NAME, keys or ["0"] if across else keys)
+    request.POST = data  # type: ignore[assignment]
+
+
+def is_across(request: HttpRequest) -> bool:
+    """Whether all that match are meant."""
+    return request.POST.get("select_across") == "1"
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    return request.POST.get("confirmed") == "yes"
+
+
+def confirmed(
+    model_admin: "ModelAdmin[Any]",
+    request: HttpRequest,
+    queryset: QuerySet[Any],
+    question: Question,
+    do: Callable[[list[Any]], None],
+) -> TemplateResponse | None:
+    """Do it to the rows if that was confirmed, else ask; never to more than 500 at once.
+
+    What is done is done to the rows that were shown, not to what matches the filters by now.
+    """
+    rows = some(model_admin, request, queryset, MOST + 1)
+    if len(rows) > MOST:
+        text = f"At most {MOST} at once: choose fewer. Nothing was changed."
+        model_admin.message_user(request, text, messages.ERROR)
+        return None
+    if rows and not is_confirmed(request):
+        return ask_of_rows(model_admin, request, rows, question)
+    do(rows)
+    return None
+
+
+def some(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], limit: int) -> list[Any]:
+    """The first of the rows that were chosen, or of all that match."""
+    chunks = way_through(model_admin, request, queryset).walk(min(limit, MOST))
+    return list(islice(chain.from_iterable(chunks), limit))
+
+
+def way_through(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> Way:
+    """Along the rows that were chosen, or along all that match."""
+    if not is_across(request):
+        return Way(queryset.order_by(), BY_KEY)
+    selected = tabs.selected_state(request)
+    return way_of(queryset.order_by(), selected, model_admin.has_states)
+
+
+def log(
+    request: HttpRequest,
+    rows: list[Any],
+    message: str,
+    number: int | None = None,
+    flag: int = CHANGE,
+) -> None:
+    """An entry for each row in the admin's log, or one for all where they are more than 500.
+
+    ``number`` is that of all rows, where ``rows`` are only the first of them.
+    """
+    number = len(rows) if number is None else number
+    if not rows:
+        return
+    text = f"{message}; rows: {number:,}; filters: {filters(request) or 'none'}"
+    user: Any = request.user.pk
+    if number <= MOST:
+        LogEntry.objects.log_actions(user, rows, flag, text)
+        return
+    log_many(request, type(rows[0]), f"{number:,}", text, flag)
+
+
+def log_many(
+    request: HttpRequest, model: type[Model], number: str, message: str, flag: int = CHANGE
+) -> LogEntry:
+    """One entry for many rows."""
+    user: Any = request.user.pk
+    return LogEntry.objects.create(
+        user_id=user,
+        content_type=ContentType.objects.get_for_model(model, for_concrete_model=False),
+        object_repr=f"{number} {model._meta.verbose_name_plural}".strip()[:200],
+        action_flag=flag,
+        change_message=message,
+    )
+
+
+def filters(request: HttpRequest) -> str:
+    """What the list was asked for, wherever one stood in it."""
+    asked = request.GET.copy()
+    for name in (BEFORE, AFTER):
+        asked.pop(name, None)
+    return str(asked.urlencode())
+
+
+def ask_of_rows(
+    model_admin: Any, request: HttpRequest, rows: list[Any], question: Question
+) -> TemplateResponse:
+    words = model_admin.state_words
+    states = Counter(words.get(row.status, row.state) for row in rows)
+    asked = Asked(
+        question,
+        [(name, f"{number:,}") for name, number in states.items()],
+        [model_admin.describe(row) for row in rows[:SAMPLE]],
+        [row.pk for row in rows],
+        len(rows[SAMPLE:]),
+    )
+    return _ask(model_admin, request, asked)
+
+
+def ask_of_all(
+    model_admin: Any, request: HttpRequest, ways: dict[Status, Way], question: Question
+) -> TemplateResponse:
+    counts = [(model_admin.state_words[s], str(way.count())) for s, way in ways.items()]
+    rows: Iterator[Any] = chain.from_iterable(way.look(SAMPLE).rows for way in ways.values())
+    sample = [model_admin.describe(row) for row in islice(rows, SAMPLE)]
+    return _ask(model_admin, request, Asked(question, counts, sample))
+
+
+def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateResponse:
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": asked.question.title,
+        "opts": model_admin.opts,
+        "media": model_admin.media,
+        "asked": asked,
+        "question": asked.question,
+        "filters": _in_words(model_admin.get_changelist_instance(request)),
+        "list_query": f"?{filters(request)}",
+        "checkbox": helpers.ACTION_CHECKBOX_NAME,
+        "page": request.POST.get(PAGE),
+    }
+    request.current_app = model_admin.admin_site.name
+    return TemplateResponse(request, "dbqueue/confirm.html", context)
+
+
+def _in_words(changelist: Any) -> list[tuple[str, str]]:
+    """The filters, with the values that were chosen."""
+    asked = dict(changelist.filter_params)
+    found = []
+    for spec in changelist.filter_specs:
+        mine = [asked.pop(name) for name in spec.expected_parameters() if name in asked]
+        shown = [str(one["display"]) for one in spec.choices(changelist) if one["selected"]]
+        if mine:
+            found.append((str(spec.title), shown[0] if shown else str(mine[0][-1])))
+    asked.pop("q", None)
+    found += [(name, ", ".join(map(str, values))) for name, values in asked.items()]
+    return found + ([("search", changelist.query)] if changelist.query else [])

@@ -1,0 +1,74 @@
+"""Times and numbers as people read them."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ..lifecycle.retry_decision import duration
+
+
+def short_time(seconds: float) -> str:
+    """In one unit, as exact as one can hear: ``10 ms``, ``1.5 s``, ``90 s``, ``5 min``, ``1 h``."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds == size or seconds >= 2 * size:
+            return f"{rounded(seconds / size)} {unit}"
+    if seconds >= 0.9995:
+        return f"{rounded(seconds)} s"
+    return f"{rounded(seconds * 1000)} ms"
+
+
+def rounded(value: float) -> str:
+    """Two digits, or all of a whole number."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
+def ago(seconds: float | None) -> str:
+    return "" if seconds is None else f"{duration(max(0.0, seconds))} ago"
+
+
+def number(value: float) -> str:
+    """With thousands set apart; small fractions with two digits."""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def short_number(value: float) -> str:
+    """For an axis, whose steps are round: ``500``, ``2 k``, ``1.5 M``."""
+    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (1000, "k")):
+        if value >= size:
+            return f"{value / size:,.10g} {unit}"
+    return f"{value:g}"
+
+
+def percent(share: float) -> str:
+    """Never 0 % where there was something."""
+    return "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
+
+
+def local(moment: datetime) -> datetime:
+    """As the project shows times."""
+    if timezone.is_naive(moment):
+        return moment
+    return timezone.localtime(moment)
+
+
+def clock(moment: datetime) -> str:
+    return local(moment).strftime("%H:%M")
+
+
+def day_and_clock(moment: datetime) -> str:
+    return local(moment).strftime("%a %H:%M")
+
+
+def time_tag(moment: Any, words: str = "") -> SafeString | str:
+    """A moment for people and programs; what is no moment stays what it is."""
+    if not isinstance(moment, datetime):
+        return "" if moment is None else str(moment)
+    shown = local(moment)
+    text = date_format(shown, "DATETIME_FORMAT")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', shown.isoformat(), text, words or text
+    )

@@ -1,0 +1,149 @@
+"""What has to hold before a table becomes a queue table."""
+
+from collections.abc import Iterator
+from typing import Any, NoReturn, TypeAlias
+
+from django.apps import apps
+from django.db import models
+from django.db.migrations import AddField
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.state import ProjectState
+
+from ..checks.tables import LOOSE, check_table
+from ..conf import nearest
+from ..lifecycle.table import LIFECYCLE_COLUMNS
+from ..models import Job
+from ..states import Status
+
+Model = type[models.Model]
+Column: TypeAlias = "models.Field[Any, Any]"
+
+
+class CannotAdopt(ValueError):
+    """Why a table cannot become a queue table, and what to do next."""
+
+
+def queue_table(label: str) -> type[Job]:
+    """The model that APP.MODEL names, or a model's name alone."""
+    model = _find(label)
+    name, parent = model._meta.label, model._meta.concrete_model
+    if model._meta.proxy and parent is not None:
+        raise CannotAdopt(f"{name} is a proxy and has no table; adopt {parent._meta.label}.")
+    if not issubclass(model, Job):
+        raise CannotAdopt(
+            f"{name} is no queue table yet. Write `class {model.__name__}(Job)` with "
+            f"`class Meta(Job.Meta)` and a `run()`, then run this again."
+        )
+    if not model._meta.managed:
+        raise CannotAdopt(
+            f"{name} has managed = False: no migration changes its table. Let Django manage it, "
+            f"then run this again."
+        )
+    return model
+
+
+def _find(label: str) -> Model:
+    wanted = label.lower()
+    known = {model._meta.label_lower: model for model in apps.get_models()}
+    found = [m for m in known.values() if wanted in {m._meta.label_lower, m._meta.model_name}]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CannotAdopt(f"{label}: which one? {', '.join(sorted(m._meta.label for m in found))}")
+    near = known.get(nearest(wanted, set(known)))
+    hint = f"Did you mean {near._meta.label}?" if near else "Give it as APP.MODEL."
+    raise CannotAdopt(f"No installed model is called {label!r}. {hint}")
+
+
+def newest(model: Model, loader: MigrationLoader) -> str:
+    """The name of the app's newest migration."""
+    app = model._meta.app_label
+    leaves = sorted(name for _, name in loader.graph.leaf_nodes(app))
+    if not leaves:
+        _refuse_new(model)
+    if len(leaves) > 1:
+        raise CannotAdopt(
+            f"The migrations of {app} end in {' and '.join(leaves)}. "
+            f"Run `manage.py makemigrations --merge {app}` first."
+        )
+    return str(leaves[0])
+
+
+def as_migrated(model: Model, state: ProjectState, loader: MigrationLoader) -> Model:
+    """The model as the migrations know it: an ordinary table."""
+    app, name = model._meta.app_label, model.__name__
+    if (app, name.lower()) not in state.models:
+        _refuse_new(model)
+    before: Model = state.apps.get_model(app, name)
+    if {field.name for field in before._meta.fields} >= LIFECYCLE_COLUMNS:
+        _refuse_adopted(model, loader)
+    return before
+
+
+def _refuse_new(model: Model) -> NoReturn:
+    app, name = model._meta.app_label, model._meta.label
+    raise CannotAdopt(
+        f"No migration creates {name}. A new table needs no adoption: run "
+        f"`manage.py makemigrations {app}`. If there is a table without migrations, make it a "
+        f"models.Model again, run `manage.py makemigrations {app}` and "
+        f"`manage.py migrate --fake-initial {app}`, then make it a Job and run this again."
+    )
+
+
+def _refuse_adopted(model: Model, loader: MigrationLoader) -> NoReturn:
+    name, app = model._meta.label, model._meta.app_label
+    if unsafe := _runs_old_rows(model, loader):
+        raise CannotAdopt(
+            f"{app}.{unsafe} makes {name} a queue table already, with its old rows ready: they "
+            f"will run. If it is applied nowhere yet, delete that file and run this again. Else "
+            f"run `{model.__name__}.objects.ready().bury()` before a worker starts."
+        )
+    raise CannotAdopt(f"{name} is a queue table in its migrations already: nothing to do.")
+
+
+def _runs_old_rows(model: Model, loader: MigrationLoader) -> str:
+    """The migration that adds the status as ready to a table that exists, or ''."""
+    for (app, name), migration in loader.disk_migrations.items():
+        for step in migration.operations if app == model._meta.app_label else ():
+            if not isinstance(step, AddField) or step.model_name_lower != model._meta.model_name:
+                continue
+            if step.name == "status" and step.field.default == Status.READY:
+                return str(name)
+    return ""
+
+
+def refuse_clashes(model: Model, before: Model) -> None:
+    """Columns whose contents would be taken for ours."""
+    clashes = list(_clashes(before))
+    if not clashes:
+        return
+    app, base = model._meta.app_label, model._meta.label
+    raise CannotAdopt(
+        f"{base} has columns of its own whose names a queue table needs: {', '.join(clashes)}. "
+        f"Rename them first, in a migration of their own: make {base} a models.Model again, give "
+        f"them other names in the code, run `manage.py makemigrations {app}` and answer yes to "
+        f"its questions; then make it a Job and run this again."
+    )
+
+
+def _clashes(before: Model) -> Iterator[str]:
+    ours = {field.name for field in Job._meta.fields}
+    for field in before._meta.get_fields():
+        names = {field.name, str(getattr(field, "column", "")).lower()}
+        if names & ours and isinstance(field, models.Field) and not _may_stay(field):
+            yield f"{field.name} ({type(field).__name__})"
+
+
+def _may_stay(field: Column) -> bool:
+    """Whether an old column already is what a queue table may declare anew."""
+    kind = LOOSE.get(field.name)
+    return kind is not None and isinstance(field, kind) and not field.null
+
+
+def refuse_faults(model: type[Job]) -> None:
+    """What the system checks say of it, in time."""
+    found = [*model.check(), *check_table(model)]
+    faults = [fault for fault in found if fault.is_serious() and not fault.is_silenced()]
+    if faults:
+        told = "\n".join(f"  {fault.msg} {fault.hint or ''} ({fault.id})" for fault in faults)
+        raise CannotAdopt(f"{model._meta.label} is not sound yet:\n{told}")

@@ -1,0 +1,189 @@
+"""The migration that turns an existing table into a queue table, its rows done."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from django.apps import apps
+from django.core.management.utils import run_formatters
+from django.db import DEFAULT_DB_ALIAS, router
+from django.db.migrations import (
+    AddConstraint,
+    AddField,
+    AddIndex,
+    AlterField,
+    AlterModelOptions,
+    Migration,
+)
+from django.db.migrations.autodetector import MigrationAutodetector
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.questioner import MigrationQuestioner
+from django.db.migrations.state import ProjectState
+from django.db.migrations.writer import MigrationWriter
+from django.utils import timezone
+
+from ..models import HotIndex, Job
+from ..states import Status
+from .adoptable import (
+    CannotAdopt,
+    Column,
+    Model,
+    as_migrated,
+    newest,
+    queue_table,
+    refuse_clashes,
+    refuse_faults,
+)
+
+COMMENT = """\
+# {label} becomes a queue table. The rows that it has by then are done, and never run:
+# `status` is added as 2 (done), and only then gets its real default.
+"""
+# Added with these, altered to what the code says. A time that the database works out itself
+# would have MariaDB and PostgreSQL copy the whole table, closed to others; a constant does not.
+FOR_OLD_ROWS: dict[str, dict[str, Any]] = {
+    "status": {"default": Status.DONE.value},
+    "created_at": {"default": timezone.now},
+}
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """A migration that is not written yet, and the changes that it leaves to ``makemigrations``."""
+
+    model: type[Job]
+    migration: Migration
+    left: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return Path(MigrationWriter(self.migration).path)
+
+    def text(self) -> str:
+        """The migration as a Python file."""
+        head, _, rest = MigrationWriter(self.migration).as_string().partition("\n")
+        return f"{head}\n{COMMENT.format(label=self.model._meta.label)}{rest}"
+
+    def write(self) -> Path:
+        """Write the file, never over another one; its path."""
+        try:
+            with self.path.open("x", encoding="utf-8") as file:
+                file.write(self.text())
+        except OSError as error:
+            raise CannotAdopt(f"The migration cannot be written: {error}") from error
+        run_formatters([str(self.path)])
+        return self.path
+
+    def summary(self) -> list[str]:
+        """What the migration does, what it means for rows old and new, and what comes next."""
+        app, alias = self.model._meta.app_label, router.db_for_write(self.model)
+        database = "" if alias == DEFAULT_DB_ALIAS else f" --database {alias}"
+        return [
+            *(f"  {step.formatted_description()}" for step in self.migration.operations),
+            "Rows that the table has when this is applied are done: they never run. They have no",
+            "finished_at, hence are never archived or pruned. Rows made later are jobs, and run.",
+            *self._about_the_rest(),
+            "Next (from then on, old code that still runs cannot insert rows):",
+            f"  manage.py migrate {app}{database}",
+        ]
+
+    def _about_the_rest(self) -> list[str]:
+        if not self.left:
+            return []
+        app = self.model._meta.app_label
+        return [
+            f"Not in it; for these run `manage.py makemigrations {app}` afterwards:",
+            *(f"  {change}" for change in self.left),
+        ]
+
+
+def plan(label: str, name: str | None = None) -> Adoption:
+    """Work out the migration that adopts APP.MODEL; ``CannotAdopt`` says what to do first."""
+    model = queue_table(label)
+    loader = MigrationLoader(None, ignore_no_migrations=True)
+    leaf = newest(model, loader)
+    state = loader.project_state()
+    before = as_migrated(model, state, loader)
+    refuse_clashes(model, before)
+    refuse_faults(model)
+    migration = _migration(model, before, leaf, name or f"adopt_{model._meta.model_name}")
+    after = migration.mutate_state(state, preserve=False)
+    return Adoption(model, migration, tuple(_left(model, after, loader)))
+
+
+def _migration(model: type[Job], before: Model, leaf: str, name: str) -> Migration:
+    app = model._meta.app_label
+    if not name.isidentifier():
+        raise CannotAdopt(f"{name!r} is no name for a migration: letters, digits and _ only.")
+    number = (MigrationAutodetector.parse_number(leaf) or 0) + 1
+    content = {
+        "dependencies": [(app, leaf)],
+        "operations": [
+            *_columns(model, before),
+            *_parts_of_meta(model),
+            _permissions(model, before),
+        ],
+    }
+    kind: type[Migration] = type("Migration", (Migration,), content)
+    return kind(f"{number:04}_{name}", app)
+
+
+def _columns(model: type[Job], before: Model) -> Iterator[Operation]:
+    there = {field.name for field in before._meta.fields}
+    for ours in Job._meta.fields:
+        if ours.name not in there:
+            yield from _column(model, ours)
+
+
+def _column(model: type[Job], ours: Column) -> Iterator[Operation]:
+    table, name = str(model._meta.model_name), ours.name
+    field: Column = cast("Column", model._meta.get_field(name)).clone()
+    if name in FOR_OLD_ROWS:
+        yield AddField(table, name, type(field)(**_options(field) | FOR_OLD_ROWS[name]))
+        yield AlterField(table, name, field)
+    elif field.null or field.has_default() or field.has_db_default():
+        yield AddField(table, name, field)
+    else:
+        # Redeclared without a default: old rows need some value.
+        field.default = ours.default
+        yield AddField(table, name, field, preserve_default=False)
+
+
+def _options(field: Column) -> dict[str, Any]:
+    return {k: v for k, v in field.deconstruct()[3].items() if k not in {"default", "db_default"}}
+
+
+def _parts_of_meta(model: type[Job]) -> Iterator[Operation]:
+    """The constraint before the indexes: SQLite copies the table for it, with all its indexes."""
+    table = str(model._meta.model_name)
+    for constraint in model._meta.constraints:
+        if getattr(constraint, "fields", ()) == ("queue", "dedup_key"):
+            yield AddConstraint(table, constraint.clone())
+    ours = [(i.fields, i.where) for i in Job._meta.indexes if isinstance(i, HotIndex)]
+    for index in model._meta.indexes:
+        if isinstance(index, HotIndex) and (index.fields, index.where) in ours:
+            yield AddIndex(table, index.clone())
+
+
+def _permissions(model: type[Job], before: Model) -> Operation:
+    """The operation takes away whatever option it does not name."""
+    known = before._meta.original_attrs
+    kept = {k: v for k, v in known.items() if k in AlterModelOptions.ALTER_OPTION_KEYS}
+    ours = {"default_permissions": model._meta.default_permissions}
+    return AlterModelOptions(str(model._meta.model_name), kept | ours)
+
+
+def _left(model: Model, after: ProjectState, loader: MigrationLoader) -> Iterable[str]:
+    """What `makemigrations` would still find in the app."""
+    detector = MigrationAutodetector(
+        after, ProjectState.from_apps(apps), MigrationQuestioner(specified_apps=set())
+    )
+    app = model._meta.app_label
+    changes = detector.changes(loader.graph, trim_to_apps={app}, convert_apps={app})
+    return [
+        step.formatted_description()
+        for migration in changes.get(app, ())
+        for step in migration.operations
+    ]

@@ -1,0 +1,89 @@
+"""System checks of ``class Policy``: options that there are, values that make sense."""
+
+from collections.abc import Iterator
+
+from django.core.checks import CheckMessage, Error
+from django.db import models
+
+from ..conf import nearest
+from ..lifecycle.policy import OPTIONS, declared_options, policy_of, problems
+from ..models import Job
+from ..models.job import JobColumns
+
+Model = type[Job]
+
+NOT_THEIRS = {field.name for field in JobColumns._meta.get_fields()} | {"id"}
+
+
+def check_policy(model: Model) -> Iterator[CheckMessage]:
+    """Judge what a queue table's policy says."""
+    yield from _options(model)
+    yield from _values(model)
+    yield from _results(model)
+    yield from _archive(model)
+
+
+def _options(model: Model) -> Iterator[CheckMessage]:
+    for name in sorted(set(declared_options(model)) - OPTIONS):
+        known = nearest(name, set(OPTIONS))
+        yield Error(
+            f"Policy.{name} is not an option.",
+            hint=f"Did you mean {known!r}?" if known else f"Known: {', '.join(sorted(OPTIONS))}.",
+            obj=model,
+            id="dbqueue.E007",
+        )
+
+
+def _values(model: Model) -> Iterator[CheckMessage]:
+    for name, problem in problems(model).items():
+        yield Error(
+            f"Policy.{name} makes no sense: {problem}.",
+            hint="See the table of options in docs/reference.md.",
+            obj=model,
+            id="dbqueue.E014",
+        )
+
+
+def _results(model: Model) -> Iterator[CheckMessage]:
+    own = {field.name for field in model._meta.concrete_fields} - NOT_THEIRS
+    for name in policy_of(model).results:
+        if name not in own:
+            known = nearest(name, own)
+            yield Error(
+                f"Policy.results: {name!r} is no column of the table's own.",
+                hint=f"Did you mean {known!r}?" if known else "Name a column that run() fills in.",
+                obj=model,
+                id="dbqueue.E017",
+            )
+
+
+def _archive(model: Model) -> Iterator[CheckMessage]:
+    name = policy_of(model).archive
+    problem = _archive_problem(model, name) if name is not None else ""
+    if problem:
+        yield Error(
+            f"Policy.archive = {name!r}: {problem}.",
+            hint=(
+                'Name a model "app_label.Model" that has the same columns: '
+                "`class ArchivedX(ArchivedJob, XFields)`, with X's own columns in XFields."
+            ),
+            obj=model,
+            id="dbqueue.E009",
+        )
+
+
+def _archive_problem(model: Model, name: str) -> str:
+    try:
+        archive = model._meta.apps.get_model(name)
+    except (LookupError, ValueError):
+        return "there is no such model"
+    there, here = _written(archive), _written(model)
+    if lacks := here - there:
+        return f"it lacks the columns {', '.join(sorted(lacks))}"
+    if extra := there - here:
+        return f"it has columns that the queue table lacks: {', '.join(sorted(extra))}"
+    return ""
+
+
+def _written(model: type[models.Model]) -> set[str]:
+    return {str(f.column) for f in model._meta.concrete_fields if not f.generated}

@@ -1,0 +1,300 @@
+"""Looks for rows that should not be, without touching one: cheap enough for production.
+
+Every look is bounded. Claims, and what moves by itself, are found by index; what no index leads to
+among the oldest and the newest 10,000 rows of a table, by key.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import Error
+
+from ..adopt.renamed_tables import ADVICE, strays
+from ..conf import conf
+from ..dialects import dialect_of
+from ..exceptions import first_line
+from ..fields import check_name
+from ..lifecycle.execute import rows
+from ..lifecycle.policy import policy_of
+from ..lifecycle.table import Table, table_of
+from ..models import Worker
+from ..monitor.worker_list import with_ages
+from ..worker.options import Served, all_served
+from .rules import ERRORS, ROW, Symptom, archive_of, patience
+
+SPAN = 10_000  # rows by key, from either end, and by each index
+ERRORS_SPAN = 1_000  # their errors are dear to read
+CHUNK = 500
+SECOND_LOOK = 1.0  # seconds after the first one, at least
+OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row, what is wrong with it, and what to do about it."""
+
+    database: str
+    table: str
+    id: str
+    queue: str
+    owner: str | None
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """A database, or a table on it, that could not be read, and why."""
+
+    database: str
+    table: str | None
+    why: str
+
+
+@dataclass
+class Examined:
+    """``more`` counts nothing: it names what there is more of than was asked for."""
+
+    tables: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    more: list[str] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings and not self.unchecked
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is looked at of one row; ``symptom`` is a number of the list that was asked for."""
+
+    key: Any
+    queue: Any
+    status: Any
+    owner: Any
+    dedup_key: Any
+    symptom: int | None
+
+
+Sick = tuple[Row, str, str]
+
+
+def examine(using: str | None = None, shown: int = 20) -> Examined:
+    """Examine the queue tables of one database, or of all; at most ``shown`` rows of a kind.
+
+    What was found is looked at again a moment later: what moved on by then was work. A table that
+    cannot be read is named, and the others are examined all the same.
+    """
+    found = Examined()
+    by_alias: dict[str, list[Served]] = defaultdict(list)
+    for served in all_served(using):
+        by_alias[served.using].append(served)
+        effects = policy_of(served.model).exactly_once
+        if using is None and isinstance(effects, str) and effects in connections:
+            by_alias[effects] += []  # for its receipts
+    for alias, here in sorted(by_alias.items()):
+        if why := _unreachable(alias):
+            found.unchecked.append(Unchecked(alias, None, why))
+            continue
+        try:
+            for served in here:
+                _examine_or_say_why(served, shown, found)
+        finally:
+            _look_for_strays(alias, found)
+            if _is_free(connections[alias]):
+                # What was set for us would have the caller give up on locks, too.
+                connections[alias].close()
+    return found
+
+
+def _look_for_strays(using: str, found: Examined) -> None:
+    try:
+        for table, name, what in strays(using):
+            found.findings.append(Finding(using, table, name, "", None, what, ADVICE[what]))
+    except Error as error:
+        found.unchecked.append(Unchecked(using, None, first_line(error)))
+
+
+def _unreachable(alias: str) -> str:
+    """Why a database cannot be asked, or ''."""
+    try:
+        with connections[alias].cursor() as cursor:
+            if _is_free(connections[alias]):
+                # A lock that somebody keeps on a table is not to be waited for.
+                cursor.execute(dialect_of(connections[alias]).own_session())
+    except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
+        return first_line(error)
+    return ""
+
+
+def _is_free(connection: BaseDatabaseWrapper) -> bool:
+    """Whether no transaction of the caller's is open."""
+    return not connection.in_atomic_block and connection.get_autocommit()
+
+
+def _examine_or_say_why(served: Served, shown: int, found: Examined) -> None:
+    try:
+        table = table_of(served.model, served.using)
+        confirmed = Examination(table, shown).confirmed()
+    except Error as error:
+        found.unchecked.append(Unchecked(served.using, served.label, first_line(error)))
+        return
+    found.tables += 1
+    counts: Counter[str] = Counter()
+    for row, what, advice in confirmed:
+        counts[what] += 1
+        if counts[what] <= shown:
+            found.findings.append(_finding(table, row, what, advice))
+    found.more += [f"{table.label} {what}" for what, count in counts.items() if count > shown]
+
+
+def _finding(table: Table, row: Row, what: str, advice: str) -> Finding:
+    return Finding(
+        database=table.connection.alias,
+        table=table.label,
+        id=str(row.key),
+        queue=_text(row.queue),
+        owner=None if row.owner is None else _text(row.owner),
+        what=what,
+        advice=advice,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+class Examination:
+    """Of one table on one database."""
+
+    def __init__(self, table: Table, shown: int) -> None:
+        self.table = table
+        self.shown = shown
+
+    def confirmed(self) -> list[Sick]:
+        """What is found twice: by key and owner, with the same words."""
+        first = list(self._first_of_each(self._sick(self._sources())))
+        if not first:
+            return []
+        # As long as it takes a reaper to come by.
+        Event().wait(max(SECOND_LOOK, conf["REAP_INTERVAL"]))
+        again = self._sick(self._by_key(sorted({row.key for row, _, _ in first}, key=str)))
+        still = {(row.key, row.owner, what) for row, what, _ in again}
+        return [one for one in first if (one[0].key, one[0].owner, one[1]) in still]
+
+    def _first_of_each(self, sick: Iterable[Sick]) -> Iterator[Sick]:
+        """Two more than are to be shown: there are more, then, even if the last one is confirmed by
+        nothing since its twin was cut off."""
+        counts: Counter[str] = Counter()
+        for row, what, advice in sick:
+            counts[what] += 1
+            if counts[what] <= self.shown + 2:
+                yield row, what, advice
+
+    def _sick(self, looks: Iterable[tuple[list[Symptom], list[Row]]]) -> Iterator[Sick]:
+        """Each row with all that is wrong with it, once."""
+        seen: dict[Any, Row] = {}
+        told: set[tuple[Any, str]] = set()
+        for symptoms, found in looks:
+            for row in found:
+                if row.symptom is not None:
+                    one = symptoms[row.symptom]
+                    if (row.key, one.words) not in told:
+                        told.add((row.key, one.words))
+                        yield row, one.words, one.advice
+                if symptoms is ROW:
+                    seen.setdefault(row.key, row)
+        for row in seen.values():
+            yield from _misnamed(row)
+        yield from _twins(seen.values())
+        yield from self._abandoned([row for row in seen.values() if row.status == 1])
+
+    def _sources(self) -> Iterator[tuple[list[Symptom], list[Row]]]:
+        t = self.table
+        for order in ("", " DESC"):
+            end = f"FROM {t.by_key} ORDER BY {t.pk}{order}"
+            yield ROW, self._rows(ROW, f"{end} LIMIT {SPAN}")
+            yield ERRORS, self._rows(ERRORS, f"{end} LIMIT {ERRORS_SPAN}")
+        for status in (1, 0, 4):
+            moves = f"FROM {t.name} WHERE status = {status} AND retry_at IS NOT NULL"
+            yield ROW, self._rows(ROW, f"{moves} ORDER BY retry_at LIMIT {SPAN}")
+        if archive := archive_of(t):
+            finished = f"FROM {archive} WHERE finished_at IS NOT NULL"
+            newest = f"SELECT {t.pk} {finished} ORDER BY finished_at DESC LIMIT {SPAN}"
+            among = f"SELECT {t.pk} FROM ({newest}) newest"
+            yield ROW, self._rows(ROW, f"FROM {t.name} WHERE {t.pk} IN ({among})")
+
+    def _by_key(self, keys: Sequence[Any]) -> Iterator[tuple[list[Symptom], list[Row]]]:
+        for symptoms in (ROW, ERRORS):
+            found: list[Row] = []
+            for start in range(0, len(keys), CHUNK):
+                among, these = self.table.dialect.among(self.table.pk, keys[start : start + CHUNK])
+                found += self._rows(symptoms, f"FROM {self.table.by_key} WHERE {among}", these)
+            yield symptoms, found
+
+    def _rows(self, symptoms: list[Symptom], source: str, params: Sequence[Any] = ()) -> list[Row]:
+        cases = " ".join(
+            f"WHEN {symptom.condition(self.table)} THEN {number}"
+            for number, symptom in enumerate(symptoms)
+        )
+        columns = f"{self.table.pk}, queue, status, owner, dedup_key, CASE {cases} END"
+        found = rows(self.table.connection, f"SELECT {columns} {source}", params)
+        return [Row(*one) for one in found]
+
+    def _abandoned(self, claimed: list[Row]) -> Iterator[Sick]:
+        """Claims of workers that are gone. Those of no worker are judged by their time alone."""
+        by_worker: dict[str, list[Row]] = defaultdict(list)
+        for row in claimed:
+            if match := OF_A_WORKER.fullmatch(_text(row.owner)):
+                by_worker[match[1]].append(row)
+        states = self._workers(by_worker)
+        for uuid, held in by_worker.items():
+            if state := states.get(uuid, "is not known"):
+                what = f"is claimed by a worker that {state}"
+                yield from ((row, what, "start a worker that serves this table") for row in held)
+
+    def _workers(self, uuids: Iterable[str]) -> dict[str, str]:
+        """What is wrong with each worker, or ''."""
+        wanted, found = sorted(uuids), {}
+        for start in range(0, len(wanted), CHUNK):
+            workers = Worker.objects.using(self.table.connection.alias)
+            known = workers.filter(uuid__in=wanted[start : start + CHUNK])
+            for worker in with_ages(known):
+                found[worker.uuid] = _trouble_of(worker)
+        return found
+
+
+def _trouble_of(worker: Any) -> str:
+    if worker.stopped_at is not None:
+        return "has stopped"
+    return "has not beaten for long" if worker.beat_age > patience() else ""
+
+
+def _misnamed(row: Row) -> Iterator[Sick]:
+    named = {"queue": row.queue, "dedup_key": row.dedup_key}
+    for column, name in named.items():
+        if column == "dedup_key" and name is None:
+            continue
+        try:
+            check_name(name, column)
+        except ValidationError as error:
+            yield row, f"has a {column} that is no name: {error.messages[0]}", f"correct {column}"
+
+
+def _twins(found: Iterable[Row]) -> Iterator[Sick]:
+    groups: dict[tuple[Any, Any], list[Row]] = defaultdict(list)
+    for row in found:
+        if row.dedup_key is not None:
+            groups[row.queue, row.dedup_key].append(row)
+    for twins in groups.values():
+        if len(twins) > 1:
+            advice = "cancel() all but one, and migrate: the table has lost its constraint"
+            yield from ((row, "has a dedup_key that another job has, too", advice) for row in twins)

@@ -1,0 +1,241 @@
+"""One job's state, and what comes next, in sentences."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.apps import apps
+from django.core.exceptions import ValidationError
+
+from ..lifecycle.policy import MAX_CRASHES
+from ..lifecycle.retry_decision import duration
+from ..lifecycle.table import Table
+from ..models import Worker
+from ..monitor.worker_list import running_jobs, state_of, with_ages
+from ..states import Status
+from .facts import Facts, read
+from .reasons import of_app, of_pause, of_reapers, of_silence, of_waiting, of_workers
+
+OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
+SOON = 2.0  # seconds that a promotion may take
+
+
+class UnknownJob(ValueError):
+    """No job of the table or its archive has this key."""
+
+
+@dataclass
+class Explanation:
+    """The state in one word, and sentences: why it is so, and what comes next.
+
+    ``until``: by column, the seconds from now, by the database's clock; negative where it is past.
+    """
+
+    state: str
+    sentences: list[str] = field(default_factory=list)
+    until: dict[str, float | None] = field(default_factory=dict)
+
+
+def explain(table: Table, key: Any) -> Explanation:
+    """Why a job is not running, by the database's clock; ``UnknownJob`` where there is none.
+
+    A few queries, whatever the table holds; no message of an error is told, but its name.
+    """
+    with table.dialect.lenient():
+        facts = read(table, _db_key(table, key))
+        return explain_archived(table, key) if facts is None else _explained(facts)
+
+
+def _explained(facts: Facts) -> Explanation:
+    say = SENTENCES.get(facts.status)
+    if say is None:
+        words = f"Its status, {facts.status!r}, means nothing: somebody wrote it by hand."
+        return Explanation("unknown", [words, "No worker will ever take it: cancel it."])
+    return Explanation(_state(facts), list(say(facts)), facts.until)
+
+
+def explain_archived(table: Table, key: Any) -> Explanation:
+    """How a job ended that is in the archive; ``UnknownJob`` where there is none."""
+    label = table.policy.archive
+    archive: Any = apps.get_model(label) if label else None
+    facts = read(table, _db_key(table, key), archive) if archive else None
+    if facts is None:
+        raise UnknownJob(f"{table.label} {key}: there is no such job, and none in the archive")
+    state, ended = _ended(facts)
+    return Explanation(state, [*ended, f"It is kept in the archive, {label}."], facts.until)
+
+
+def _ended(facts: Facts) -> tuple[str, list[str]]:
+    if facts.status == Status.DONE:
+        return _state(facts), list(_completed(facts))
+    if facts.status == Status.BURIED:
+        return _state(facts), [*_parked(facts), "It was cancelled after that."]
+    was = dict(Status.choices).get(facts.status)
+    return "cancelled", [f"It was cancelled while it was {was}." if was else "It was cancelled."]
+
+
+def _state(facts: Facts) -> str:
+    return "expired" if _has_expired(facts) else str(Status(facts.status).label)
+
+
+def _has_expired(facts: Facts) -> bool:
+    until = facts.until
+    is_done = facts.status == Status.DONE
+    return is_done and until["dequeued_time"] is None and until["expires_at"] is not None
+
+
+def _db_key(table: Table, key: Any) -> Any:
+    try:
+        value = table.model._meta.pk.to_python(key)
+        table.model._meta.pk.run_validators(value)
+        return table.db_key(value)
+    except (ValidationError, ValueError, TypeError, OverflowError) as error:
+        raise UnknownJob(f"{table.label}: {key!r:.80} is no key of a job") from error
+
+
+def _ready(facts: Facts) -> Iterator[str]:
+    expires = facts.until["expires_at"]
+    if expires is not None and expires <= 0:
+        yield f"It expired {duration(-expires)} ago: once claimed it is finished without a run."
+    elif expires is not None:
+        yield f"It expires in {duration(expires)}: if it is claimed later, it is not run."
+    yield from of_waiting(facts)
+    if facts.attempts:
+        yield f"{_attempt(facts, facts.attempts + 1).capitalize()} comes next."
+    yield from _of_twins(facts, "claimed")
+    yield from of_app(facts)
+
+
+def _of_twins(facts: Facts, end: str) -> Iterator[str]:
+    if facts.has_dedup_key:
+        until = "done" if facts.table.policy.dedup_until == "done" else end
+        yield f"Until it is {until}, enqueuing another with its dedup key yields this one."
+
+
+def _delayed(facts: Facts) -> Iterator[str]:
+    wait = facts.until["retry_at"]
+    if wait is None:
+        yield "It is delayed for ever: its retry_at was cleared by hand. Kick it."
+        return
+    if wait > 0:
+        verb = "It is retried" if facts.attempts else "It becomes ready"
+        yield f"{verb} in {duration(wait)}, {_since(facts)}."
+    else:
+        yield f"It is due since {duration(-wait)}: a worker or a reaper makes it ready soon."
+        if -wait > SOON:
+            yield "That it is not yet says that none lives, or that its row is locked."
+    yield from of_pause(facts)
+    yield from of_workers(facts)
+    yield from _of_twins(facts, "claimed")
+    yield from of_app(facts)
+
+
+def _since(facts: Facts) -> str:
+    if not facts.attempts:
+        return "as was asked"
+    if facts.last_exception == "Retry":
+        return f"as it asked for in {_attempt(facts, facts.attempts)}"
+    by = f" ({facts.last_exception})" if facts.last_exception else ""
+    return f"since {_attempt(facts, facts.attempts)} failed{by}"
+
+
+def _claimed(facts: Facts) -> Iterator[str]:
+    match = OF_A_WORKER.fullmatch(facts.owner or "")
+    since = facts.ago("dequeued_time")
+    held = "" if since is None else f" for {duration(since)}"
+    if match:
+        yield from _by_worker(facts, match[1], held)
+    else:
+        yield f"It is claimed{held} by {facts.owner or 'nobody'}, which is no worker of ours."
+    left = facts.until["retry_at"]
+    if left is None:
+        yield "Its claim never ends: its retry_at was cleared by hand. Bury and kick it."
+    elif left > 0:
+        yield f"Its claim ends in {duration(left)}, unless it is touched."
+    else:
+        yield f"Its claim is over since {duration(-left)}: a reaper takes it back."
+        yield from of_reapers(facts)
+    yield from of_app(facts)
+
+
+def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
+    rows = with_ages(Worker.objects.using(facts.table.connection.alias).filter(pk=uuid))
+    worker = rows.first()
+    if worker is None or state_of(worker) == "stopped":
+        yield f"It is claimed{held} by a worker that is gone: a reaper takes it back."
+        yield from of_reapers(facts)
+        return
+    yield f"Worker {worker} has it{held}."
+    yield from of_silence(float(worker.beat_age or 0))
+    if state_of(worker) == "silent":
+        yield from of_reapers(facts)
+    runs = dict(running_jobs(worker))
+    name = f"{facts.table.label} {facts.key}"
+    if name in runs:
+        yield f"At its last beat it ran for {duration(float(runs[name] or 0))}."
+    else:
+        yield "At its last beat it did not run yet: it is fetched ahead, or has just begun."
+
+
+def _buried(facts: Facts) -> Iterator[str]:
+    yield from _parked(facts)
+    yield from of_app(facts)
+    yield "It stays until somebody puts it back to work (kick), with all its attempts."
+
+
+def _parked(facts: Facts) -> Iterator[str]:
+    when = facts.ago("finished_at")
+    held = "" if when is None else f" {_ago(when)}"
+    if facts.crashes >= MAX_CRASHES:
+        yield f"It was buried{held}: its worker died with it {facts.crashes} times."
+    elif facts.last_exception == "Bury" and facts.attempts:
+        yield f"It was buried{held}, as it asked for itself."
+    elif facts.attempts >= facts.table.policy.max_attempts:
+        yield f"It was buried{held}: {_used(facts)}, the last one by {facts.last_exception or '?'}."
+    else:
+        attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
+        yield f"It was buried{held} by hand, after {attempts}."
+
+
+def _done(facts: Facts) -> Iterator[str]:
+    yield from _completed(facts)
+    left = facts.until["retry_at"]
+    if left is not None:
+        where = "moves into the archive" if facts.table.policy.archive else "is deleted"
+        yield f"It {where} {f'in {duration(left)}' if left > 0 else 'any moment'}."
+
+
+def _completed(facts: Facts) -> Iterator[str]:
+    finished, created = facts.ago("finished_at"), facts.ago("created_at")
+    if _has_expired(facts):
+        yield "It had expired when it was claimed: it was finished without a run."
+    elif finished is None:
+        yield "It is done; nobody wrote down since when."
+    else:
+        yield f"It was completed {_ago(finished)}{_took(created, finished)}."
+
+
+def _ago(seconds: float) -> str:
+    return "a moment ago" if seconds < 1 else f"{duration(seconds)} ago"
+
+
+def _took(created: float | None, finished: float) -> str:
+    return "" if created is None else f", {duration(max(0.0, created - finished))} after it came"
+
+
+def _attempt(facts: Facts, number: int) -> str:
+    return f"attempt {number} of {facts.table.policy.max_attempts}"
+
+
+def _used(facts: Facts) -> str:
+    return f"{facts.attempts} of {facts.table.policy.max_attempts} attempts are used up"
+
+
+SENTENCES: dict[Any, Callable[[Facts], Iterator[str]]] = {
+    Status.READY: _ready,
+    Status.CLAIMED: _claimed,
+    Status.DONE: _done,
+    Status.DELAYED: _delayed,
+    Status.BURIED: _buried,
+}

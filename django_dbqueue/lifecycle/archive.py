@@ -1,0 +1,151 @@
+"""Finished jobs: moved to the archive table, deleted when they are old enough."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from django.apps import apps
+
+from .execute import briefly_together, changed, changed_once, places, rows, together, unlocked
+from .table import Table
+
+CHUNK = 500
+
+
+def archive(table: Table) -> int:
+    """Move up to 500 jobs that finished ``archive_after`` seconds ago; how many.
+
+    Jobs that finished before the policy named an archive stay where they are.
+    """
+    if table.policy.archive is None:
+        return 0
+    return on_unlocked(table, table.name, _finished(table), partial(_archive, table))
+
+
+def _archive(table: Table, keys: list[Any]) -> int:
+    return take_out(table, keys, "status = 2", [])
+
+
+def on_unlocked(
+    table: Table, name: str, keys: Sequence[Any], work: Callable[[list[Any]], int]
+) -> int:
+    """Do something with those rows that nobody has locked, in one short transaction; its count.
+
+    ``name`` is the quoted name of the queue table or of its archive. 0 where a lock lasts.
+    """
+
+    def together() -> int:
+        free = unlocked(table, keys, name)
+        return work(free) if free else 0
+
+    if not keys:
+        return 0
+    return briefly_together(table.connection, together) or 0
+
+
+def prune(table: Table) -> int:
+    """Delete up to 500 finished jobs that are older than ``prune_after``, where the policy says so.
+
+    Where there is an archive, only archived jobs are pruned.
+    """
+    if table.policy.prune_after is None:
+        return 0
+    if table.policy.archive is not None:
+        return _prune_archive(table, table.policy.prune_after)
+    return delete_unlocked(table, table.name, _finished(table), "AND status = 2")
+
+
+def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    """Move jobs of which ``condition`` holds to the archive, or delete them where there is none."""
+    if table.policy.archive is None:
+        return delete(table, keys, condition, params)
+
+    def move() -> int:
+        # Held until the commit: else a job may be claimed, or moved by another, after the copy.
+        held = _hold(table, keys, condition, params)
+        if not held:
+            return 0
+        copy_to_archive(table, held)
+        return delete(table, held, condition, params)
+
+    return together(table.connection, move)
+
+
+def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> list[Any]:
+    """Lock rows in the order of their keys. SQLite's transaction holds the whole database."""
+    connection = table.connection
+    locking = connection.features.has_select_for_update
+    found = rows(
+        connection,
+        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)}) "
+        f"AND {condition} ORDER BY {table.pk} {connection.ops.for_update_sql() if locking else ''}",
+        [*keys, *params],
+    )
+    return [key for (key,) in found]
+
+
+def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    """Delete jobs of which ``condition`` holds, without a copy."""
+    return changed(
+        table.connection,
+        f"{table.dialect.delete_by_key(table.name)} "
+        f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
+        [*keys, *params],
+    )
+
+
+def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
+    """Copy rows to the archive table with INSERT .. SELECT.
+
+    What never finished ends now: else nobody would ever find it old enough to be deleted.
+    """
+    assert table.policy.archive is not None
+    archived = apps.get_model(table.policy.archive)
+    quote = table.connection.ops.quote_name
+    names = [f.column for f in archived._meta.concrete_fields if not f.generated]
+    columns = ", ".join(map(quote, names))
+    ended = {"finished_at": f"COALESCE(finished_at, {table.dialect.now})"}
+    values = ", ".join(ended.get(name, quote(name)) for name in names)
+    return changed(
+        table.connection,
+        f"INSERT INTO {quote(archived._meta.db_table)} ({columns}) "
+        f"SELECT {values} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})",
+        keys,
+    )
+
+
+def _finished(table: Table) -> list[Any]:
+    """Keys of up to 500 finished jobs whose time in this table is over."""
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {table.name} WHERE status = 2 "
+        f"AND {table.dialect.is_past('retry_at')} ORDER BY retry_at LIMIT {CHUNK}",
+        [],
+    )
+    return sorted(key for (key,) in found)
+
+
+def _prune_archive(table: Table, seconds: float) -> int:
+    assert table.policy.archive is not None
+    meta = apps.get_model(table.policy.archive)._meta
+    name, pk = table.connection.ops.quote_name(meta.db_table), table.pk
+    found = rows(
+        table.connection,
+        f"SELECT {pk} FROM {name} WHERE {table.dialect.is_past('finished_at', '%s')} "
+        f"ORDER BY finished_at LIMIT {CHUNK}",
+        [seconds],
+    )
+    return delete_unlocked(table, name, [key for (key,) in found])
+
+
+def delete_unlocked(
+    table: Table, name: str, keys: list[Any], condition: str = "", params: Sequence[Any] = ()
+) -> int:
+    """Delete those rows of the queue table, or of its archive, that nobody has locked."""
+
+    def delete_free(free: list[Any]) -> int:
+        by_key = f"{table.pk} IN ({places(free)})"
+        sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
+        return changed_once(table.connection, sql, [*free, *params])
+
+    return on_unlocked(table, name, keys, delete_free)

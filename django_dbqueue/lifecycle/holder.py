@@ -1,0 +1,227 @@
+"""What the holder of a claim may do with it; every statement asks for the owner."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..exceptions import ClaimLost
+from ..fields import check_seconds
+from ..states import Status
+from .claim_end import ONE_LESS, claim_end, freed
+from .errors import appended, entry, is_among
+from .execute import changed, rows
+from .policy import MAX_SECONDS
+from .results import NONE, Results, results_or_none
+from .retry_decision import Verdict, after_failure
+from .table import Table
+
+
+@dataclass
+class Written:
+    """What became of a batch: keys that were written, that another owns by now, that are gone."""
+
+    written: list[Any] = field(default_factory=list)
+    lost: list[Any] = field(default_factory=list)
+    gone: list[Any] = field(default_factory=list)
+
+    def __add__(self, other: "Written") -> "Written":
+        return Written(self.written + other.written, self.lost + other.lost, self.gone + other.gone)
+
+
+class Fate(Enum):
+    """What has become of a job since it was claimed."""
+
+    HELD = "its claim is held"
+    DONE = "it was completed under this claim"
+    LOST = "another owner has it by now"
+    GONE = "it was deleted"
+
+
+def complete(table: Table, owner: str, keys: Sequence[Any], results: Results = NONE) -> Written:
+    """claimed -> done, or gone at once where the policy keeps no finished jobs.
+
+    ``keys`` are raw, as each ``job.claim_key``; ``results`` are written into each of their rows.
+
+    Finished jobs keep their owner, so that after a lost connection the same call tells whether
+    the first one had arrived.
+    """
+    if _keeps_no_finished(table):
+        return _deleted(table, owner, keys)
+    sets, params = _done(table)
+    also, values = results
+    return _owned(table, owner, keys, sets + also, [*params, *values], kept=Status.DONE)
+
+
+def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -> bool:
+    """Complete one job in the transaction that holds its effects; False = nothing was written.
+
+    Unlike for ``complete`` it is no success that the job is done already, whoever did it: these
+    effects would be second ones.
+    """
+    if _keeps_no_finished(table):
+        return _delete(table, owner, [key]) == 1
+    sets, params = _done(table)
+    also, values = results
+    return _update(table, owner, [key], sets + also, [*params, *values]) == 1
+
+
+def fate(table: Table, owner: str, key: Any) -> Fate:
+    """What has become of a job that this owner claimed."""
+    found = rows(
+        table.connection,
+        f"SELECT owner, status FROM {table.by_key} WHERE {table.pk} = %s",
+        [key],
+    )
+    if not found:
+        return Fate.GONE
+    fates = {(owner, Status.CLAIMED): Fate.HELD, (owner, Status.DONE): Fate.DONE}
+    return fates.get(found[0], Fate.LOST)
+
+
+def touch(table: Table, owner: str, keys: Sequence[Any], allowance: float = 0) -> Written:
+    """Restart the time to run."""
+    end, params = claim_end(table, allowance)
+    return _owned(table, owner, keys, f"retry_at = {end}", params, kept=Status.CLAIMED)
+
+
+def release(
+    table: Table, owner: str, keys: Sequence[Any], delay: float = 0, results: Results = NONE
+) -> Written:
+    """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
+    delay = check_seconds(delay, "delay", MAX_SECONDS)
+    status = Status.DELAYED if delay else Status.READY
+    sets, params = freed(table, Verdict(status, delay, "released"))
+    also, values = results
+    sets += f", attempts = {ONE_LESS}{also}"
+    return _owned(table, owner, keys, sets, [*params, *values], kept=None)
+
+
+def fail(
+    table: Table, job: Any, error: BaseException, seconds: float | None = None
+) -> Verdict | None:
+    """Record a failed attempt: retried by the policy, or buried when the attempts are used up.
+
+    Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
+    """
+    verdict = after_failure(table.policy, job.attempts, error)
+    return verdict if _end(table, job, verdict, error, seconds) else None
+
+
+def expire(table: Table, job: Any) -> bool:
+    """Finish a job that was found past ``expires_at``: it never ran. False when it is gone."""
+    done, params = _done(table)
+    sets = f"{done}, dequeued_time = NULL, attempts = {ONE_LESS}"
+    key, owner = job.claim_key, job.claim_owner
+    written = _owned(table, owner, [key], sets, params, kept=None)
+    expired = owner, Status.DONE, None
+    if written.lost and expired in _now(table, key, "owner, status, dequeued_time"):
+        return True  # a try before had arrived
+    return _one(table, job, written)
+
+
+def _done(table: Table) -> tuple[str, list[float]]:
+    """A finished job moves once more by itself: to the archive, or away."""
+    dialect, retention = table.dialect, table.policy.retention
+    sets = f"status = 2, finished_at = {dialect.now}, dedup_key = NULL, retry_at = "
+    if retention is None:
+        return f"{sets}NULL", []
+    return f"{sets}{dialect.now_plus('%s')}", [retention]
+
+
+def _end(
+    table: Table, job: Any, verdict: Verdict, error: BaseException, seconds: float | None
+) -> bool:
+    """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
+    reading the column first is safe."""
+    key, owner = job.claim_key, job.claim_owner
+    stored = rows(
+        table.connection,
+        f"SELECT errors FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s",
+        [key, owner],
+    )
+    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
+    errors = appended(stored[0][0] if stored else None, new)
+    sets, params = freed(table, verdict)
+    also, values = results_or_none(table, job)
+    sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
+    written = _owned(table, owner, [key], sets, given, kept=None)
+    if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
+        return True  # a try before had arrived
+    return _one(table, job, written)
+
+
+def _now(table: Table, key: Any, columns: str) -> list[tuple[Any, ...]]:
+    """What the row holds by now. An end of a claim that clears the owner, and whose answer was
+    lost, is known by what else it wrote."""
+    sql = f"SELECT {columns} FROM {table.by_key} WHERE {table.pk} = %s"
+    return rows(table.connection, sql, [key])
+
+
+def _one(table: Table, job: Any, written: Written) -> bool:
+    """Whether it was there to be written."""
+    if written.lost:
+        raise ClaimLost(f"{table.label} {job.pk}: another owner has it by now; nothing was written")
+    return not written.gone
+
+
+def _keeps_no_finished(table: Table) -> bool:
+    return table.policy.retention == 0 and table.policy.archive is None
+
+
+def _owned(
+    table: Table,
+    owner: str,
+    keys: Sequence[Any],
+    sets: str,
+    params: Sequence[Any],
+    kept: Status | None,
+) -> Written:
+    if not keys:
+        return Written()
+    keys = sorted(keys)  # everybody locks rows in that order
+    if _update(table, owner, keys, sets, params) == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, kept)
+
+
+def _update(table: Table, owner: str, keys: Sequence[Any], sets: str, params: Sequence[Any]) -> int:
+    among, these = table.dialect.among(table.pk, keys)
+    return changed(
+        table.connection,
+        f"UPDATE {table.by_key} SET {sets} WHERE {among} AND status = 1 AND owner = %s",
+        [*params, *these, owner],
+    )
+
+
+def _deleted(table: Table, owner: str, keys: Sequence[Any]) -> Written:
+    if not keys:
+        return Written()
+    keys = sorted(keys)
+    if _delete(table, owner, keys) == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, kept=None)
+
+
+def _delete(table: Table, owner: str, keys: Sequence[Any]) -> int:
+    among, these = table.dialect.among(table.pk, keys)
+    return changed(
+        table.connection,
+        f"{table.dialect.delete_by_key(table.name)} WHERE {among} AND status = 1 AND owner = %s",
+        [*these, owner],
+    )
+
+
+def _judged(table: Table, owner: str, keys: list[Any], kept: Status | None) -> Written:
+    """Tell apart, after a short count, what was written from what was lost.
+
+    Where the write clears the owner (``kept`` is None) a batch cannot tell them apart any more;
+    then all that is left counts as lost, which is exact for a batch of one.
+    """
+    among, these = table.dialect.among(table.pk, keys)
+    sql = f"SELECT {table.pk}, owner, status FROM {table.by_key} WHERE {among}"
+    found = {key: (holder, status) for key, holder, status in rows(table.connection, sql, these)}
+    result = Written(gone=[key for key in keys if key not in found])
+    for key, state in found.items():
+        (result.written if state == (owner, kept) else result.lost).append(key)
+    return result

@@ -1,0 +1,138 @@
+"""What a person does to jobs, from the admin or code: compare-and-set on what was seen."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from ..states import Status
+from . import archive
+from .claim_end import ONE_LESS, freed, owned
+from .execute import changed, places
+from .retry_decision import UNHARMED, Verdict
+from .table import LIFECYCLE_COLUMNS, Table
+
+CHUNK = 500
+UNHELD = set(Status) - {Status.CLAIMED}
+Seen = tuple[Any, int, str | None]
+
+
+@dataclass
+class Changed:
+    """How many jobs were changed, and how many had moved on before."""
+
+    changed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "Changed") -> "Changed":
+        return Changed(self.changed + other.changed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        if not self.skipped:
+            return f"{self.changed} changed"
+        return f"{self.changed} changed, {self.skipped} skipped: their state had moved on"
+
+
+def bury(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Park jobs for a person; a running one goes on, but cannot write its outcome any more."""
+    sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried by hand"))
+    return _move(table, seen, {Status.READY, Status.CLAIMED, Status.DELAYED}, sets)
+
+
+def kick(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Put buried and delayed jobs back to work, with all their attempts."""
+    sets = "status = 0, retry_at = NULL, attempts = 0, crashes = 0, losses = 0, finished_at = NULL"
+    return _move(table, seen, {Status.BURIED, Status.DELAYED}, sets)
+
+
+def release(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Take claimed jobs away from their owners; one that still runs may run twice."""
+    sets, _ = freed(table, UNHARMED)
+    return _move(table, seen, {Status.CLAIMED}, f"{sets}, attempts = {ONE_LESS}")
+
+
+def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Take jobs out for good: into the archive as they are, or deleted where there is none."""
+
+    return _by_state(table, seen, set(Status), partial(archive.take_out, table))
+
+
+def delete(table: Table, seen: Iterable[Seen]) -> Changed:
+    """Delete jobs that nobody holds, without a copy in the archive."""
+    return _by_state(table, seen, UNHELD, partial(archive.delete, table))
+
+
+def amend(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
+    """Write the same into columns of jobs that nobody holds; of the lifecycle's own, what the
+    ``errors`` say."""
+    sets, values = _written(table, columns)
+    return _move(table, seen, UNHELD, sets, values)
+
+
+def hasten(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
+    """Make delayed jobs ready before their time, as they are but for these columns."""
+    sets, values = _written(table, columns)
+    return _move(table, seen, {Status.DELAYED}, f"status = 0, retry_at = NULL, {sets}", values)
+
+
+def _written(table: Table, columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    if refused := (LIFECYCLE_COLUMNS - {"errors"}) & columns.keys():
+        raise ValueError(f"only the lifecycle's verbs write {', '.join(sorted(refused))}")
+    fields = [table.model._meta.get_field(name) for name in columns]
+    quote = table.connection.ops.quote_name
+    sets = ", ".join(f"{quote(field.column)} = %s" for field in fields)
+    values = [
+        field.get_db_prep_save(value, table.connection)
+        for field, value in zip(fields, columns.values(), strict=True)
+    ]
+    return sets, values
+
+
+def _move(
+    table: Table,
+    seen: Iterable[Seen],
+    sources: set[Status],
+    sets: str,
+    values: Sequence[Any] = (),
+) -> Changed:
+    def update(keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+        return changed(
+            table.connection,
+            f"UPDATE {table.by_key} SET {sets} "
+            f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
+            [*values, *keys, *params],
+        )
+
+    return _by_state(table, seen, sources, update)
+
+
+def _by_state(
+    table: Table,
+    seen: Iterable[Seen],
+    sources: set[Status],
+    write: Callable[[Sequence[Any], str, Sequence[Any]], int],
+) -> Changed:
+    """Write chunks of jobs that were seen in the same state under the same owner."""
+    result = Changed()
+    for _, group in groupby(sorted(seen, key=_state), key=_state):
+        alike = list(group)
+        keys = sorted(key for key, _, _ in alike)
+        _, status, owner = alike[0]
+        if status not in sources:
+            result.skipped += len(keys)
+            continue
+        same, its = owned(table, owner)
+        # With the sign no index over the state is taken, which may lead through all rows in it.
+        condition, params = f"+status = %s AND {same}", [status, *its]
+        for start in range(0, len(keys), CHUNK):
+            chunk = keys[start : start + CHUNK]
+            count = write(chunk, condition, params)
+            result.changed += count
+            result.skipped += len(chunk) - count
+    return result
+
+
+def _state(seen: Seen) -> tuple[str, str]:
+    """What a hand wrote may be of any type: of these only the texts can be compared."""
+    return repr(seen[1]), repr(seen[2])

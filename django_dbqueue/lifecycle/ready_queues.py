@@ -1,0 +1,85 @@
+"""Which queues of a table have ready jobs, found by hopping through the index."""
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..dialects.base import Floor
+from ..fields import check_name
+from .execute import rows
+from .low_water import Head
+from .table import Table
+
+Queues = str | Sequence[str] | None  # one name, several, or all
+
+
+def ready_queues(table: Table, most: int = 1000, after: str = "") -> list[str]:
+    """Up to ``most`` names of queues with ready jobs, as ``heads``."""
+    return [head.queue for head in heads(table, most, after)]
+
+
+def named(table: Table, queues: Queues) -> list[str]:
+    """The names of one queue, or of several; of all with ready jobs in any order, so that none
+    comes first for ever. ``ValidationError`` where one is no name."""
+    if queues is None:
+        names = ready_queues(table)
+        random.shuffle(names)
+        return names
+    several = isinstance(queues, Iterable) and not isinstance(queues, str)
+    names = list(queues) if several else [queues]  # type: ignore[list-item]
+    for name in names:
+        check_name(name, "queue")
+    return names
+
+
+def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
+    """The first ready jobs of up to ``most`` queues, one index look-up each.
+
+    They begin after the name ``after`` and go on round, so that with the last name of one answer
+    the next one finds the rest.
+    """
+    found = _hop(table, after, None, most)
+    if after:
+        found += _hop(table, "", after, most - len(found))
+    return found
+
+
+def head_of(table: Table, queue: str) -> Head | None:
+    """The first ready job of one queue."""
+    return _first(table, f"queue = {table.dialect.place(queue)}", [queue])
+
+
+def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:
+    """Whether one queue has a ready job; at or above the floors, where there are any."""
+    if not floors:
+        return head_of(table, queue) is not None
+    above = f"queue = %s AND (priority, {table.pk}) >= (%s, %s) AND priority <= %s"
+    return any(_first(table, above, [queue, priority, key, priority]) for priority, key in floors)
+
+
+def _hop(table: Table, last: str, until: str | None, most: int) -> list[Head]:
+    found: list[Head] = []
+    while len(found) < most:
+        after = found[-1].queue if found else last
+        # '' only by hand; such a job is to be found, too.
+        beyond = ">" if found or last else ">="
+        # The database compares: it may order names otherwise than Python does.
+        condition, params = f"queue {beyond} {table.dialect.place(after)}", [after]
+        if until is not None:
+            condition += f" AND queue <= {table.dialect.place(until)}"
+            params.append(until)
+        head = _first(table, condition, params)
+        if head is None:
+            break
+        found.append(head)
+    return found
+
+
+def _first(table: Table, condition: str, params: Sequence[Any]) -> Head | None:
+    found = rows(
+        table.connection,
+        f"SELECT queue, priority, {table.pk} FROM {table.name} WHERE status = 0 AND {condition} "
+        f"ORDER BY queue, priority, {table.pk} LIMIT 1",
+        params,
+    )
+    return Head(*found[0]) if found else None

@@ -1,0 +1,109 @@
+"""Counting jobs without ever counting all of a large table."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from ..lifecycle.execute import rows
+from ..lifecycle.table import Table
+from ..states import Status
+
+MOST_PRIORITIES = 100
+MOST_COUNTED = 100_000
+MOST_QUEUES = 100
+UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
+MOVING = (Status.CLAIMED, Status.DELAYED)
+
+
+def backlogs(table: Table) -> dict[str, int | None]:
+    """How many jobs of each queue are neither done nor buried; None where there are more in one of
+    those states, over all queues, than are counted."""
+    found: Counter[str] = Counter()
+    for status in UNENDED:
+        counted = count_by_queue(table, status, MOST_COUNTED)
+        if sum(counted.values()) > MOST_COUNTED:
+            return dict.fromkeys(islice(ready_queues(table), MOST_QUEUES))
+        found.update(counted)
+    return dict(found.most_common(MOST_QUEUES))
+
+
+def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:
+    """The jobs in a state by queue; where the sum is over ``most``, there are more, and the count
+    of each is that of some of them."""
+    # A partial index holds only rows that move by themselves, or are buried. Elsewhere the index
+    # that begins with the status and the queue knows all that is asked. In the order of an index no
+    # database believes that it finds as many sooner by reading the table from its beginning.
+    moves, order = "", "queue"
+    if table.connection.features.supports_partial_indexes and status in MOVING:
+        moves, order = " AND retry_at IS NOT NULL", "retry_at"
+    elif table.connection.features.supports_partial_indexes and status == Status.BURIED:
+        order = table.pk
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = {status:d}"
+        f"{moves} ORDER BY {order} LIMIT {most + 1}) AS capped GROUP BY queue"
+    )
+    return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
+
+
+def due_by_queue(table: Table, most: int) -> dict[str, int]:
+    """The delayed jobs whose time has come, by queue; of ``most`` at most."""
+    is_due = table.dialect.is_past("retry_at")
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = 3 "
+        f"AND retry_at IS NOT NULL AND {is_due} ORDER BY retry_at LIMIT {most}) AS capped "
+        "GROUP BY queue"
+    )
+    return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
+
+
+def ready_queues(table: Table) -> Iterator[str]:
+    """Every queue that has a ready job, by hopping through the index for claims."""
+    beyond = "AND queue {} {} ORDER BY queue LIMIT 1"
+    sql = f"SELECT queue FROM {table.name} WHERE status = 0 {beyond}"
+    found = rows(table.connection, sql.format(">=", "%s"), [""])
+    while found:
+        [(name,)] = found
+        yield str(name)
+        found = rows(table.connection, sql.format(">", table.dialect.place(name)), [name])
+
+
+def count_ready(table: Table, queue: str, most: int) -> int:
+    """The ready jobs of one queue; one more than ``most`` where there are more."""
+    sql = (
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE status = 0 "
+        f"AND queue = {table.dialect.place(queue)} LIMIT {most + 1}) AS capped"
+    )
+    [(count,)] = rows(table.connection, sql, [queue])
+    return int(count)
+
+
+def is_empty(table: Table) -> bool:
+    """Whether a table holds no job in whatever state."""
+    return not rows(table.connection, f"SELECT 1 FROM {table.name} LIMIT 1", [])
+
+
+def oldest_ready(table: Table, queue: str) -> float | None:
+    """The age of the oldest ready job: the first by key of each priority, by hopping.
+
+    With more than 100 priorities, of the most urgent 100.
+    """
+    ages: list[float] = []
+    last: list[Any] = []
+    place = table.dialect.place
+    for _ in range(MOST_PRIORITIES):
+        beyond = f"AND priority > {place(last[0])} " if last else ""
+        found = rows(
+            table.connection,
+            f"SELECT priority, -{table.dialect.seconds_until('created_at')} FROM {table.name} "
+            f"WHERE queue = {place(queue)} AND status = 0 {beyond}"
+            f"ORDER BY priority, {table.pk} LIMIT 1",
+            [queue, *last],
+        )
+        if not found:
+            break
+        [(priority, age)] = found
+        last = [priority]
+        # None where somebody wrote by hand what is no instant.
+        ages += [] if age is None else [float(age)]
+    return round(max(ages), 1) if ages else None

@@ -1,0 +1,162 @@
+"""What happened in the queues, read from the table of minutes for charts and rates."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import F, Sum
+
+from ..models import Minute
+from ..models.minute import RAN, SPANS, SUMS, WAITED
+from .recorder import this_minute
+
+# By name: how many points, and the minutes of each.
+CHARTED = {"hour": (60, 1), "day": (96, 15), "week": (84, 120)}
+LATELY = 5  # minutes by which a rate is told
+SHORTEST = 0.001  # seconds; where the first span begins on a logarithmic scale
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Seconds that half, and 95 of 100, did not exceed; guessed within spans, so up to three times
+    too much or too little, and what is in the first one, up to 10 ms, by any factor. The last span
+    has no end: of what lies there its beginning is told."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """What happened from ``start`` on; the backlog is that of the last sample within, and ``peak``
+    that of the largest."""
+
+    start: datetime
+    completed: int = 0
+    failed: int = 0
+    buried: int = 0
+    backlog: int | None = None
+    peak: int | None = None
+    waited: Quantiles | None = None
+    ran: Quantiles | None = None
+
+
+@dataclass
+class Hour:
+    """The last hour of one queue; rates are per minute, of the last five."""
+
+    completed: int = 0
+    failed: int = 0
+    buried: int = 0
+    per_minute: list[int] = field(default_factory=lambda: [0] * 60)
+    buried_per_minute: list[int] = field(default_factory=lambda: [0] * 60)
+    backlogs: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def rate_out(self) -> float:
+        """Completed, of whole minutes."""
+        return _lately(self.per_minute)
+
+    @property
+    def rate_in(self) -> float | None:
+        """What was completed and buried, and what the backlog grew by; None while that is not
+        known. What a person cancelled or buried is as if it had not come in."""
+        lately = sorted(minute for minute in self.backlogs if minute >= 60 - LATELY - 2)
+        if len(lately) < 2:
+            return None
+        first, last = lately[0], lately[-1]
+        growth = (self.backlogs[last] - self.backlogs[first]) / (last - first)
+        return max(0.0, self.rate_out + _lately(self.buried_per_minute) + growth)
+
+    @property
+    def failure_share(self) -> float | None:
+        attempts = self.completed + self.failed
+        return self.failed / attempts if attempts else None
+
+
+def _lately(per_minute: Sequence[int]) -> float:
+    """By minute; the present one is not over."""
+    return sum(per_minute[-LATELY - 1 : -1]) / LATELY
+
+
+def last_hour(alias: str) -> dict[tuple[str, str], Hour]:
+    """By queue table and queue; those in which nothing happened are not in it."""
+    first = this_minute(alias) - 59
+    rows = Minute.objects.using(alias).filter(minute__gte=first, minute__lt=first + 60)
+    hours: dict[tuple[str, str], Hour] = defaultdict(Hour)
+    for row in rows.values("job_table", "queue", "minute", "backlog", *SUMS):
+        hour, position = hours[row["job_table"], row["queue"]], row["minute"] - first
+        hour.completed += row["completed"]
+        hour.failed += row["failed"]
+        hour.buried += row["buried"]
+        hour.per_minute[position] = row["completed"]
+        hour.buried_per_minute[position] = row["buried"]
+        if row["backlog"] is not None:
+            hour.backlogs[position] = row["backlog"]
+    return dict(hours)
+
+
+def history(alias: str, job_table: str, queue: str | None, span: str) -> list[Point]:
+    """The points of a chart, the oldest first and the last one unfinished; ``queue`` None = all
+    queues of the table."""
+    count, step = CHARTED[span]
+    last = this_minute(alias) // step * step
+    first = last - (count - 1) * step
+    rows = Minute.objects.using(alias).filter(job_table=job_table, minute__gte=first)
+    rows = rows if queue is None else rows.filter(queue=queue)
+    sums = {f"sum_{name}": Sum(name) for name in (*SUMS, *WAITED, *RAN)}
+    # A comparison of the rest of the division, which every database knows.
+    by_start = rows.annotate(start=F("minute") - F("minute") % step).values("start")
+    summed: Any = by_start.annotate(**sums).order_by("start")
+    found = {row["start"]: row for row in summed}
+    samples = _samples(rows, step)
+    starts = range(first, last + step, step)
+    return [_point(start, found.get(start), samples.get(start)) for start in starts]
+
+
+def _samples(rows: Any, step: int) -> dict[int, list[int]]:
+    """The backlogs over all queues that were counted within each point, the oldest first."""
+    sampled = rows.filter(backlog__isnull=False).order_by("minute")
+    found: dict[int, list[int]] = defaultdict(list)
+    for minute, backlog in sampled.values_list("minute").annotate(all=Sum("backlog")):
+        found[minute - minute % step].append(int(backlog))
+    return found
+
+
+def _point(start: int, row: dict[str, Any] | None, samples: list[int] | None) -> Point:
+    at = datetime.fromtimestamp(start * 60, UTC)
+    if row is None:
+        return Point(at)
+    completed, failed, buried = (int(row[f"sum_{name}"]) for name in SUMS)
+    return Point(
+        at,
+        completed,
+        failed,
+        buried,
+        backlog=samples[-1] if samples else None,
+        peak=max(samples) if samples else None,
+        waited=quantiles([int(row[f"sum_{name}"]) for name in WAITED]),
+        ran=quantiles([int(row[f"sum_{name}"]) for name in RAN]),
+    )
+
+
+def quantiles(counts: Sequence[int]) -> Quantiles | None:
+    """Of counts by span; None where nothing was counted."""
+    if not sum(counts):
+        return None
+    return Quantiles(_quantile(counts, 0.5), _quantile(counts, 0.95))
+
+
+def _quantile(counts: Iterable[int], share: float) -> float:
+    """Within its span as if the times were spread evenly on a logarithmic scale."""
+    known = list(counts)
+    wanted, begin = share * sum(known), SHORTEST
+    for count, end in zip(known, SPANS, strict=False):
+        if count and wanted <= count:
+            return begin * math.exp(math.log(end / begin) * wanted / count)
+        wanted -= count
+        begin = end
+    return begin

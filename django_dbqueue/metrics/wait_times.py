@@ -1,0 +1,47 @@
+"""How long jobs have waited: asked of one job of a queue, at most once a second.
+
+All claims would have to fetch a time more, which costs every job what people look at now and then.
+"""
+
+import logging
+import time
+from typing import Any
+
+from ..guard import caught
+from ..lifecycle.execute import rows
+from ..lifecycle.table import Table
+from .recorder import TALLY
+
+logger = logging.getLogger("django_dbqueue")
+
+EVERY = 1.0  # seconds
+MOST_QUEUES = 100
+
+
+class Waits:
+    """What one claiming thread looks at."""
+
+    def __init__(self) -> None:
+        self._next_at: dict[tuple[str, str], float] = {}
+
+    def look(self, table: Table, queue: str, jobs: list[Any]) -> None:
+        """From being enqueued to the first claim; a delay that was asked for is a part of it."""
+        lane, now = (table.label, queue), time.monotonic()
+        if now < self._next_at.get(lane, 0.0):
+            return
+        fresh = next((job for job in jobs if job.attempts == 1), None)
+        if fresh is None:
+            return
+        if len(self._next_at) >= MOST_QUEUES:
+            self._next_at.clear()
+        self._next_at[lane] = now + EVERY
+        if error := caught(lambda: _note(table, queue, fresh.claim_key)):
+            logger.debug("how long %s %s waited is not known: %s", *lane, error)
+
+
+def _note(table: Table, queue: str, key: Any) -> None:
+    until = table.dialect.seconds_until
+    sql = f"SELECT {until('dequeued_time')} - {until('created_at')} FROM {table.by_key} "
+    for (seconds,) in rows(table.connection, f"{sql} WHERE {table.pk} = %s", [key]):
+        if seconds is not None:
+            TALLY.waited(table, queue, float(seconds))

@@ -1,0 +1,51 @@
+"""Which queues a table has, and what is in them, by looks that are bounded."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from ..fields import DbNow
+from ..lifecycle.table import Table
+from ..metrics.counts import MOST_QUEUES, count_by_queue, ready_queues
+from ..models import Minute, Queue
+from ..states import Status
+
+# Of ready jobs the queues are found, and counted, one by one.
+TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
+MOST_COUNTED = 1_000  # at once: PostgreSQL reads each of these rows
+FEW = 200
+
+
+def count_together(table: Table, most: int = MOST_COUNTED) -> dict[Status, dict[str, int]]:
+    """The claimed, delayed and buried jobs by state and queue, as ``count_by_queue`` does."""
+    return {status: count_by_queue(table, status, most) for status in TOGETHER}
+
+
+def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = None) -> list[str]:
+    """The queues of a table that are in use, as far as is known without reading all of it: with a
+    job that is not done, paused, or busy within the last week, and the one that jobs come into by
+    default; where there are more than 100, some of them.
+
+    ``counts`` are those of ``count_together``, where they are known; else of 200 jobs each.
+    """
+    alias = table.connection.alias
+    counted = count_together(table, FEW) if counts is None else counts
+    names = {name for by_queue in counted.values() for name in by_queue}
+    default = table.model._meta.get_field("queue").get_default()
+    names |= {default} if default else set()
+    names |= set(islice(ready_queues(table), MOST_QUEUES + 1))
+    names |= set(_queues_of_minutes(alias, table.job_table))
+    wanted = Queue.objects.using(alias).filter(job_table=table.job_table, paused_until__gt=DbNow())
+    names |= set(wanted.values_list("name", flat=True))
+    # SQLite keeps bytes where a hand wrote them.
+    return sorted(name for name in names if isinstance(name, str))
+
+
+def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:
+    """By hopping: there are thousands of rows of each."""
+    rows = Minute.objects.using(alias).filter(job_table=job_table).order_by("queue")
+    name = rows.values_list("queue", flat=True).first()
+    for _ in range(MOST_QUEUES + 1):
+        if name is None:
+            return
+        yield name
+        name = rows.filter(queue__gt=name).values_list("queue", flat=True).first()

@@ -1,0 +1,264 @@
+"""Makes the faults of a schedule, and undoes them."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from django.db.utils import Error
+
+from ..conf import conf
+from ..dialects import dialect_of
+from .database_faults import apart, havoc_for_this_database, here, sql
+from .fleet import Group
+from .options import Plan
+from .proxy import Proxy
+from .recorder import tell
+from .restarts import RESTART_WITHIN, Restarts
+from .schedule import Fault, schedule
+from .silence import Silence
+
+LOOK_EVERY = 0.05  # seconds
+READ_ONLY = 3.0  # seconds that a spell lasts
+HELD = 0.75  # of its interval, an old snapshot
+WHOLE = 0.45  # the share of the stops that takes a whole worker
+_nap = threading.Event()
+
+
+class CannotTorture(Exception):
+    """The torture itself does not work, for a reason that its user can mend."""
+
+
+class Nemesis:
+    """One run: every fault at its time, or as soon afterwards as there is somebody to meet it."""
+
+    def __init__(self, plan: Plan, groups: list[Group], proxy: Proxy | None = None) -> None:
+        """``proxy``: through it the workers reach their database."""
+        self.plan = plan
+        self.groups = groups
+        self.proxy = proxy
+        self.workers = [group for group in groups if group.is_worker]
+        self.havoc = havoc_for_this_database()
+        self.timeout = float(conf["WORKER_TIMEOUT"])
+        self.threads: list[threading.Thread] = []
+        self.healed = threading.Event()
+        self.restarts = Restarts(plan.restart_database)
+        self._stopped: set[int] = set()
+        self._undo: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def run(self) -> None:
+        began = time.monotonic()
+        try:
+            for fault in schedule(self.plan):
+                self._wait(began + fault.at)
+                getattr(self, f"do_{fault.kind}")(fault)
+            self._wait(began + self.plan.minutes * 60)
+        finally:
+            self.heal()
+
+    def _wait(self, until: float) -> None:
+        """Look after the processes meanwhile."""
+        while True:
+            self._chores()
+            if self.restarts.problem:
+                raise CannotTorture(self.restarts.problem)
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            _nap.wait(min(left, LOOK_EVERY))
+
+    def _chores(self) -> None:
+        for group in self.groups:
+            group.revive()
+        while self._undo and self._undo[0][0] <= time.monotonic():
+            heappop(self._undo)[2]()
+
+    def heal(self) -> None:
+        """Undo what is left of the faults, and wait until it is undone."""
+        self.healed.set()
+        while self._undo:
+            heappop(self._undo)[2]()
+        give_up = time.monotonic() + RESTART_WITHIN
+        for thread in self.threads:
+            thread.join(max(0, give_up - time.monotonic()))
+        for group in self.groups:
+            group.send(signal.SIGCONT)
+        tell("heal", "info")
+
+    def _later(self, seconds: float, undo: Callable[[], None]) -> None:
+        heappush(self._undo, (time.monotonic() + seconds, next(self._numbers), undo))
+
+    def _aside(self, work: Callable[[], object]) -> None:
+        self.threads = [thread for thread in self.threads if thread.is_alive()]
+        thread = threading.Thread(target=apart, args=(work,), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    # Processes
+
+    def do_kill9(self, fault: Fault) -> None:
+        dice = fault.dice
+        if dice.random() < self.plan.groups:
+            self._kill_group(dice.choice(self.groups))
+            return
+        child = self._a_child(dice)
+        if child is not None:
+            group, pid = child
+            _send(os.kill, pid, signal.SIGKILL)
+            tell("kill", "info", pids=[pid], group=False, supervisor=False, target=group.who)
+
+    def _kill_group(self, group: Group) -> None:
+        pids = group.family()
+        group.was_killed = True
+        group.send(signal.SIGKILL)
+        tell("kill", "info", pids=pids, group=True, supervisor=True, target=group.who)
+
+    def _a_child(self, dice: random.Random) -> tuple[Group, int] | None:
+        """One that is not stopped, nor its worker."""
+        going = [group for group in self.workers if group.is_alive and not group.is_stopped]
+        pids = [(group, pid) for group in going for pid in group.children()]
+        found = [(group, pid) for group, pid in pids if pid not in self._stopped]
+        return dice.choice(found) if found else None
+
+    def do_stop(self, fault: Fault) -> None:
+        dice = fault.dice
+        length = dice.uniform(0, 1)
+        going = [group for group in self.workers if group.is_alive and not group.is_stopped]
+        # What is continued with one stop must not be under another.
+        whole = [group for group in going if not self._stopped & {*group.children()}]
+        if dice.random() < WHOLE and whole and len(going) > len(self.workers) // 2:
+            self._stop_group(dice.choice(whole), self._seconds(length))
+        elif child := self._a_child(dice):
+            group, pid = child
+            # Mostly a short one: nobody else has the jobs of who is stopped alone.
+            seconds = self._seconds(length**3)
+            self._stop(group, [pid], seconds, partial(_send, os.kill, pid), group=False)
+
+    def _seconds(self, length: float) -> float:
+        """0.5 to 3 times what others wait before they take its jobs."""
+        return self.timeout * (0.5 + 2.5 * length)
+
+    def _stop_group(self, group: Group, seconds: float) -> None:
+        group.is_stopped = True
+        self._stop(group, group.family(), seconds, partial(_send, os.killpg, group.pid), group=True)
+
+    def _stop(
+        self,
+        target: Group,
+        pids: list[int],
+        seconds: float,
+        send: Callable[[int], None],
+        *,
+        group: bool,
+    ) -> None:
+        said: dict[str, Any] = {
+            "pids": pids,
+            "group": group,
+            "supervisor": group,
+            "target": target.who,
+        }
+        self._freeze(send)
+        self._stopped |= {*pids}
+        tell("stop", "info", **said)
+        self._later(seconds, partial(self._thaw, target, said, send))
+
+    def _freeze(self, send: Callable[[int], None]) -> None:
+        """But not in the middle of a write on SQLite: nobody else could go on either."""
+        while True:
+            send(signal.SIGSTOP)
+            if not dialect_of(here()).one_writer or _is_writable():
+                return
+            send(signal.SIGCONT)
+            _nap.wait(LOOK_EVERY)
+
+    def _thaw(self, target: Group, said: dict[str, Any], send: Callable[[int], None]) -> None:
+        self._stopped -= {*said["pids"]}
+        send(signal.SIGCONT)
+        tell("cont", "info", **said)
+        if said["group"] and target.pid in said["pids"]:
+            target.is_stopped = False
+
+    # The database
+
+    def do_drop_connections(self, fault: Fault) -> None:
+        def drop() -> None:
+            if self.havoc.drop_connection(fault.dice):
+                tell("conn_kill", "info")
+
+        self._aside(drop)
+
+    def do_deadlocks(self, fault: Fault) -> None:
+        tell("deadlock", "info")
+        self._aside(partial(self.havoc.quarrel, fault.dice))
+
+    def do_snapshot(self, fault: Fault) -> None:
+        self._aside(partial(self._hold_snapshot, self.plan.snapshot * HELD))
+
+    def _hold_snapshot(self, seconds: float) -> None:
+        for statement in self.havoc.snapshot:
+            sql(statement)
+        sql("SELECT COUNT(*) FROM dbqueue_torture_effect")
+        tell("snapshot", "info", open=True)
+        self.healed.wait(seconds)
+        tell("snapshot", "info", open=False)
+
+    def do_read_only(self, fault: Fault) -> None:
+        if self.havoc.takes_read_only:
+            self._aside(self._spell)
+
+    def _spell(self) -> None:
+        tell("read_only", "info", on=True)
+        try:
+            self.havoc.read_only(on=True)
+            self.healed.wait(READ_ONLY)
+        finally:
+            self._insist(partial(self.havoc.read_only, on=False))
+            tell("read_only", "info", on=False)
+
+    def _insist(self, work: Callable[[], object]) -> None:
+        """Until the database does it: it may be away."""
+        give_up = time.monotonic() + RESTART_WITHIN
+        while True:
+            try:
+                work()
+            except Error:
+                here().close()
+                if time.monotonic() > give_up:
+                    raise
+                _nap.wait(0.2)
+            else:
+                return
+
+    def do_silence(self, fault: Fault) -> None:
+        if self.proxy is not None:
+            spell = Silence(self.proxy, fault.dice)
+            spell.begin()
+            self._later(self.timeout * fault.dice.uniform(0.3, 1.5), spell.end)
+
+    def do_restart(self, fault: Fault) -> None:
+        self._aside(self.restarts.restart)
+
+
+def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
+    try:
+        how(pid, number)
+    except ProcessLookupError:
+        pass  # it ended meanwhile
+
+
+def _is_writable() -> bool:
+    """Whether nobody keeps the lock that all writers of a SQLite database share."""
+    sql("PRAGMA busy_timeout = 500")
+    try:
+        sql("BEGIN IMMEDIATE")
+    except Error:
+        return False
+    sql("ROLLBACK")
+    return True

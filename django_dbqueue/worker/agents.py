@@ -1,0 +1,227 @@
+"""The clerks of a supervisor: forked, asked, never waited for, replaced when they are stuck."""
+
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .agent import BeatNow, Missed, Recovered, SignOff
+from .channel import Channel
+from .children import NO_FORK, leave
+from .heartbeat import Beat
+from .recovery import ExitedChild
+from .session import Patience
+
+logger = logging.getLogger("django_dbqueue")
+
+AGAIN = 0.5  # seconds until another beat is tried after one that failed
+FOREVER = 60.0
+BEAT_WITHIN = 0.75  # of the worker's timeout; a beat that takes longer is missed anyway
+
+Body = Callable[[Beat | None, Channel], int]
+
+
+class Contact:
+    """What a supervisor knows of one database, and its clerk for it."""
+
+    def __init__(self, alias: str, interval: float, patience: float) -> None:
+        """``interval``: seconds between two beats; ``patience``: for which one may take."""
+        self.alias = alias
+        self.interval = interval
+        self.patience = patience
+        # The last beat that was written.
+        self.last: Beat | None = None
+        # Until a clerk says that their claims are given back.
+        self.exited: dict[str, ExitedChild] = {}
+        self.ending: SignOff | None = None
+        self.has_signed_off = False
+        # When something was last given back.
+        self.recovered_at = 0.0
+        self.pid = 0
+        self.channel: Channel | None = None
+        self.beat_at = 0.0
+        self.fork_at = 0.0
+        self._asked_at: float | None = None
+        self._deaths = Patience(f"working on {alias}")
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a beat is to be asked for now."""
+        is_free = self.channel is not None and self._asked_at is None
+        return is_free and time.monotonic() >= self.beat_at
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a clerk is to be forked now."""
+        return not (self.pid or self.has_signed_off) and time.monotonic() >= self.fork_at
+
+    def wait(self) -> float:
+        """Seconds until there is something to do with it, unless it says something."""
+        if self.has_signed_off:
+            return FOREVER
+        if not self.pid:
+            until = self.fork_at
+        elif self._asked_at is not None:
+            until = self._asked_at + self.patience
+        else:
+            until = self.beat_at
+        return max(0.0, until - time.monotonic())
+
+    def begin(self, pid: int, channel: Channel) -> None:
+        """With a new clerk: it hears what the one before has not done."""
+        self.pid, self.channel = pid, channel
+        self._asked_at, self.beat_at = None, 0.0
+        for message in [*self.exited.values(), self.ending]:
+            if message is not None:
+                channel.send(message)
+
+    def tell(self, message: object) -> None:
+        """A clerk that is yet to come hears of it then."""
+        if isinstance(message, ExitedChild):
+            self.exited[message.owner_prefix] = message
+        elif isinstance(message, SignOff):
+            self.ending = message
+        if self.channel is not None:
+            self.channel.send(message)
+
+    def ask(self, state: Mapping[str, Any]) -> None:
+        """For a beat."""
+        self._asked_at = time.monotonic()
+        self.beat_at = self._asked_at + self.interval
+        self.tell(BeatNow(state))
+
+    def listen(self) -> None:
+        if self.channel is None:
+            return
+        self.channel.flush()
+        for message in self.channel.receive():
+            if isinstance(message, Beat):
+                self.last, self._asked_at = message, None
+                self._deaths.worked()
+            elif isinstance(message, Missed):
+                self._asked_at = None
+                self.beat_at = time.monotonic() + min(AGAIN, self.interval)
+            else:
+                self.recovered_at = time.monotonic()
+                if isinstance(message, Recovered):
+                    self.exited.pop(message.owner_prefix, None)
+
+    def look(self) -> None:
+        """Kill a clerk that is stuck, and note when one is gone."""
+        if not self.pid:
+            return
+        ended, status = os.waitpid(self.pid, os.WNOHANG)
+        if ended:
+            self.listen()  # its last words
+            self._end(os.waitstatus_to_exitcode(status))
+        elif self._asked_at is not None and time.monotonic() - self._asked_at > self.patience:
+            message = "database %s does not answer: what worked on it is replaced"
+            logger.warning(message, self.alias)
+            self._asked_at = None
+            self.kill()
+
+    def _end(self, code: int) -> None:
+        self.let_go()
+        self.pid = 0
+        self._asked_at = None
+        self.has_signed_off = self.ending is not None and code == 0
+        if code not in {0, -signal.SIGKILL}:
+            self.fork_at = time.monotonic() + self._deaths.failed(Exception(f"exit code {code}"))
+
+    def kill(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def let_go(self) -> None:
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+
+
+class Clerks:
+    """One for each database."""
+
+    def __init__(self, contacts: list[Contact], body: Callable[[Contact, Channel], int]) -> None:
+        """``body`` is what a forked clerk does."""
+        self.contacts = contacts
+        self.body = body
+
+    def __iter__(self) -> Iterator[Contact]:
+        return iter(self.contacts)
+
+    def turn(self) -> None:
+        """Hear them, and fork those that are missing."""
+        for contact in self.contacts:
+            contact.listen()
+            contact.look()
+            if contact.is_missing:
+                self._fork(contact)
+
+    def _fork(self, contact: Contact) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            # No process or memory, for now.
+            logger.error("no clerk can be started: %s; trying again in 5 s", error)  # noqa: TRY400
+            contact.fork_at = time.monotonic() + NO_FORK
+            ours.close()
+            theirs.close()
+            return
+        if not pid:
+            ours.close()
+            leave(lambda: self.body(contact, Channel(theirs)))
+        theirs.close()
+        contact.begin(pid, Channel(ours))
+
+    def descriptors(self) -> list[int]:
+        """Readable when one of them has said something, or is gone."""
+        return [one.channel.descriptor for one in self.contacts if one.channel is not None]
+
+    def wait(self) -> float:
+        """Seconds until there is something to do, unless one of them says something."""
+        return min(contact.wait() for contact in self.contacts)
+
+    def beat_now(self) -> None:
+        for contact in self.contacts:
+            contact.beat_at = 0.0
+
+    def tell(self, message: object) -> None:
+        for contact in self.contacts:
+            contact.tell(message)
+
+    @property
+    def have_begun(self) -> bool:
+        """Whether others can see this worker: who claims before that is missed by nobody."""
+        return all(contact.last is not None for contact in self.contacts)
+
+    @property
+    def have_signed_off(self) -> bool:
+        return all(contact.has_signed_off for contact in self.contacts)
+
+    @property
+    def have_recovered(self) -> bool:
+        """Whether nothing is left to give back of the children that have exited."""
+        return not any(contact.exited for contact in self.contacts)
+
+    @property
+    def recovered_at(self) -> float:
+        """When one of them has last given back something."""
+        return max(contact.recovered_at for contact in self.contacts)
+
+    def asks(self, what: str) -> bool:
+        """Whether people asked for something in one of the worker's rows."""
+        return any(one.last is not None and getattr(one.last, what) for one in self.contacts)
+
+    def let_go(self) -> None:
+        """In a forked process: clerks notice by their channels that their supervisor is gone."""
+        for contact in self.contacts:
+            contact.let_go()
+
+    def kill(self) -> None:
+        """Those that are left."""
+        for contact in self.contacts:
+            contact.kill()

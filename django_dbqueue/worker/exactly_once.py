@@ -1,0 +1,76 @@
+"""The run of a job whose effects happen exactly once, and what is said of its end."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.db.utils import Error
+
+from .. import events
+from ..dialects import Trouble
+from ..guard import caught
+from ..lifecycle.holder import Fate
+from ..lifecycle.results import results_or_none
+from ..lifecycle.table import Table
+from ..metrics.recorder import TALLY
+from ..models.exactly_once import TRIES, Once
+from .finisher import Finisher
+from .outcomes import Outcome
+from .session import Patience
+
+logger = logging.getLogger("django_dbqueue")
+
+PASSING = {Trouble.AGAIN, Trouble.LOST, Trouble.READ_ONLY}
+
+
+class Expired(Exception):
+    """The job is not to be run any more, and its effects are not there."""
+
+
+def is_apart(table: Table) -> bool:
+    """Whether a job's effects may be there although it is not done."""
+    return isinstance(table.policy.exactly_once, str)
+
+
+class OnceByWorker(Once):
+    """Waits for a database that is away, until the claim says what became of the last try."""
+
+    def __init__(self, table: Table, job: Any, work: Callable[[], object]) -> None:
+        super().__init__(table, job, work)
+        self._patience = Patience(f"running {table.label} {job.claim_key} in one transaction")
+
+    def pause_after(self, error: Error) -> float:
+        trouble = self.trouble(error)
+        if self.tries >= TRIES or trouble not in PASSING:
+            raise error
+        if trouble is Trouble.AGAIN and self.tries:
+            return super().pause_after(error)
+        if trouble is not Trouble.AGAIN:
+            self.effects.close()
+            self.table.connection.close()
+        return self._patience.failed(error)
+
+    def is_wanted(self) -> bool:
+        is_wanted = super().is_wanted()
+        if is_wanted and self.job.has_expired:
+            raise Expired
+        return is_wanted
+
+    def hand_on(self, finisher: Finisher, error: Exception | None, seconds: float) -> None:
+        """Tell of the end, and write what the transaction of the effects could not hold."""
+        if self.has_committed and error is not None:
+            logger.error("%s is done, but not what was to follow", self.job, exc_info=error)
+        if self.has_committed and not self.is_apart:
+            TALLY.completed(self.table, self.job.queue, seconds)
+            events.completed(self.table, self.job, seconds)
+        elif self.has_committed:
+            outcome = Outcome(self.table, self.owner, self.job, None, seconds)
+            outcome.results = results_or_none(self.table, self.job)
+            finisher.write_now(outcome)
+            caught(self.prune_sometimes)
+        elif isinstance(error, Expired):
+            finisher.write_now(Outcome(self.table, self.owner, self.job, expired=True))
+        elif self.fate is Fate.GONE:
+            events.gone(self.table, self.job, self.owner)
+        else:
+            finisher.write_now(Outcome(self.table, self.owner, self.job, error, seconds))

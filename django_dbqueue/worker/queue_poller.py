@@ -1,0 +1,166 @@
+"""Which queue to ask next: tables and queues in turn, empty ones less and less often."""
+
+import logging
+import random
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from django.db.utils import Error
+
+from ..dialects import Trouble
+from ..lifecycle.low_water import Floors, Head
+from ..lifecycle.ready_queues import has_ready, head_of, heads
+from ..lifecycle.table import Table
+from ..models import Queue
+from .options import Options, Served
+
+logger = logging.getLogger("django_dbqueue")
+
+MOST = 1000  # queues looked at together
+FIRST_PAUSE = 0.05  # seconds
+LOCKED = 10.0  # seconds for which a locked table is left alone
+LOOK_AGAIN = 1.0  # seconds between looks for new queues while there is work
+
+
+@dataclass
+class Watch:
+    """One served queue table: its queues with ready jobs, and when to look for more."""
+
+    served: Served
+    pause: float = FIRST_PAUSE
+    next_look: float = 0.0
+    looked_at: float = 0.0
+    has_news: bool = False
+    _last: str = ""
+    _is_left_out: bool = False
+    _is_locked: bool = False
+    _whole_since: float | None = None
+    queues: deque[str] = field(default_factory=deque)
+    floors: Floors = field(default_factory=Floors)
+
+    def look(self, options: Options) -> None:
+        """Find the queues that have ready jobs and are not paused."""
+        table = options.table(self.served.model, self.served.using)
+        self._whole_since = None
+        found = self._unpaused(self._ready_or_left_out(table))
+        self.has_news = False
+        if self._whole_since is not None:
+            # What it found a claim may not get, so that it is ready still.
+            self.looked_at = 0.0 if found else self._whole_since
+        self.queues = deque(found)
+        self.pause = FIRST_PAUSE if found else min(self.pause * 1.25, options.sleep)
+        wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
+        wait = LOCKED if self._is_locked else wait
+        self.next_look = time.monotonic() + wait
+
+    def _unpaused(self, found: list[str]) -> list[str]:
+        if not found:
+            return []
+        paused = Queue.objects.db_manager(self.served.using).paused(self.served.job_table)
+        return [name for name in found if name not in paused and self.served.takes(name)]
+
+    def _ready_or_left_out(self, table: Table) -> list[str]:
+        """An error of its own (its migration was undone, somebody has locked it, a name cannot be
+        read) is no other table's business."""
+        self._is_locked = False
+        try:
+            return self._ready(table)
+        except Error as error:
+            trouble = table.dialect.trouble(error)
+            self._is_locked = trouble is Trouble.AGAIN
+            if trouble and not self._is_locked:
+                raise
+            self._whole_since = time.monotonic()
+            level = logging.DEBUG if self._is_left_out else logging.WARNING
+            self._is_left_out = True
+            logger.log(level, "%s is left out: %s", self.served, str(error).strip())
+            return []
+
+    def _ready(self, table: Table) -> list[str]:
+        """Queues with ready jobs, where a whole look is slow those that are known."""
+        known = self._known(table)
+        if known is not None:
+            return known
+        began = self._whole_since = time.monotonic()
+        found = self._heads(table)
+        self.floors.looked(table, found, time.monotonic() - began)
+        return [head.queue for head in found]
+
+    def _known(self, table: Table) -> list[str] | None:
+        """What is ready from the floors on; None where only a whole look tells."""
+        if self.floors.must_look:
+            return None
+        queues = self.floors.queues
+        ready = [name for name in queues if has_ready(table, name, self.floors.of(name))]
+        found = self._unpaused(ready)
+        is_enough = found or not (self.has_news or self.floors.may_look)
+        return found if is_enough else None
+
+    def _heads(self, table: Table) -> list[Head]:
+        """Where there are very many queues, the next ones each time."""
+        if self.served.queue is not None:
+            head = head_of(table, self.served.queue)
+            return [head] if head else []
+        found = heads(table, MOST, after=self._last)
+        self._last = found[-1].queue if len(found) == MOST else ""
+        return found
+
+
+class Lanes:
+    """Round robin over (queue table, queue); a lane leaves when a claim finds it empty."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.watches = deque(Watch(served) for served in options.served)
+        # Tables of which nothing is to be claimed for now.
+        self.locked: frozenset[tuple[str, str]] = frozenset()
+
+    def next(self) -> tuple[Watch, str] | None:
+        """The lane whose turn it is, or None when all are empty as far as is known."""
+        now = time.monotonic()
+        for watch in self.watches:
+            if now >= watch.next_look:
+                watch.look(self.options)
+        for _ in range(len(self.watches)):
+            watch = self.watches[0]
+            self.watches.rotate(-1)
+            if watch.queues and watch.served.place not in self.locked:
+                name = watch.queues[0]
+                watch.queues.rotate(-1)
+                return watch, name
+        return None
+
+    def empty(self, watch: Watch, queue: str) -> None:
+        """A claim came back short: there is nothing left in this lane for now."""
+        watch.queues.remove(queue)
+        if not watch.queues:
+            watch.pause = FIRST_PAUSE
+            watch.next_look = 0.0
+
+    def forget_floors(self) -> None:
+        """Something failed: what was ready may be so no longer, and the other way round."""
+        for watch in self.watches:
+            watch.floors = Floors()
+
+    def look_now(self) -> None:
+        """There is news, of whatever kind."""
+        for watch in self.watches:
+            if not watch._is_locked:
+                watch.next_look = 0.0
+                watch.has_news = True
+
+    def look_again(self) -> None:
+        """Now, and soon after: there was work."""
+        self.look_now()
+        for watch in self.watches:
+            watch.pause = FIRST_PAUSE
+
+    def all_looked_at(self, since: float) -> bool:
+        """Whether every table was looked at since then."""
+        return all(watch.looked_at >= since for watch in self.watches)
+
+    def wait(self) -> float:
+        """Seconds until a lane wants to be looked at."""
+        soonest = min(watch.next_look for watch in self.watches)
+        return max(0.0, soonest - time.monotonic())

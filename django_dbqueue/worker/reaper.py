@@ -1,0 +1,270 @@
+"""One pass over the queue tables of some databases: promote, reap, archive, prune.
+
+Every worker does this every second, so nobody has to watch a watcher.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TypeVar
+
+from django.db.utils import Error
+
+from .. import events
+from ..dialects import Trouble
+from ..dialects.base import RowsLocked
+from ..guard import caught, message_of
+from ..lifecycle import archive, reap
+from ..lifecycle.reap import Reaped
+from ..lifecycle.table import Table
+from ..models import Worker
+from ..models.worker import KEPT
+
+logger = logging.getLogger("django_dbqueue")
+
+Tell = Callable[[Table, list[Reaped]], None]
+T = TypeVar("T")
+U = TypeVar("U")
+
+KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
+IDLE = 1.0
+NEXT = 0.05  # seconds after some jobs became due in which others may
+NO_MOVES: tuple[float | None, float | None] = None, None
+LOCKED = 10.0  # seconds for which a locked table is left alone
+
+# By label, what a queue app wants done to its table besides; how many rows it changed. It has to be
+# quick and bounded, as the beats wait for it; after more than half of ``reap.CHUNK`` rows the next
+# turn comes at once.
+CHORES: dict[str, Callable[[Table], int]] = {}
+
+
+@dataclass
+class Done:
+    """How many jobs one pass moved."""
+
+    promoted: int = 0
+    reaped: int = 0
+    archived: int = 0
+    pruned: int = 0
+    tidied: int = 0  # by CHORES
+
+    def __add__(self, other: "Done") -> "Done":
+        return Done(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __str__(self) -> str:
+        parts = [f"{getattr(self, f.name)} {f.name}" for f in fields(self) if getattr(self, f.name)]
+        return ", ".join(parts) or "nothing to do"
+
+
+class Watch:
+    """Since when each worker's beat has not changed, by this process's own clock.
+
+    The clock of the database tells nothing about it: the nodes of a cluster, and the servers before
+    and after a failover, have clocks of their own.
+    """
+
+    def __init__(self, worker_timeout: float) -> None:
+        self.worker_timeout = worker_timeout
+        self._seen: dict[str, dict[str, tuple[object, float]]] = {}
+
+    def silent(self, alias: str) -> list[str]:
+        """Look; those whose beat has not changed for ``worker_timeout``."""
+        asked_at = time.monotonic()
+        beats = Worker.objects.using(alias).beats()
+        now, before = time.monotonic(), self._seen.get(alias, {})
+        self._seen[alias] = seen = {
+            uuid: before[uuid] if uuid in before and before[uuid][0] == beat else (beat, now)
+            for uuid, beat in beats.items()
+        }
+        return [u for u, (_, since) in seen.items() if asked_at - since >= self.worker_timeout]
+
+
+class Reaper:
+    """Passes over tables; it may run many times over, nothing needs to lead."""
+
+    def __init__(
+        self,
+        tables: list[Table],
+        worker_timeout: float,
+        tell: Tell,
+        silent: Callable[[str], list[str]] | None = None,
+    ) -> None:
+        """``silent``: the uuids of the workers on a database that may be called dead."""
+        self.tables = tables
+        self.silent = silent or Watch(worker_timeout).silent
+        self.worker_timeout = worker_timeout
+        self.tell = tell
+        self.keep_at = 0.0
+        self._warned: set[tuple[str, str]] = set()
+        self._locked: dict[tuple[str, str], float] = {}
+
+    def turn(self, judge: Callable[[], bool]) -> tuple[Done, float]:
+        """One pass; what it did, and how many seconds (at most 1) until a job is due.
+
+        ``judge`` says whether claims may be ended: only by somebody who was in touch with the
+        database all the time. After an outage everybody looks dead, and who lives needs a moment
+        to write what became of the jobs. It is asked after each look, which may itself have been
+        answered late.
+        """
+        done = Done()
+        # Before the claims whose time is over: what nobody ran for so long is charged to none.
+        self._reap_silent(judge, done)
+        waits = [self._move(table, judge, done) for table in self.tables]
+        if time.monotonic() >= self.keep_at:
+            waits.append(self._keep(done))
+        return done, min(waits, default=IDLE)
+
+    def has_suspicion(self) -> bool:
+        """Whether a worker looks dead at a glance, by the database's clock, or a claim is over."""
+        workers = [Worker.objects.using(alias) for alias in self._aliases()]
+        return any(rows.silent(self.worker_timeout).exists() for rows in workers) or any(
+            _is_over(self._alone(table, reap.next_moves, NO_MOVES)[1]) for table in self.tables
+        )
+
+    def _move(self, table: Table, judge: Callable[[], bool], done: Done) -> float:
+        """Promote what is due and end the claims whose time is over, where there are any; seconds
+        until the next one."""
+        due, over = self._alone(table, reap.next_moves, NO_MOVES)
+        count = self._alone(table, reap.promote, 0) if _is_over(due) else 0
+        if _is_over(over):
+            done.reaped += self._alone(table, partial(self._reap_overdue, judge), 0)
+        done.promoted += count
+        if count:
+            return min(_at_once(count), NEXT)
+        return min([IDLE, *[left for left in (due, over) if left and left > 0]])
+
+    def _reap_silent(self, judge: Callable[[], bool], done: Done) -> None:
+        silent = self._silent_workers()
+        if silent and judge():
+            for worker in silent:
+                self._reap_worker(worker, done)
+
+    def _reap_overdue(self, judge: Callable[[], bool], table: Table) -> int:
+        found = reap.find_overdue(table)
+        if not found or not judge():
+            return 0
+        reaped = reap.end_overdue(table, found)
+        self.tell(table, reaped)
+        return len(reaped)
+
+    def _silent_workers(self) -> list[Worker]:
+        return [
+            worker
+            for alias in self._aliases()
+            if (silent := self.silent(alias))
+            for worker in Worker.objects.using(alias).filter(pk__in=silent)
+        ]
+
+    def _aliases(self) -> list[str]:
+        return sorted({table.connection.alias for table in self.tables})
+
+    def _alone(self, table: Table, step: Callable[[Table], T], otherwise: U) -> T | U:
+        """One step with one table. Its error (it may not be migrated yet) is no other table's
+        business, unless the connection is unfit for all."""
+        name = table.connection.alias, table.label
+        if time.monotonic() < self._locked.get(name, 0.0):
+            return otherwise
+        try:
+            return step(table)
+        except Error as error:
+            trouble = table.dialect.trouble(error)
+            if trouble is Trouble.AGAIN:
+                # Somebody has locked all of it: a pass, and so the beats, cannot wait for that.
+                self._locked[name] = time.monotonic() + LOCKED
+            if trouble in {Trouble.LOST, Trouble.READ_ONLY, Trouble.AGAIN}:
+                raise
+            self._say("the reaper leaves %s out: %s", name, str(error).strip())
+            return otherwise
+
+    def _reap_worker(self, worker: Worker, done: Done) -> None:
+        """Give its claims back first: once its row says that it is gone only time ends them."""
+        alias = str(worker._state.db)
+        here = [table for table in self.tables if table.connection.alias == alias]
+        locked = False
+
+        def free(table: Table) -> int:
+            nonlocal locked
+            count = 0
+            try:
+                while reaped := reap.reap_owner(table, f"{worker.uuid}."):
+                    self.tell(table, reaped)
+                    count += len(reaped)
+            except RowsLocked as error:
+                locked = True
+                logger.info("%s", error)
+            return count
+
+        # None: the table was left out, hence holds its claims still.
+        counts = {table.label: self._alone(table, free, None) for table in here}
+        count = sum(filter(None, counts.values()))
+        done.reaped += count
+        served = worker.served_tables()
+        missing = served - counts.keys()
+        is_left = bool(missing) or any(counts[label] is None for label in served & counts.keys())
+        if locked or (is_left and self._leave_to_others(worker, missing)):
+            return
+        if worker.uuid in self.silent(alias):
+            Worker.objects.using(alias).filter(pk=worker.pk).sign_off(
+                f"no beat for {self.worker_timeout:g} s: taken for dead"
+            )
+        message = "worker %s is gone: %d jobs run again elsewhere"
+        events.say(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
+
+    def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:
+        """Its claims on what is not installed here, or was left out, are for another project or
+        another pass to reap; whether there is still hope, after an hour their time ends them."""
+        alias = str(worker._state.db)
+        if Worker.objects.using(alias).silent(KEPT).filter(pk=worker.pk).exists():
+            return False
+        if missing and (alias, worker.uuid) not in self._warned:
+            self._warned.add((alias, worker.uuid))
+            tables = ", ".join(sorted(missing))
+            logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)
+        return True
+
+    def _do_chore(self, table: Table) -> int:
+        """Whatever it raises, the next table has its turn, and the beats go on."""
+        chore = CHORES.get(table.label)
+        if chore is None:
+            return 0
+        counts: list[int] = []
+        error = caught(lambda: counts.append(chore(table)))
+        if isinstance(error, Error):
+            raise error
+        if error is not None:
+            why = f"{type(error).__name__}: {message_of(error)}"
+            self._say("the chore of %s failed: %s", (table.connection.alias, table.label), why)
+        return sum(counts)
+
+    def _say(self, message: str, name: tuple[str, str], why: str) -> None:
+        """A warning the first time, and a word for who debugs from then on."""
+        level = logging.DEBUG if name in self._warned else logging.WARNING
+        self._warned.add(name)
+        logger.log(level, message, name[1], why)
+
+    def _keep(self, done: Done) -> float:
+        most = 0
+        for alias in self._aliases():
+            Worker.objects.using(alias).long_gone().delete()
+        for table in self.tables:
+            archived = self._alone(table, archive.archive, 0)
+            pruned = self._alone(table, archive.prune, 0)
+            tidied = self._alone(table, self._do_chore, 0)
+            done.archived += archived
+            done.pruned += pruned
+            done.tidied += tidied
+            most = max(most, archived, pruned, tidied)
+        if not most:
+            self.keep_at = time.monotonic() + KEEP_EVERY
+        return _at_once(most)
+
+
+def _at_once(count: int) -> float:
+    """No wait after a chunk that was full, or would have been without a few locked rows."""
+    return 0.0 if count > reap.CHUNK // 2 else IDLE
+
+
+def _is_over(seconds: float | None) -> bool:
+    return seconds is not None and seconds <= 0

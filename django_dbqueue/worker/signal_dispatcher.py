@@ -1,0 +1,51 @@
+"""Sends signals from a process of its own: who beats for others runs no user code."""
+
+import os
+import signal
+
+from .. import events
+from ..lifecycle.reap import Reaped
+from ..lifecycle.table import Table
+from ..metrics.recorder import TALLY
+from .children import leave
+from .session import close_before_fork
+from .signalling import forget_signals
+
+PATIENCE = 60  # seconds that receivers may take
+
+
+class Herald:
+    """Logs what was reaped at once; forks, later in the turn, where somebody listens."""
+
+    def __init__(self) -> None:
+        self._news: list[tuple[Table, list[Reaped]]] = []
+        self._sent: set[int] = set()
+
+    def tell(self, table: Table, reaped: list[Reaped]) -> None:
+        events.reaped(table, reaped)
+        for one in reaped:
+            if one.error is not None:
+                TALLY.failed(table, one.held.queue, None, one.verdict.is_buried)
+        if reaped and events.has_listeners(table):
+            self._news.append((table, reaped))
+
+    def turn(self) -> None:
+        """Send what there is to tell."""
+        if self._news:
+            close_before_fork()
+            pid = os.fork()
+            if not pid:
+                leave(self._announce)
+            self._news.clear()
+            self._sent.add(pid)
+        self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
+
+    def _announce(self) -> int:
+        forget_signals()
+        for number in (signal.SIGTERM, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        # It ends even if receivers hang, and if nobody is left to see it.
+        signal.alarm(PATIENCE)
+        for table, reaped in self._news:
+            events.announced(table.on_this_thread(), reaped)
+        return 0

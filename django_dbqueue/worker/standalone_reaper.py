@@ -1,0 +1,66 @@
+"""The reaper as a process of its own: a supervisor without children, or a single pass."""
+
+import logging
+import time
+from dataclasses import replace
+
+from ..lifecycle.reap import promote
+from ..lifecycle.table import table_of
+from ..metrics.writer import Scribe
+from .options import Options, all_served
+from .reaper import Done, Reaper
+from .session import Session
+from .signal_dispatcher import Herald
+from .signalling import Signals, Wakeup
+from .supervisor import Supervisor
+
+logger = logging.getLogger("django_dbqueue")
+
+
+class Patrol:
+    """Passes at an interval until told to stop, or once.
+
+    It beats like a worker, so that it knows whether others can: after an outage everybody looks
+    dead until they have beaten again.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def once(self) -> Done:
+        """One pass; waits ``worker_timeout`` first where claims may have to be ended, and looks
+        again."""
+        tables = [table_of(one.model, one.using) for one in self.options.served]
+        session = Session({one.using for one in self.options.served})
+        herald = Herald()
+        timeout = self.options.worker_timeout
+        reaper = Reaper(tables, timeout, herald.tell)
+        session.prepare()
+        done, _ = reaper.turn(judge=lambda: False)
+        if reaper.has_suspicion():
+            logger.warning("a worker looks dead; looking again in %g s", timeout)
+            time.sleep(timeout)
+            again, _ = reaper.turn(judge=lambda: True)
+            done += again
+        herald.turn()
+        Scribe(tables, session).write()
+        return done
+
+    def run(self) -> int:
+        """Passes until TERM, INT or a request in its row; the exit code."""
+        signals = Signals(Wakeup())
+        signals.install()
+        nothing: dict[str, list[str]] = {one.using: [] for one in self.options.served}
+        code = Supervisor(self.options, signals, serves=nothing, shares=[]).run()
+        signals.ignore()
+        return code
+
+
+def look_after(options: Options) -> None:
+    """One pass, for a worker that may end before it has beaten long enough to judge others; all
+    that is due is ready then."""
+    served = tuple(one for using in options.serves() for one in all_served(using))
+    Patrol(replace(options, served=served)).once()
+    for one in options.served:
+        while promote(options.table(one.model, one.using)):
+            pass

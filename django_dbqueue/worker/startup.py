@@ -1,0 +1,146 @@
+"""What happens before and instead of a supervisor: a wait, a word of advice, a single job."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import closing
+
+from django.db import connections, transaction
+from django.db.utils import Error
+
+from ..current import workers_own
+from ..dialects import dialect_of
+from ..lifecycle.claim import claim
+from ..lifecycle.ready_queues import ready_queues
+from ..lifecycle.table import table_of
+from ..metrics.counts import is_empty
+from ..models import Minute, Queue
+from ..models.queryset import new_owner
+from .buffer import Buffer, Item
+from .finisher import Finisher
+from .health import Pulse
+from .options import Options, Served
+from .runner import Runner
+from .session import Patience, Session, connect_impatiently
+from .shared_memory import Board
+from .signalling import Signals, Wakeup
+from .stop_reasons import STOPPED
+from .supervisor import Supervisor
+
+
+def say(text: str) -> None:
+    if text:
+        sys.stderr.write(text + "\n")
+
+
+class Start:
+    """Prepares a worker and runs it; waits for databases that are away, until told to stop."""
+
+    def __init__(self, options: Options, prepare: Callable[[], None]) -> None:
+        """``prepare`` looks into the databases; called again when one went away meanwhile."""
+        self.options = options
+        self.prepare = prepare
+        self.signals = Signals(Wakeup())
+        self.pulse = Pulse(options.health_file)
+        self.patience = Patience("connecting")
+
+    def run(self) -> int:
+        """The exit code."""
+        # Before anything else: process 1 of a container gets no signal that it does not handle.
+        self.signals.install()
+        code = STOPPED
+        with closing(self.pulse):
+            if self._wait():
+                with workers_own():
+                    code = Supervisor(self.options, self.signals).run()
+        self.signals.ignore()
+        return code
+
+    def run_once(self) -> int:
+        """Run one job; without signals of its own: Ctrl-C fails the job that runs."""
+        with closing(self.pulse):
+            self._wait()
+            return run_once(self.options)
+
+    def _wait(self) -> bool:
+        """Whether it may start; False = it was told to stop."""
+        while not self.signals.stops:
+            self.pulse.turn()
+            pause = self._try()
+            if pause is None:
+                return True
+            self.signals.wakeup.wait(pause)
+        return False
+
+    def _try(self) -> float | None:
+        """Seconds until another try; None when all is prepared."""
+        aliases = self.options.serves()
+        try:
+            for using in aliases:
+                connect_impatiently(connections[using])
+                # On SQLite this waits for the write lock, which Django's checks would take for
+                # missing JSON support.
+                with transaction.atomic(using=using):
+                    pass
+        except Error as error:
+            connections.close_all()
+            return self.patience.failed(error)
+        try:
+            self.prepare()
+        except Error as error:
+            if not any(dialect_of(connections[using]).trouble(error) for using in aliases):
+                raise
+            connections.close_all()
+            return self.patience.failed(error)
+        return None
+
+
+def advice_for_beginners(options: Options) -> str:
+    """How to enqueue, where no job has ever been; else ''."""
+    try:
+        if not all(_is_untouched(served) for served in options.served):
+            return ""
+    except Error:
+        return ""
+    model = _easiest(options.served)
+    return (
+        f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n"
+        f"  {model}.objects.create(...)"
+    )
+
+
+def _is_untouched(served: Served) -> bool:
+    minutes = Minute.objects.using(served.using).filter(job_table=served.job_table)
+    return is_empty(table_of(served.model, served.using)) and not minutes.exists()
+
+
+def _easiest(served: Iterable[Served]) -> str:
+    """The user's own queue table rather than one of ours."""
+    names = sorted((s.label.startswith("dbqueue"), s.model.__name__) for s in served)
+    return names[0][1]
+
+
+def run_once(options: Options) -> int:
+    """Claim and run one job in this thread, on its connection; 1, or 0 when nothing is ready."""
+    for served in options.served:
+        table = options.table(served.model, served.using)
+        paused = Queue.objects.db_manager(served.using).paused(served.job_table)
+        for queue in ready_queues(table):
+            if queue in paused or not served.takes(queue):
+                continue
+            owner = new_owner()
+            if jobs := claim(table, queue, 1, owner):
+                _run(Item(table, owner, jobs, 0.0, 0), options)
+                return 1
+    return 0
+
+
+def _run(item: Item, options: Options) -> None:
+    stop = threading.Event()
+    finisher = Finisher(Session(set()), 1, lambda: None)
+    runner = Runner(0, Buffer(1), finisher, Board(1), options.worker_timeout, stop, lambda: None)
+    runner.life(item)
+    pause = finisher.flush()
+    while finisher.pending:
+        stop.wait(pause)
+        pause = finisher.flush()
