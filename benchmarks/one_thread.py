@@ -11,7 +11,7 @@ from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import Session, watch_connections
-from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.shared_memory import SharedMemory
 
 BATCH = 500
 
@@ -36,10 +36,10 @@ class Thread:
     def __init__(self, model: type[Any]) -> None:
         watch_connections()
         self.table = table_of(model, "default")
-        self.buffer, self.board = Buffer(1), Board(1)
+        self.buffer, self.shared = Buffer(1), SharedMemory(1)
         self.finisher = Finisher(Session({"default"}), BATCH, lambda: None)
         stop = threading.Event()
-        self.runner = Runner(0, self.buffer, self.finisher, self.board, 10.0, stop, lambda: None)
+        self.runner = Runner(0, self.buffer, self.finisher, self.shared, 10.0, stop, lambda: None)
         self.claims = 0
 
     def drain(self, jobs: int) -> dict[str, float]:
@@ -58,7 +58,7 @@ class Thread:
     def claim(self) -> None:
         self.claims += 1
         now = time.monotonic()
-        self.board.beat("default", now, 1)
+        self.shared.beat("default", now, 1)
         owner = f"stages.{id(self)}.{self.claims}"
         jobs = claim.claim(self.table, "default", BATCH, owner)
         self.buffer.put([Item(self.table, owner, [job], now, 1) for job in jobs])

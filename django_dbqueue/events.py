@@ -14,7 +14,7 @@ from .guard import caught, message_of
 
 if TYPE_CHECKING:
     from .lifecycle.reap import Reaped
-    from .lifecycle.retry_decision import Verdict
+    from .lifecycle.retry_decision import RetryDecision
     from .lifecycle.table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -46,7 +46,7 @@ def completed(table: "Table", job: Any, seconds: float) -> None:
 
 
 def failed(
-    table: "Table", job: Any, error: Exception, seconds: float, verdict: "Verdict", owner: str
+    table: "Table", job: Any, error: Exception, seconds: float, verdict: "RetryDecision", owner: str
 ) -> None:
     name, most = type(error).__name__, table.policy.max_attempts
     attempt = f"attempt {job.attempts} of {most}"

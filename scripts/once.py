@@ -70,7 +70,7 @@ MODELS = """
 import os, random, time
 from django.db import models, transaction
 from django_dbqueue.backoff import Fixed
-from django_dbqueue.lifecycle import finish
+from django_dbqueue.lifecycle import holder
 from django_dbqueue.models import Job
 from django_dbqueue.models.exactly_once import Once
 
@@ -105,7 +105,7 @@ def end(self):
 if os.environ.get("ONCE_WITHOUT") == "fence":
     Once._end = end
     if ALIAS != "default":
-        finish.touch = lambda table, owner, keys, allowance=0: finish.Written(written=list(keys))
+        holder.touch = lambda table, owner, keys, allowance=0: holder.Written(written=list(keys))
 if os.environ.get("ONCE_WITHOUT") == "receipt":
     Once._has_receipt = lambda self: False
     Once._end = lambda self: None

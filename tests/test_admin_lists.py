@@ -123,13 +123,13 @@ def test_the_jobs_of_a_queue_are_counted_by_an_index_that_knows_it(monkeypatch, 
     fill(12)
     rows = QuerySet(Note).filter(queue="q1")
     number = rows.filter(status=status).count()
-    counted = pagination.way_of(rows, status).count()
+    counted = pagination.ordering_of(rows, status).count()
     knows = status == Status.READY or not connection.features.supports_partial_indexes
     assert counted.is_at_least != knows
     assert number >= counted.number
     assert counted.number == number or not knows
     # It does not know what else is asked.
-    assert pagination.way_of(rows.filter(attempts=0), status).count().is_at_least
+    assert pagination.ordering_of(rows.filter(attempts=0), status).count().is_at_least
 
 
 def test_a_look_is_taken_back_as_well(browser, monkeypatch):

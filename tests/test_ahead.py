@@ -12,11 +12,11 @@ from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.claimer import MOST, Claimer
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.queue_poller import Lanes
+from django_dbqueue.worker.queue_poller import QueueScheduler
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.wakeup import Doorbell
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.jobs import claimed, in_thread, table
 from tests.queueapp.models import Batch, Note
 
@@ -29,8 +29,8 @@ def claimer(**options):
         Options(served=served, **options),
         "w.1-",
         Buffer(1),
-        Board(1),
-        Doorbell([]),
+        SharedMemory(1),
+        Wakeup([]),
         share=None,
         unwritten=lambda: 0,
     )
@@ -39,17 +39,17 @@ def claimer(**options):
 def adapted(one, queue_table):
     one._was_full, one._filled_at = True, time.monotonic()
     one._adapt(queue_table)
-    return one.batch, one.buffer.low_water
+    return one.batch, one.buffer.refill_at
 
 
 def test_batches_grow_before_more_than_one_is_fetched_ahead():
     one = claimer()
     steps = [adapted(one, table()) for _ in range(6)]
     assert [batch for batch, _ in steps] == [20, 40, 80, MOST, MOST, MOST]
-    assert [low_water for _, low_water in steps] == [10, 20, 40, 149, 149, 149]
+    assert [refill_at for _, refill_at in steps] == [10, 20, 40, 149, 149, 149]
     one._filled_at -= 3600
     one._adapt(table())
-    assert (one.batch, one.buffer.low_water) == (50, 25)
+    assert (one.batch, one.buffer.refill_at) == (50, 25)
 
 
 def test_a_batch_size_that_was_asked_for_is_kept():
@@ -88,22 +88,22 @@ def test_jobs_that_run_together_are_one_item_and_counted_as_one():
 
 
 def test_news_do_not_end_the_rest_of_a_locked_table():
-    lanes = Lanes(Options(served=parse_served(["queueapp.Note", "queueapp.Batch"])))
-    for watch, is_locked in zip(lanes.watches, (True, False), strict=True):
+    lanes = QueueScheduler(Options(served=parse_served(["queueapp.Note", "queueapp.Batch"])))
+    for watch, is_locked in zip(lanes.pollers, (True, False), strict=True):
         watch.next_look, watch._is_locked = 5.0, is_locked
     lanes.look_now()
-    assert [watch.next_look for watch in lanes.watches] == [5.0, 0.0]
+    assert [watch.next_look for watch in lanes.pollers] == [5.0, 0.0]
 
 
 def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(monkeypatch):
     monkeypatch.setattr(runner_module, "drop_dead_connections", lambda: time.sleep(0.4))
     job = claimed(Note)
-    board, buffer, stop = Board(1), Buffer(1), threading.Event()
+    shared, buffer, stop = SharedMemory(1), Buffer(1), threading.Event()
     finisher = Finisher(Session({"default"}), 10, lambda: None)
-    one = Runner(0, buffer, finisher, board, 0.2, stop, lambda: None)
+    one = Runner(0, buffer, finisher, shared, 0.2, stop, lambda: None)
     one._looked_at -= 3600
     stop.set()
-    board.beat("default", time.monotonic(), 1)
+    shared.beat("default", time.monotonic(), 1)
 
     def take():
         one.take(Item(table(), job.claim_owner, [job], time.monotonic(), 1))

@@ -4,7 +4,7 @@ import pytest
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
-from django_dbqueue.monitor.alerts import alarms
+from django_dbqueue.monitor.alerts import alerts
 from tests.kit.jobs import overwrite
 from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def said():
-    return " ".join(alarm.text for alarm in alarms(look()))
+    return " ".join(alert.text for alert in alerts(look()))
 
 
 def test_nothing_is_wrong_with_an_idle_queue():
@@ -55,7 +55,7 @@ def test_workers_are_told_when_late_when_silent_and_when_in_trouble():
     assert said() == ""
     rows.update(beat_at=DbNow(plus=-7))
     assert "is late: it has not beaten for" in said()
-    assert not any(alarm.is_urgent for alarm in alarms(look()))
+    assert not any(alert.is_urgent for alert in alerts(look()))
     rows.update(beat_at=DbNow(plus=-60))
     assert f"Worker {worker} has not beaten for 1 min." in said()
     rows.update(beat_at=DbNow(plus=60), trouble="3 outcomes cannot be recorded: disk full")

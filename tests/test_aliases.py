@@ -162,7 +162,7 @@ def test_every_verb_works_on_a_queryset_of_a_database(two):
 
 
 def test_a_locked_database_holds_up_its_own_jobs_for_a_while_and_costs_nothing(two):
-    """Its beats are missing, and its clerk is taken for stuck; the other database goes on."""
+    """Its beats are missing, and its agent is taken for stuck; the other database goes on."""
     process = two.worker()
     with two.aside_locked():
         two.shell("for _ in range(5): Near.objects.create()")

@@ -11,9 +11,9 @@ from django.db.utils import OperationalError
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
 from django_dbqueue.worker import heartbeat as module
-from django_dbqueue.worker.heartbeat import Beats
+from django_dbqueue.worker.heartbeat import Heartbeat
 from django_dbqueue.worker.options import Options, all_served
-from django_dbqueue.worker.signalling import Signals, Wakeup
+from django_dbqueue.worker.signalling import Signals, WakeupPipe
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.connections import other_connection
 
@@ -24,7 +24,7 @@ INTERVAL, TIMEOUT = 2, 10  # seconds
 
 
 def beats_of_nobody():
-    return Beats("a" * 32, "default", [], INTERVAL, TIMEOUT)
+    return Heartbeat("a" * 32, "default", [], INTERVAL, TIMEOUT)
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def away(execute, sql, params, many, context):
 
 def test_no_child_is_forked_before_the_first_beat():
     """Killed before it, it would be missed by nobody, and its claims would wait for their time."""
-    supervisor = Supervisor(Options(served=all_served()), Signals(Wakeup()))
+    supervisor = Supervisor(Options(served=all_served()), Signals(WakeupPipe()))
     assert supervisor._fill() > 0
     assert supervisor.children.spawned == 0
-    [contact] = supervisor.clerks
+    [contact] = supervisor.agents
     contact.last = beats_of_nobody().beat({})
-    assert supervisor.clerks.have_begun
+    assert supervisor.agents.have_begun
     assert Worker.objects.count() == 1
 
 

@@ -240,7 +240,7 @@ def one_effect_of_a_transaction_over_two_runs(tale):
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_history_passes(name):
     report = told(GOOD[name]).report()
-    assert {n: report.verdicts[n].offences for n in report.broken} == {}
+    assert {n: report.verdicts[n].violations for n in report.broken} == {}
     assert report.holds
 
 

@@ -190,8 +190,8 @@ def examples(pytestconfig):
     return 2000 if pytestconfig.getoption("--full") else 60
 
 
-def offences(report):
-    return {name: report.verdicts[name].offences for name in report.broken}
+def violations(report):
+    return {name: report.verdicts[name].violations for name in report.broken}
 
 
 SEED = int(os.environ.get("CHECKER_SEED", "1"))
@@ -202,7 +202,7 @@ def test_random_good_histories_pass(examples):
     duplicates = 0
     for number in range(examples):
         report = Simulation(random.Random(SEED + number)).tale.report()
-        assert offences(report) == {}, f"CHECKER_SEED={SEED + number}"
+        assert violations(report) == {}, f"CHECKER_SEED={SEED + number}"
         duplicates += sum(report.figures.duplicates.values())
     assert duplicates > examples  # they are no quiet ones
 
@@ -211,7 +211,7 @@ def test_random_good_histories_pass(examples):
 @given(st.randoms(use_true_random=False))
 def test_histories_that_hypothesis_makes_pass(rng):
     report = Simulation(rng, steps=60).tale.report()
-    assert offences(report) == {}
+    assert violations(report) == {}
 
 
 @pytest.mark.parametrize("name", CHANGES)

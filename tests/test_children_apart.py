@@ -46,9 +46,9 @@ def test_no_childs_claims_are_taken_for_those_of_another(start):
 
 def test_a_child_that_comes_during_a_pause_claims_nothing_either(start):
     children = start(2, paused=True)
-    assert all(child.board.paused for child in children.living.values())
+    assert all(child.shared.paused for child in children.living.values())
     children.pause(False)
-    assert not any(child.board.paused for child in children.living.values())
+    assert not any(child.shared.paused for child in children.living.values())
 
 
 def test_a_child_whose_supervisor_is_gone_leaves_though_a_younger_one_does_not(start):

@@ -38,7 +38,7 @@ def make(count, **columns):
 
 def turn(worker):
     """One turn of the claimer, which looks for new jobs; how many are claimed afterwards."""
-    worker.consumer.claimer.lanes.look_now()
+    worker.consumer.claimer.scheduler.look_now()
     worker.claim()
     return Note.objects.claimed().count()
 
@@ -52,10 +52,10 @@ def run(worker):
 def test_a_paused_child_gives_back_what_no_runner_has_taken(start):
     jobs, worker = make(3), start()
     assert turn(worker) == 3
-    worker.board.paused = True
+    worker.shared.paused = True
     assert turn(worker) == 0
     assert [fresh(job).attempts for job in jobs] == [0, 0, 0]
-    worker.board.paused = False
+    worker.shared.paused = False
     assert turn(worker) == 3
 
 
@@ -77,9 +77,9 @@ def wait(worker, seconds):
 def test_what_was_given_back_may_be_claimed_again_within_max_jobs(start):
     jobs, worker = make(3), start("--max-jobs", "2")
     assert turn(worker) == 2
-    worker.board.paused = True
+    worker.shared.paused = True
     assert turn(worker) == 0
-    worker.board.paused = False
+    worker.shared.paused = False
     assert turn(worker) == 2
     run(worker)
     assert turn(worker) == 0

@@ -19,13 +19,13 @@ on_rows = pytest.mark.usefixtures("db_rows")
 
 
 def beaten_again(process):
-    """Wait until a beat is written that was not, with another clerk."""
+    """Wait until a beat is written that was not, with another agent."""
     before = Worker.objects.get().beat_at
     wait_until(lambda: Worker.objects.get().beat_at > before)
 
 
-def replaced(process, clerk):
-    [successor] = wait_until(lambda: {*process.clerks()} - {clerk})
+def replaced(process, agent):
+    [successor] = wait_until(lambda: {*process.agents()} - {agent})
     return successor
 
 
@@ -35,9 +35,9 @@ def test_a_clerk_that_is_gone_or_stuck_is_replaced_and_no_job_notices(database_u
     Note.objects.bulk_create([Note(log=log, seconds=0.1) for _ in range(20)])
     with worker(database_url, **TIMING) as process:
         wait_for_lines(log, 1)
-        [clerk] = process.clerks()
-        os.kill(clerk, number)
-        replaced(process, clerk)
+        [agent] = process.agents()
+        os.kill(agent, number)
+        replaced(process, agent)
         beaten_again(process)
         wait_until(lambda: Note.objects.done().count() == 20)
         process.send(signal.SIGTERM)
@@ -52,7 +52,7 @@ def test_what_a_stuck_clerk_was_told_its_successor_does(database_url, log):
     job = Note.objects.create(log=log, seconds=60)
     with worker(database_url, **TIMING) as process:
         child = int(wait_for_lines(log, 1)[0].split()[-1])
-        os.kill(process.clerks()[0], signal.SIGSTOP)
+        os.kill(process.agents()[0], signal.SIGSTOP)
         os.kill(child, signal.SIGKILL)
         wait_for_lines(log, 2)
     assert fresh(job).crashes == 1
@@ -63,8 +63,8 @@ def test_a_worker_ends_although_its_clerk_is_stuck(database_url, log):
     job = Note.objects.create(log=log, seconds=60)
     with worker(database_url, "--shutdown-timeout", "0.5") as process:
         wait_for_lines(log, 1)
-        [clerk] = process.clerks()
-        os.kill(clerk, signal.SIGSTOP)
+        [agent] = process.agents()
+        os.kill(agent, signal.SIGSTOP)
         process.send(signal.SIGTERM)
         assert process.end(20) == 0
     assert "could not sign off" in process.stderr
@@ -75,9 +75,9 @@ def test_a_worker_ends_although_its_clerk_is_stuck(database_url, log):
 @on_rows
 def test_a_clerk_ends_with_its_supervisor(database_url):
     with worker(database_url) as process:
-        [clerk] = wait_until(lambda: Worker.objects.exists() and process.clerks())
+        [agent] = wait_until(lambda: Worker.objects.exists() and process.agents())
         process.send(signal.SIGKILL)
-        wait_until(lambda: has_ended(clerk))
+        wait_until(lambda: has_ended(agent))
     assert Worker.objects.get().stopped_at is None
 
 

@@ -10,7 +10,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.kit.clerks import ClerkHere
+from tests.kit.agents import ClerkHere
 from tests.kit.jobs import fresh, start, table
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note

@@ -14,7 +14,7 @@ from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options, all_served, parse_served
-from django_dbqueue.worker.standalone_reaper import Patrol
+from django_dbqueue.worker.standalone_reaper import StandaloneReaper
 from tests.kit.inline_worker import logged
 from tests.kit.jobs import claimed, fresh, overwrite, start
 from tests.kit.waiting import wait_until
@@ -63,7 +63,7 @@ def test_a_worker_starts_in_spite_of_the_checks_if_it_is_told_to(settings):
 def test_a_reaper_passes_at_the_interval_that_it_is_told(monkeypatch, arguments, interval):
     started = []
     note = lambda patrol: started.append(patrol.options.reap_interval)  # noqa: E731
-    monkeypatch.setattr(Patrol, "run", note)
+    monkeypatch.setattr(StandaloneReaper, "run", note)
     with pytest.raises(SystemExit):
         call_command("runreaper", *arguments)
     assert started == [interval]
@@ -81,7 +81,7 @@ def silent():
 
 @pytest.fixture
 def patrol():
-    return Patrol(Options(all_served(), beat_interval=0.2, worker_timeout=1))
+    return StandaloneReaper(Options(all_served(), beat_interval=0.2, worker_timeout=1))
 
 
 def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, patrol):

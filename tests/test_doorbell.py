@@ -13,8 +13,8 @@ from django_dbqueue.dialects import dialect_of, postgresql
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.wakeup import Doorbell
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -55,11 +55,11 @@ def listener():
 
 def in_idle_claimer(sleep=None):
     """The thread of a claimer that has found nothing, and ends once it has claimed a job."""
-    board, buffer, idle = Board(1), Buffer(1), threading.Event()
-    board.beat("default", time.monotonic(), 1)
+    shared, buffer, idle = SharedMemory(1), Buffer(1), threading.Event()
+    shared.beat("default", time.monotonic(), 1)
     options = Options(served=parse_served(["queueapp.Note"]))
-    bell = Doorbell({"default"})
-    claimer = Claimer(options, "w.1-", buffer, board, bell, share=None, unwritten=lambda: 0)
+    bell = Wakeup({"default"})
+    claimer = Claimer(options, "w.1-", buffer, shared, bell, share=None, unwritten=lambda: 0)
 
     def work():
         while not len(buffer):
@@ -82,14 +82,14 @@ def has_news(dialect):
 
 
 def test_whoever_rings_first_or_in_between_ends_the_sleep():
-    bell = Doorbell([])
-    bell.ring()
-    bell.ring()
+    bell = Wakeup([])
+    bell.notify()
+    bell.notify()
     bell.sleep(LONG)
     started = time.monotonic()
     bell.sleep(0.05)
     assert time.monotonic() - started >= 0.05
-    thread = in_a_thread(lambda: (time.sleep(0.05), bell.ring()))
+    thread = in_a_thread(lambda: (time.sleep(0.05), bell.notify()))
     bell.sleep_until_news(LONG)
     thread.join()
 
@@ -127,7 +127,7 @@ def test_what_is_rolled_back_is_no_news(notify, listener):
     ],
 )
 def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, rings):
-    dialect_of(connections["default"])._rung_at = 0.0  # type: ignore[attr-defined]
+    dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
     enqueue()
     assert has_news(listener) is rings
 
@@ -135,7 +135,7 @@ def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, ri
 @notifies
 def test_a_notification_that_fails_after_the_commit_fails_nobody(notify, caplog):
     """An error would have the caller enqueue the job once more."""
-    dialect_of(connections["default"])._rung_at = 0.0  # type: ignore[attr-defined]
+    dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
 
     def refuse(execute, sql, *rest):
         if sql.startswith("NOTIFY"):
@@ -179,10 +179,10 @@ def test_without_autocommit_too_every_transaction_notifies(notify, listener):
 
 @pytest.fixture
 def long_silence(monkeypatch):
-    monkeypatch.setattr(postgresql, "SILENCE", LONG)
-    dialect_of(connections["default"])._rung_at = float("-inf")  # type: ignore[attr-defined]
+    monkeypatch.setattr(postgresql, "RECHECK_SECONDS", LONG)
+    dialect_of(connections["default"])._notified_at = float("-inf")  # type: ignore[attr-defined]
     yield
-    dialect_of(connections["default"])._rung_at = float("-inf")  # type: ignore[attr-defined]
+    dialect_of(connections["default"])._notified_at = float("-inf")  # type: ignore[attr-defined]
 
 
 @notifies
@@ -210,7 +210,7 @@ def test_who_stalls_after_a_notification_is_not_silent_for_longer(notify, listen
             time.sleep(0.1)  # who was woken has looked once more by now
         return result
 
-    dialect_of(connections["default"])._rung_at = float("-inf")  # type: ignore[attr-defined]
+    dialect_of(connections["default"])._notified_at = float("-inf")  # type: ignore[attr-defined]
     with connection.execute_wrapper(stall):
         Note.objects.create()
         assert has_news(listener)
@@ -219,8 +219,8 @@ def test_who_stalls_after_a_notification_is_not_silent_for_longer(notify, listen
 
 
 def test_the_second_look_comes_as_soon_as_the_silence_is_over():
-    bell = Doorbell([])
-    bell._echo_at = time.monotonic() + 0.005
+    bell = Wakeup([])
+    bell._recheck_at = time.monotonic() + 0.005
     thread = in_a_thread(lambda: bell.sleep_until_news(LONG))
     thread.join(LONG / 2)
     assert not thread.is_alive()
@@ -244,7 +244,7 @@ def test_after_news_it_looks_once_more_where_notifications_are_spared(notify):
     def sleep():
         connections["default"].ensure_connection()
         dialect_of(connections["default"]).listen()
-        bell = Doorbell({"default"})
+        bell = Wakeup({"default"})
         while bell.sleep_until_news(0.2):
             pass
         quiet.set()
@@ -263,7 +263,7 @@ def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
     looks = []
     dialect = dialect_of(connections["default"])
     monkeypatch.setattr(dialect, "has_news", lambda: looks.append(0) or len(looks) % 2 == 0)
-    bell = Doorbell({"default"})
+    bell = Wakeup({"default"})
     bell._has_news([dialect])
 
     def looks_in(seconds):
@@ -273,9 +273,9 @@ def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
             bell.sleep_until_news(left)
         return len(looks)
 
-    bell._rung_at -= 3600
+    bell._notified_at -= 3600
     drowsy = looks_in(0.5)
-    bell.ring()
+    bell.notify()
     assert drowsy < 12 < looks_in(0.5)
 
 
@@ -291,7 +291,7 @@ def test_what_came_in_with_another_answer_is_heard_before_the_sleep(notify):
         dialect.has_news()
         quiet.set()
         wait_until(lambda: has_come_in(dialect))
-        answers.append(Doorbell({"default"}).sleep_until_news(LONG))
+        answers.append(Wakeup({"default"}).sleep_until_news(LONG))
         own.close()
 
     thread = in_a_thread(sleep)
@@ -321,7 +321,7 @@ def test_a_sleeper_survives_the_end_of_its_connection(notify):
 
 
 def test_no_ring_is_lost_where_the_sleeper_is_quicker_than_the_ringer(monkeypatch):
-    bell, woken = Doorbell([]), []
+    bell, woken = Wakeup([]), []
     set_pipe = bell._wakeup.set
 
     def set_slowly():
@@ -335,15 +335,15 @@ def test_no_ring_is_lost_where_the_sleeper_is_quicker_than_the_ringer(monkeypatc
 
     thread = in_a_thread(sleep)
     monkeypatch.setattr(bell._wakeup, "set", set_slowly)
-    bell.ring()
+    bell.notify()
     assert len(woken) == 1
-    bell.ring()
+    bell.notify()
     thread.join(LONG / 2)
     assert len(woken) == 2
 
 
 def test_a_ring_whose_flag_was_seen_early_does_not_keep_it_awake(monkeypatch):
-    bell, looks = Doorbell([]), []
+    bell, looks = Wakeup([]), []
     bell._wakeup.set()
     has_news = bell._has_news
     monkeypatch.setattr(bell, "_has_news", lambda dialects: looks.append(0) or has_news(dialects))

@@ -17,7 +17,7 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.diagnose import check as examination
-from django_dbqueue.diagnose.check import Examination, examine
+from django_dbqueue.diagnose.check import IntegrityCheck, check_integrity
 from django_dbqueue.diagnose.rules import ERRORS, ROW
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.archive import copy_to_archive
@@ -78,13 +78,13 @@ def looks_again_soon(settings, monkeypatch):
 @pytest.fixture
 def before_the_second_look(monkeypatch):
     def call(work):
-        look = Examination._by_key
+        look = IntegrityCheck._by_key
 
         def late(self, keys):
             work()
             return look(self, keys)
 
-        monkeypatch.setattr(Examination, "_by_key", late)
+        monkeypatch.setattr(IntegrityCheck, "_by_key", late)
 
     return call
 
@@ -223,7 +223,7 @@ def lock_patience():
 
 def test_the_callers_connection_is_as_patient_as_before():
     before = lock_patience()
-    assert examine("default").is_clean
+    assert check_integrity("default").is_clean
     assert lock_patience() == before
 
 
@@ -231,7 +231,7 @@ def test_a_transaction_of_the_callers_goes_on():
     with transaction.atomic():
         before = lock_patience()
         kept = Note.objects.create()
-        assert examine("default").is_clean
+        assert check_integrity("default").is_clean
         assert lock_patience() == before
     assert Note.objects.get() == kept
 
@@ -265,13 +265,13 @@ def test_claims_of_workers_that_are_gone(settings, monkeypatch):
 def test_what_is_mended_before_the_second_look_was_work(before_the_second_look):
     job, lasting = broken("status = 77"), broken("status = 77")
     before_the_second_look(lambda: edit(job, "status = 0"))
-    assert [finding.id for finding in examine("default").findings] == [str(lasting.pk)]
+    assert [finding.id for finding in check_integrity("default").findings] == [str(lasting.pk)]
 
 
 def test_a_claim_that_passed_to_another_owner_is_not_the_same(before_the_second_look):
     key = held_by(uuid.uuid4().hex)
     before_the_second_look(lambda: overwrite(Note(pk=key), owner=f"{uuid.uuid4().hex}.1-1"))
-    assert examine("default").findings == []
+    assert check_integrity("default").findings == []
 
 
 def test_the_second_look_comes_after_a_reaper_had_time_to_come_by(settings, monkeypatch):
@@ -279,7 +279,7 @@ def test_the_second_look_comes_after_a_reaper_had_time_to_come_by(settings, monk
     settings.DBQUEUE = {"REAP_INTERVAL": 0.3}
     waits = []
     monkeypatch.setattr(Event, "wait", lambda self, seconds: waits.append(seconds))
-    examine("default")
+    check_integrity("default")
     assert waits == [0.3]
 
 
@@ -310,7 +310,7 @@ def test_an_unknown_database_is_refused():
 
 def queries():
     with CaptureQueriesContext(connection) as captured:
-        assert examine("default").is_clean
+        assert check_integrity("default").is_clean
     return [query["sql"] for query in captured]
 
 
@@ -385,7 +385,7 @@ def test_a_table_that_somebody_has_locked_is_not_waited_for():
     job = done(Kept)
     copy_to_archive(table(Kept), [job.pk])
     with table_locked(Note):
-        examined = examine("default")
+        examined = check_integrity("default")
     assert [finding.table for finding in examined.findings] == ["queueapp.kept"]
     locked = [] if connection.vendor == "sqlite" else ["queueapp.note"]
     assert [one.table for one in examined.unchecked] == locked
@@ -419,6 +419,6 @@ def test_no_findings_while_workers_work_are_killed_and_relieved(
 @pytest.mark.parametrize("sets", ["status = 77", """errors = '{"a": 1}'"""])
 def test_a_row_that_both_ends_of_the_table_lead_to_is_told_of_once(sets):
     jobs = [broken(sets) for _ in range(3)]
-    found = examine("default", shown=3)
+    found = check_integrity("default", shown=3)
     assert [finding.id for finding in found.findings] == [str(job.pk) for job in jobs]
     assert found.more == []

@@ -8,7 +8,7 @@ from django.db import connection
 
 from django_dbqueue.backoff import Exponential
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.queue_poller import Watch
+from django_dbqueue.worker.queue_poller import TablePoller
 from tests.kit.jobs import claimed
 from tests.queueapp.models import Batch, Note
 
@@ -49,13 +49,13 @@ def test_jobs_that_failed_together_do_not_come_back_together():
 @pytest.mark.usefixtures("db_rows")
 def test_idle_workers_look_ever_less_often_and_not_together():
     options = Options(served=parse_served(["queueapp.Note"]), sleep=4)
-    watches = [Watch(options.served[0]) for _ in range(20)]
+    pollers = [TablePoller(options.served[0]) for _ in range(20)]
     waits = []
-    for watch in watches:
+    for watch in pollers:
         for _ in range(25):
             watch.look(options)
         waits.append(watch.next_look - watch.looked_at)
-    assert all(watch.pause == 4 for watch in watches)
+    assert all(watch.pause == 4 for watch in pollers)
     assert min(waits) > 2.9
     assert max(waits) - min(waits) > 0.3
 

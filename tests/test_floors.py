@@ -22,32 +22,12 @@ FLOORS = [
     {"dialects"},
     {"lifecycle"},
     {"models"},
-    {
-        "worker",
-        "reaper",
-        "checks",
-        "checks_once",
-        "checks_policy",
-        "report",
-        "schema",
-        "renames",
-        "roster",
-        "symptoms",
-        "examine",
-        "adopt",
-        "adoptable",
-        "demo_data",
-        "minutes",
-        "ageing",
-        "history",
-        "explain",
-        "overview",
-        "alarms",
-    },
-    {"admin", "management", "mail", "tasks", "beanstalk", "torture", "apps", "migrations"},
+    {"worker"},
+    {"metrics", "monitor", "diagnose", "checks", "adopt"},
+    {"admin", "management", "mail", "torture", "demo_data", "apps", "migrations"},
     {"testing"},
 ]
-QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
+QUEUE_APPS = {"mail", "torture"}
 
 
 @pytest.fixture(scope="module")

@@ -50,12 +50,12 @@ def test_the_collector_runs_once_for_many_forks():
     gc.callbacks.append(note)
     try:
         children = children_that(lambda *_: 0, count=3)
-        children.fill(lambda board: None)
+        children.fill(lambda shared: None)
     finally:
         gc.callbacks.remove(note)
     assert len(children.living) == 3
     assert runs == ["start", "stop"]
-    wait_until(lambda: not (list(children.deaths()) or children.living))
+    wait_until(lambda: not (list(children.exited_children()) or children.living))
 
 
 @pytest.mark.usefixtures("_no_collector")
@@ -70,8 +70,8 @@ def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_ope
     Note.objects.count()
     ours = open_files() - before
     children = children_that(lambda *_: write_open_files(tmp_path / "files"), count=1)
-    children.fill(lambda board: None)
-    wait_until(lambda: list(children.deaths()))
+    children.fill(lambda shared: None)
+    wait_until(lambda: list(children.exited_children()))
     inherited = set((tmp_path / "files").read_text().splitlines())
     assert inherited
     assert not inherited & (left_open | ours)

@@ -13,8 +13,8 @@ from django_dbqueue.worker import claimer as claimer_module
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.wakeup import Doorbell
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.jobs import fresh, lifecycle_of
 from tests.kit.processes import worker
 from tests.kit.run_log import count, runs
@@ -141,12 +141,12 @@ def test_every_late_write_of_a_frozen_worker_is_refused_and_has_no_effect(databa
 
 def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_again(monkeypatch):
     """It was frozen between the statement and its answer; its supervisor woke first."""
-    board, buffer = Board(1), Buffer(1)
-    board.beat("default", time.monotonic(), 1)
+    shared, buffer = SharedMemory(1), Buffer(1)
+    shared.beat("default", time.monotonic(), 1)
 
     def claim_while_frozen(*args):
         jobs = claim(*args)
-        board.beat("default", time.monotonic(), 2)
+        shared.beat("default", time.monotonic(), 2)
         return jobs
 
     monkeypatch.setattr(claimer_module, "claim", claim_while_frozen)
@@ -156,10 +156,10 @@ def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_agai
         options,
         "w.1-",
         buffer,
-        board,
-        Doorbell({"default"}),
+        shared,
+        Wakeup({"default"}),
         share=None,
         unwritten=lambda: 0,
     )
     claimer.turn()
-    assert buffer.get().is_late(board.epoch("default"), time.monotonic())
+    assert buffer.get().is_late(shared.epoch("default"), time.monotonic())

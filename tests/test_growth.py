@@ -14,23 +14,23 @@ import pytest
 from django.db import connection, transaction
 from django.db.utils import InterfaceError
 
-from django_dbqueue.lifecycle import low_water as floors_module
+from django_dbqueue.lifecycle import low_water as low_water_module
 from django_dbqueue.lifecycle import ready_queues
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.low_water import (
     MOST_PRIORITIES,
     MOST_QUEUES,
     WHOLE_EVERY,
-    Floors,
     Head,
+    LowWaterMarks,
 )
 from django_dbqueue.states import Status
 from django_dbqueue.worker import queue_poller as worker_lanes
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.wakeup import Doorbell
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.connections import other_connection
 from tests.kit.jobs import start, table
 from tests.kit.query_plans import captured, read_by
@@ -53,11 +53,11 @@ def passes_dead_rows(monkeypatch):
 @pytest.fixture
 def always(monkeypatch, passes_dead_rows):
     """Every look counts as slow, and whole ones come soon."""
-    monkeypatch.setattr(floors_module, "CHEAP", -1.0)
-    monkeypatch.setattr(floors_module, "TRIPS", 0.0)
-    monkeypatch.setattr(floors_module, "SHARE", 1e9)
-    monkeypatch.setattr(floors_module, "LONGEST", 0.02)
-    monkeypatch.setattr(floors_module, "WHOLE_EVERY", 0.05)
+    monkeypatch.setattr(low_water_module, "CHEAP", -1.0)
+    monkeypatch.setattr(low_water_module, "TRIPS", 0.0)
+    monkeypatch.setattr(low_water_module, "SHARE", 1e9)
+    monkeypatch.setattr(low_water_module, "LONGEST", 0.02)
+    monkeypatch.setattr(low_water_module, "WHOLE_EVERY", 0.05)
     monkeypatch.setattr(worker_lanes, "LOOK_AGAIN", 0.02)
 
 
@@ -70,8 +70,8 @@ def take(floors, limit=10, queue="default"):
 
 
 def slow(heads=()):
-    """Floors after a whole look that was slow."""
-    floors = Floors()
+    """Low-water marks after a whole look that was slow."""
+    floors = LowWaterMarks()
     floors.looked(table(), list(heads), SLOW)
     return floors
 
@@ -110,16 +110,16 @@ def test_there_is_no_floor_where_only_the_way_is_long(passes_dead_rows):
         return execute(*args)
 
     Note.objects.create()
-    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    made = worker_lanes.QueueScheduler(Options(served=parse_served(["queueapp.Note"])))
     with connection.execute_wrapper(delay):
         assert made.next() is not None
-    assert made.watches[0].floors.must_look
+    assert made.pollers[0].floors.must_look
 
 
 def test_there_is_no_floor_where_the_order_is_strict(monkeypatch, passes_dead_rows):
     strict = replace(table(), policy=replace(table().policy, strict_order=True))
     Note.objects.create()
-    floors = Floors()
+    floors = LowWaterMarks()
     floors.looked(strict, [], SLOW)
     take(floors)
     assert floors.for_claim("default") == []
@@ -243,8 +243,8 @@ def claimer(batch=3):
         Options(served=served, batch_size=batch, batch_grows=False),
         "w.1-",
         Buffer(1),
-        Board(1),
-        Doorbell(["default"]),
+        SharedMemory(1),
+        Wakeup(["default"]),
         share=None,
         unwritten=lambda: 0,
     )
@@ -342,12 +342,12 @@ def test_an_urgent_job_is_seen_among_others_that_never_end(always):
 
 def lanes_of_one_slow_look(monkeypatch, idle_share):
     """The look was so slow that another whole one is far off."""
-    monkeypatch.setattr(floors_module, "LONGEST", 3600.0)
-    monkeypatch.setattr(floors_module, "IDLE_SHARE", idle_share)
-    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    monkeypatch.setattr(low_water_module, "LONGEST", 3600.0)
+    monkeypatch.setattr(low_water_module, "IDLE_SHARE", idle_share)
+    made = worker_lanes.QueueScheduler(Options(served=parse_served(["queueapp.Note"])))
     assert made.next() is None
     Note.objects.create()
-    made.watches[0].next_look = 0.0
+    made.pollers[0].next_look = 0.0
     return made
 
 
@@ -359,19 +359,19 @@ def test_news_are_looked_for_where_the_floors_have_nothing(monkeypatch, always):
 
 
 def test_news_are_looked_for_beside_a_paused_queue(monkeypatch, always):
-    monkeypatch.setattr(floors_module, "LONGEST", 3600.0)
-    monkeypatch.setattr(floors_module, "IDLE_SHARE", 1e9)
+    monkeypatch.setattr(low_water_module, "LONGEST", 3600.0)
+    monkeypatch.setattr(low_water_module, "IDLE_SHARE", 1e9)
     one = claimer()
     Note.objects.enqueue_many({} for _ in range(9))
     assert jobs_of(one)
     Note.objects.pause("default")
     Note.objects.create(queue="other")
-    one.lanes.look_now()
+    one.scheduler.look_now()
     assert [job.queue for job in jobs_of(one)] == ["other"]
 
 
 def test_a_look_that_found_something_proves_no_emptiness():
-    made = worker_lanes.Lanes(Options(served=parse_served(["queueapp.Note"])))
+    made = worker_lanes.QueueScheduler(Options(served=parse_served(["queueapp.Note"])))
     since = time.monotonic()
     Note.objects.create()
     assert made.next() is not None
@@ -391,13 +391,13 @@ def test_an_error_forgets_the_floors(always):
     one = claimer()
     Note.objects.enqueue_many({} for _ in range(2))
     assert jobs_of(one)
-    [watch] = one.lanes.watches
+    [watch] = one.scheduler.pollers
     assert watch.floors.queues == ["default"]
     connection.close()
     with connection.execute_wrapper(refuse):
-        one.lanes.look_now()
+        one.scheduler.look_now()
         one.turn()
-    [watch] = one.lanes.watches
+    [watch] = one.scheduler.pollers
     assert watch.floors.queues == []
 
 

@@ -16,13 +16,13 @@ from django_dbqueue.guard import THREAD_DIED, caught, message_of, whole
 from django_dbqueue.states import Status
 from django_dbqueue.worker.children import Children, leave
 from django_dbqueue.worker.consumer import Consumer, run_child
-from django_dbqueue.worker.health import Pulse
+from django_dbqueue.worker.health import HealthCheck
 from django_dbqueue.worker.options import Options, all_served, parse_served
 from django_dbqueue.worker.runner import Runner
 from django_dbqueue.worker.session import close_before_fork
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.signalling import Signals, Wakeup
-from django_dbqueue.worker.stack_dumps import Stacks
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.signalling import Signals, WakeupPipe
+from django_dbqueue.worker.stack_dumps import StackDump
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.jobs import fresh
 from tests.kit.waiting import wait_until
@@ -87,13 +87,13 @@ def our_fault(*_):
 def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, name):
     monkeypatch.setattr(where, name, our_fault)
     Note.objects.create()
-    board, (reader, writer) = Board(1), os.pipe()
-    board.beat("default", time.monotonic(), 1)
+    shared, (reader, writer) = SharedMemory(1), os.pipe()
+    shared.beat("default", time.monotonic(), 1)
     connections.close_all()  # no connection crosses a fork
     pid = os.fork()
     if not pid:
         options = Options(served=all_served())
-        leave(partial(run_child, options, Stacks(), "f" * 32 + ".1-", board, None, reader))
+        leave(partial(run_child, options, StackDump(), "f" * 32 + ".1-", shared, None, reader))
     if name == "_flush_last":
         os.write(writer, b"!")
     assert exit_code(pid) == THREAD_DIED
@@ -101,7 +101,7 @@ def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, 
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [(Pulse, "turn"), (Supervisor, "_heed_signals"), (Children, "kill_condemned")],
+    [(HealthCheck, "turn"), (Supervisor, "_heed_signals"), (Children, "kill_due")],
 )
 def test_what_goes_wrong_in_a_step_of_the_supervisor_holds_up_no_other(
     db_rows, monkeypatch, where, name
@@ -112,7 +112,7 @@ def test_what_goes_wrong_in_a_step_of_the_supervisor_holds_up_no_other(
     close_before_fork()
     pid = os.fork()
     if not pid:
-        leave(Supervisor(options, Signals(Wakeup())).run)
+        leave(Supervisor(options, Signals(WakeupPipe())).run)
     assert exit_code(pid) == 0
     assert fresh(job).status == Status.DONE
 

@@ -9,7 +9,7 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from django_dbqueue.worker.consumer import Consumer
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.shared_memory import Board, Role
+from django_dbqueue.worker.shared_memory import Role, SharedMemory
 from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.refusals import refused
 from tests.kit.waiting import wait_until
@@ -24,18 +24,18 @@ class ByHand:
     """A child's claiming thread, runner and finisher, each moved by the test."""
 
     def __init__(self, role=Role.ORDINARY, **options):
-        self.board = Board(threads=1)
-        self.board.beat(
+        self.shared = SharedMemory(threads=1)
+        self.shared.beat(
             "default", time.monotonic() + 600, 1
         )  # nobody misses its beats, however slow it is
         given: dict[str, Any] = {"served": SERVED, "batch_size": 1, "batch_grows": False}
         told = Options(**given | options)
-        self.consumer = Consumer(told, None, "by-hand.s1-", self.board, role=role)
+        self.consumer = Consumer(told, None, "by-hand.s1-", self.shared, role=role)
         self.finisher, self.buffer = self.consumer.finisher, self.consumer.buffer
 
     def claim(self):
         """How many are claimed by then."""
-        self.consumer.claimer.lanes.look_now()
+        self.consumer.claimer.scheduler.look_now()
         self.consumer.claim_turn()
         return Note.objects.claimed().count()
 
@@ -58,11 +58,11 @@ def test_nothing_is_claimed_until_outcomes_can_be_written_again(child):
     child.run()
     with refused(Note, "NEW.status = 2"):
         child.finish()
-        assert child.board.stuck == 1
+        assert child.shared.stuck == 1
         for _ in range(3):
             assert child.claim() == 1
     child.finish()
-    assert (child.board.stuck, fresh(jobs[0]).status) == (0, Status.DONE)
+    assert (child.shared.stuck, fresh(jobs[0]).status) == (0, Status.DONE)
     assert child.claim() == 1
     assert fresh(jobs[1]).status == Status.CLAIMED
 
@@ -120,7 +120,7 @@ def test_a_worker_that_stops_when_nothing_is_ready_stays_until_all_outcomes_are_
 
 def has_looked(child, since):
     """Whether every table was looked at since then."""
-    return child.consumer.claimer.lanes.all_looked_at(since)
+    return child.consumer.claimer.scheduler.all_looked_at(since)
 
 
 def test_nor_does_it_leave_before_a_look_that_began_when_the_last_outcome_was_written():

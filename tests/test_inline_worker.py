@@ -87,7 +87,7 @@ def test_it_gives_back_the_claims_of_a_worker_that_fell_silent_and_of_no_other()
         job = Note.objects.create()
         other = InlineWorker("queueapp.Note")
         other.beat()
-        other.consumer.claimer.lanes.look_now()
+        other.consumer.claimer.scheduler.look_now()
         assert other.claim()
         with InlineWorker("queueapp.Note") as worker:
             clock.move(9)
@@ -120,7 +120,7 @@ def test_what_it_has_claimed_and_not_run_is_given_back_at_the_end():
     Note.objects.bulk_create([Note() for _ in range(5)])
     with InlineWorker("queueapp.Note") as worker:
         worker.beat()
-        worker.consumer.claimer.lanes.look_now()
+        worker.consumer.claimer.scheduler.look_now()
         worker.claim()
         assert Note.objects.claimed().count() == 5
     assert Note.objects.ready().filter(attempts=0).count() == 5

@@ -11,19 +11,19 @@ import pytest
 from django.db import OperationalError, connections
 
 from django_dbqueue.backoff import Exponential, Fixed
-from django_dbqueue.dialects import Trouble, dialect_of
+from django_dbqueue.dialects import ErrorKind, dialect_of
 from django_dbqueue.dialects.base import Dialect
 from django_dbqueue.mail.backoff import MailBackoff
 from django_dbqueue.mail.models import Mailer
-from django_dbqueue.metrics.writer import Scribe
-from django_dbqueue.models.exactly_once import Once
+from django_dbqueue.metrics.writer import MetricsWriter
+from django_dbqueue.models.exactly_once import ExactlyOnceRun
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.queue_poller import Lanes
-from django_dbqueue.worker.session import Patience, Session
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.wakeup import Doorbell
+from django_dbqueue.worker.queue_poller import QueueScheduler
+from django_dbqueue.worker.session import ReconnectBackoff, Session
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.wakeup import Wakeup
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -33,28 +33,30 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def database_away():
-    patience = Patience("trying")
+    patience = ReconnectBackoff("trying")
     pauses = [patience.failed(OperationalError("gone")) for _ in range(6)]
     return pauses[-1]
 
 
 def first_failure():
-    return Patience("trying").failed(OperationalError("gone"))
+    return ReconnectBackoff("trying").failed(OperationalError("gone"))
 
 
 def idle():
     """A worker that has found nothing for long."""
-    lanes = Lanes(OPTIONS)
-    [watch] = lanes.watches
+    lanes = QueueScheduler(OPTIONS)
+    [watch] = lanes.pollers
     watch.pause = OPTIONS.sleep
     assert lanes.next() is None
     return watch.next_look - time.monotonic()
 
 
 def others_were_faster():
-    claimer = Claimer(OPTIONS, "w.1-", Buffer(1), Board(1), Doorbell({"default"}), None, lambda: 0)
+    claimer = Claimer(
+        OPTIONS, "w.1-", Buffer(1), SharedMemory(1), Wakeup({"default"}), None, lambda: 0
+    )
     claimer.turn()
-    [watch] = claimer.lanes.watches
+    [watch] = claimer.scheduler.pollers
     # It has just seen jobs there.
     watch.queues, watch.next_look = deque(["default"]), float("inf")
     pause = claimer.turn()
@@ -71,8 +73,8 @@ def deadlock_on_a_server():
 
 
 def deadlock_of_a_job():
-    once: Any = SimpleNamespace(tries=2, trouble=lambda error: Trouble.AGAIN)
-    return Once.pause_after(once, OperationalError("deadlock"))
+    once: Any = SimpleNamespace(tries=2, error_kind=lambda error: ErrorKind.AGAIN)
+    return ExactlyOnceRun.pause_after(once, OperationalError("deadlock"))
 
 
 def mailer_at_rest():
@@ -82,7 +84,7 @@ def mailer_at_rest():
 
 
 def first_look_at_the_backlogs():
-    return Scribe([], Session(set()))._sample_at - time.monotonic()
+    return MetricsWriter([], Session(set()))._sample_at - time.monotonic()
 
 
 PAUSES = {

@@ -19,7 +19,7 @@ from django_dbqueue.worker import signal_dispatcher as herald_module
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.signal_dispatcher import Herald
+from django_dbqueue.worker.signal_dispatcher import SignalDispatcher
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh, table
 from tests.kit.processes import lines, worker
@@ -196,8 +196,8 @@ def test_a_receiver_that_interrupts_holds_up_no_outcome():
 
 @pytest.fixture
 def hanging(db_rows, tmp_path):
-    """A herald's process, with a receiver that hangs, and a handler of TERM as supervisors have."""
-    herald = Herald()
+    """A dispatcher's process, with a receiver that hangs, and a supervisor's handler of TERM."""
+    dispatcher = SignalDispatcher()
     heard = tmp_path / "heard"
 
     def hang(**_):
@@ -208,12 +208,12 @@ def hanging(db_rows, tmp_path):
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         job = claimed()
-        herald.tell(table(), reap.reap_owner(table(), job.claim_owner))
-        herald.turn()
+        dispatcher.tell(table(), reap.reap_owner(table(), job.claim_owner))
+        dispatcher.turn()
         wait_until(heard.exists)
-        yield herald
+        yield dispatcher
     finally:
-        for pid in herald._sent:
+        for pid in dispatcher._sent:
             os.kill(pid, signal.SIGKILL)
         signal.signal(signal.SIGTERM, before)
         signals.job_reaped.disconnect(hang, sender=Note)

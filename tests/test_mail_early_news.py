@@ -54,7 +54,7 @@ def esp(settings):
 @pytest.fixture
 def tidy(monkeypatch):
     """A look of the reaper; how much was tidied up."""
-    chore = late_events.Latecomers()
+    chore = late_events.LateEvents()
     return lambda: chore(table(Email))
 
 
@@ -148,7 +148,7 @@ def test_every_reaper_does_this_where_anymail_is_installed(esp):
     one.keep_at = 0.0
     one.turn(judge=lambda: False)
     assert outcomes(fresh(email)) == {"anna": ("refused", 550)}
-    assert "dbqueue_mail.email" in core.CHORES
+    assert "dbqueue_mail.email" in core.MAINTENANCE
 
 
 def test_news_that_a_hand_has_written_does_no_harm(tidy):
@@ -217,4 +217,4 @@ def test_names_are_forgotten_after_a_month(esp, tidy):
     grow_old(29 * 86400)
     assert tidy() == 0
     grow_old(31 * 86400)
-    assert late_events.Latecomers()(table(Email)) == 2
+    assert late_events.LateEvents()(table(Email)) == 2

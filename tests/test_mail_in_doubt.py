@@ -136,7 +136,7 @@ def test_what_failed_is_not_marked_as_sent(server, browser):
 
 def test_it_has_a_permission_of_its_own(server, client):
     email = sent("stall")
-    user = User.objects.create_user("clerk", is_staff=True)
+    user = User.objects.create_user("agent", is_staff=True)
     names = ["view_email", "retry_email", "bury_email"]
     user.user_permissions.set(Permission.objects.filter(codename__in=names))
     client.force_login(user)

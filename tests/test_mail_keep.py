@@ -31,13 +31,13 @@ from tests.queueapp.models import Note
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 HOUR = 3600
-CHORES = core.CHORES["dbqueue_mail.email"]  # as the project has them
+MAINTENANCE = core.MAINTENANCE["dbqueue_mail.email"]  # as the project has them
 
 
 @pytest.fixture(autouse=True)
 def keep_a_day(settings, monkeypatch):
     setting(settings, MAIL_KEEP_BODIES=24 * HOUR)
-    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", erase.Eraser())
+    monkeypatch.setitem(core.MAINTENANCE, "dbqueue_mail.email", erase.Eraser())
 
 
 def hours_ago(hours):
@@ -126,7 +126,7 @@ def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
     monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
-    core.CHORES["dbqueue_mail.email"]._sweep._rests_until.clear()  # type: ignore[attr-defined]
+    core.MAINTENANCE["dbqueue_mail.email"]._sweep._rests_until.clear()  # type: ignore[attr-defined]
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
     assert erased([old[0], *later]) == [True, True]
@@ -180,18 +180,20 @@ def test_several_reapers_erase_each_message_once():
 
 
 @pytest.mark.parametrize("problem", [KeyError("x"), SystemExit(3)])
-def test_a_chore_that_raises_is_said_once_and_the_other_tables_have_their_turn(
+def test_maintenance_that_raises_is_said_once_and_the_other_tables_have_their_turn(
     monkeypatch, caplog, problem
 ):
     def broken(table):
         raise problem
 
     old = old_archive(25)
-    monkeypatch.setitem(core.CHORES, "queueapp.note", broken)
+    monkeypatch.setitem(core.MAINTENANCE, "queueapp.note", broken)
     with caplog.at_level(logging.WARNING, "django_dbqueue"):
         passes(2, Note, Email)
     assert erased(old) == [True]
-    said = [r for r in caplog.records if "the chore of queueapp.note failed" in r.getMessage()]
+    said = [
+        r for r in caplog.records if "the maintenance of queueapp.note failed" in r.getMessage()
+    ]
     assert len(said) == 1
 
 
@@ -213,7 +215,7 @@ def test_a_worker_erases_next_to_its_work(settings):
 @pytest.fixture
 def keep_rows_a_day(settings, monkeypatch):
     setting(settings, MAIL_KEEP_BODIES=0, MAIL_KEEP_ROWS=24 * HOUR)
-    monkeypatch.setitem(core.CHORES, "dbqueue_mail.email", erase.FailedMailPruner())
+    monkeypatch.setitem(core.MAINTENANCE, "dbqueue_mail.email", erase.FailedMailPruner())
 
 
 def test_failed_mail_is_deleted_when_it_is_old(keep_rows_a_day):
@@ -255,7 +257,7 @@ def test_a_worker_deletes_old_failed_mail_next_to_its_work(settings, monkeypatch
     [old] = ended(Status.BURIED, 25)
     queued("anna")
     deliver_to(settings, 0, MEMORY, MAIL_KEEP_ROWS=HOUR)
-    core.CHORES["dbqueue_mail.email"] = CHORES
+    core.MAINTENANCE["dbqueue_mail.email"] = MAINTENANCE
     work_off("dbqueue_mail.email")
     assert not exists(old)
     assert Email.objects.done().count() == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from django_dbqueue.mail import requeueing
 from django_dbqueue.mail.models import Email, Mailer
-from django_dbqueue.mail.requeueing import NewLines
+from django_dbqueue.mail.requeueing import Requeueing
 from tests.kit.jobs import fresh, table
 from tests.kit.limit_simulation import Line, Mail, figures
 from tests.kit.mail import HAS_MAILERS, queued, run_mail
@@ -126,7 +126,7 @@ def in_days():
 
 
 def call_back():
-    return NewLines()(table(Email))
+    return Requeueing()(table(Email))
 
 
 def test_after_a_limit_was_raised_those_who_wait_go_as_soon_as_it_allows(mailer, no_gaps):
@@ -176,7 +176,7 @@ def test_a_line_is_left_alone_where_nothing_has_changed(mailer):
 
 def test_of_two_hosts_with_different_limits_each_has_its_way_but_once(mailer):
     line_of(mailer)
-    here, there = NewLines(), NewLines()
+    here, there = Requeueing(), Requeueing()
     assert here(table(Email)) == 0
     limit(mailer, day=2)
     assert there(table(Email)) == 5

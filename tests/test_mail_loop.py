@@ -85,7 +85,7 @@ def test_what_a_worker_tells_of_itself_comes_to_an_end(database_url):
         wait_until(lambda: Email.objects.buried().count() == Email.objects.count())
         process.send(signal.SIGTERM)
         process.end()
-    # Two reports of the supervisor, and two of its clerk.
+    # Two reports of the supervisor, and two of its agent.
     assert Email.objects.count() <= 5
 
 

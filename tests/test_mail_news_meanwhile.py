@@ -7,7 +7,7 @@ from anymail.signals import AnymailTrackingEvent, tracking
 from django.utils import timezone
 
 from django_dbqueue.mail.deliveries import Delivery, Outcome
-from django_dbqueue.mail.late_events import Latecomers
+from django_dbqueue.mail.late_events import LateEvents
 from django_dbqueue.mail.models import Email, ProviderNote
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, table
@@ -42,7 +42,7 @@ def test_a_bounce_of_who_was_put_off_before_is_noted_once_the_next_attempt_has_e
     tell_of_a_bounce(email.provider_id)
     job.deliveries = said(Outcome.DELIVERED)
     job.complete()
-    Latecomers()(table(Email))
+    LateEvents()(table(Email))
     assert outcomes(fresh(email))["anna"] == ("refused", 550)
 
 
@@ -50,5 +50,5 @@ def test_a_bounce_of_who_was_put_off_before_is_noted_once_the_next_attempt_has_e
 def test_news_of_a_mail_that_nobody_knows_are_kept_for_an_hour(minutes, is_kept):
     tell_of_a_bounce("nobody's")
     ProviderNote.objects.update(created_at=timezone.now() - timedelta(minutes=minutes))
-    Latecomers()(table(Email))
+    LateEvents()(table(Email))
     assert ProviderNote.objects.exists() == is_kept

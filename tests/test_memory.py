@@ -8,14 +8,14 @@ import pytest
 
 from django_dbqueue.management.commands._text import workers_text
 from django_dbqueue.models import Worker
-from django_dbqueue.monitor.worker_list import roster
+from django_dbqueue.monitor.worker_list import list_workers
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.shared_memory import Farewell
-from django_dbqueue.worker.signalling import Signals, Wakeup
+from django_dbqueue.worker.shared_memory import ExitStatus
+from django_dbqueue.worker.signalling import Signals, WakeupPipe
 from django_dbqueue.worker.stop_reasons import ENOUGH
 from django_dbqueue.worker.supervisor import Supervisor
-from tests.kit.clerks import ClerkHere, state_of
-from tests.kit.forked_children import deaths, end, fill
+from tests.kit.agents import ClerkHere, state_of
+from tests.kit.forked_children import end, exited_children, fill
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 
@@ -29,12 +29,12 @@ MB = 2**20
 GATHERED = 64 * MB  # by a child
 
 
-def gather(stacks, prefix, board, share, control, role):
+def gather(stacks, prefix, shared, share, control, role):
     """A child that holds some memory of its own until it is asked to leave."""
     held = b"x" * GATHERED
-    board.slot(0).start(b"default\x1fgathered", 0.0, 1.0, len(held) // GATHERED)
+    shared.slot(0).start(b"default\x1fgathered", 0.0, 1.0, len(held) // GATHERED)
     os.read(control, 1)
-    board.farewell = Farewell.ASKED
+    shared.exit_status = ExitStatus.ASKED
     return 0
 
 
@@ -45,7 +45,7 @@ def supervise():
 
     def supervise(**limits):
         options = Options(served=parse_served(["queueapp.Note"]), processes=2, **limits)
-        supervisor = Supervisor(options, Signals(Wakeup()))
+        supervisor = Supervisor(options, Signals(WakeupPipe()))
         made.append(supervisor.children)
         supervisor.children.body = gather
         fill(supervisor.children)
@@ -73,9 +73,11 @@ def test_a_worker_s_row_tells_its_memory_with_that_of_its_children(supervise):
 def test_the_limit_counts_the_children_too(supervise):
     supervisor = supervise(max_memory=(resident(os.getpid()) + GATHERED) // MB)
     state_of(supervisor)
-    assert supervisor.ending.code == ENOUGH
-    assert "--max-memory" in supervisor.ending.reason
-    assert not any(death.is_crash for death in deaths(supervisor.children, 2))  # they were asked
+    assert supervisor.stop_reason.code == ENOUGH
+    assert "--max-memory" in supervisor.stop_reason.reason
+    assert not any(
+        exited.is_crash for exited in exited_children(supervisor.children, 2)
+    )  # they were asked
 
 
 @pytest.mark.process
@@ -88,11 +90,11 @@ def test_where_the_system_does_not_tell_a_limit_is_said_to_do_nothing(
     with worker(database_url, *options, DJANGO_SETTINGS_MODULE=settings) as process:
         assert process.end() == 0
     assert process.stderr.count("--max-memory does nothing") == warnings
-    assert "unknown" in workers_text(roster())
+    assert "unknown" in workers_text(list_workers())
 
 
 def test_below_the_limit_a_worker_goes_on(supervise):
     supervisor = supervise(max_memory=4 * (resident(os.getpid()) + GATHERED) // MB)
     state_of(supervisor)
-    assert supervisor.ending is None
+    assert supervisor.stop_reason is None
     assert len(supervisor.children.living) == 2

@@ -12,17 +12,17 @@ from django.db.models import Sum
 
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder
-from django_dbqueue.metrics.recorder import Tally, add, busy_lately, this_minute, write_backlog
+from django_dbqueue.metrics.recorder import Recorder, add, busy_lately, this_minute, write_backlog
 from django_dbqueue.metrics.roll_up import LOOKED_BACK, _fold, fold, prune
 from django_dbqueue.metrics.time_series import history
-from django_dbqueue.metrics.writer import Scribe, _sample
+from django_dbqueue.metrics.writer import MetricsWriter, _sample
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
-from django_dbqueue.monitor.worker_list import request_drain, request_resume, roster
+from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.shared_memory import Board
-from django_dbqueue.worker.throughput import Pace
+from django_dbqueue.worker.shared_memory import SharedMemory
+from django_dbqueue.worker.throughput import ThroughputCounter
 from tests.kit.broken_rows import edit
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.processes import worker
@@ -78,7 +78,7 @@ def test_any_number_of_processes_add_to_the_same_minute():
 
 
 def test_what_cannot_be_written_is_kept_and_written_once():
-    table, tally = table_of(Note, "default"), Tally()
+    table, tally = table_of(Note, "default"), Recorder()
     tally.completed(table, "default", 0.02)
     good, recorder.add = recorder.add, refuse
     try:
@@ -130,7 +130,7 @@ def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only()
 
 
 def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
-    table, tally = table_of(Note, "default"), Tally()
+    table, tally = table_of(Note, "default"), Recorder()
     for queue in ("default ", "", "\x1b[2J", "x" * 300, "default"):
         tally.completed(table, queue, 1)
     tally.write()
@@ -226,11 +226,11 @@ def test_whoever_counts_the_backlogs_folds_and_prunes():
     end = (this_minute("default") - FINE) // QUARTER * QUARTER
     fine_minutes(end - QUARTER, QUARTER)
     Minute.objects.create(job_table="x.y", queue="old", minute=end - KEPT)
-    scribe = Scribe([table_of(Note, "default")], Session(set()))
-    scribe.turn()
+    metrics = MetricsWriter([table_of(Note, "default")], Session(set()))
+    metrics.turn()
     assert Minute.objects.count() == QUARTER + 2
-    scribe._sample_at = 0.0
-    scribe.turn()
+    metrics._sample_at = 0.0
+    metrics.turn()
     assert set(Minute.objects.values_list("queue", "minute")) == {
         ("often", end - QUARTER),
         ("seldom", end - QUARTER),
@@ -248,16 +248,16 @@ def test_a_reaper_by_itself_writes_what_it_found(settings):
 
 def test_a_worker_drains_and_goes_on_as_its_row_says(database_url):
     with worker(database_url, "queueapp.Note", DBQUEUE_BEAT_INTERVAL="0.2") as process:
-        wait_until(roster)
-        [member] = request_drain(roster()[0].uuid)
-        wait_until(lambda: roster()[0].state == "draining" and Worker.objects.get().paused)
+        wait_until(list_workers)
+        [member] = request_drain(list_workers()[0].uuid)
+        wait_until(lambda: list_workers()[0].state == "draining" and Worker.objects.get().paused)
         Note.objects.create()
         beat = Worker.objects.get().beat_at
         wait_until(lambda: Worker.objects.get().beat_at > beat)
         assert Note.objects.ready().count() == 1
         request_resume(member.uuid)
         wait_until(lambda: Note.objects.done().exists())
-        wait_until(lambda: roster()[0].state == "alive")
+        wait_until(lambda: list_workers()[0].state == "alive")
         assert wait_until(lambda: Worker.objects.get().jobs_per_minute) == 1
         process.send(signal.SIGTERM)
         assert process.end() == 0
@@ -267,7 +267,7 @@ def test_a_worker_drains_and_goes_on_as_its_row_says(database_url):
 def test_the_pace_is_that_of_the_last_minute(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    pace = Pace()
+    pace = ThroughputCounter()
     assert [pace.rate(5), pace.rate(30)] == [5, 30]
     now[0] += 59
     assert pace.rate(40) == 40
@@ -276,7 +276,7 @@ def test_the_pace_is_that_of_the_last_minute(monkeypatch):
 
 
 def test_a_board_tells_how_many_outcomes_are_stuck():
-    board = Board(threads=2)
-    assert board.stuck == 0
-    board.stuck = 12
-    assert (board.stuck, board.paused, board.jobs) == (12, False, 0)
+    shared = SharedMemory(threads=2)
+    assert shared.stuck == 0
+    shared.stuck = 12
+    assert (shared.stuck, shared.paused, shared.jobs) == (12, False, 0)

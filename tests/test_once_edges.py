@@ -9,13 +9,13 @@ from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
-from django_dbqueue.dialects import Trouble
+from django_dbqueue.dialects import ErrorKind
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Receipt
-from django_dbqueue.models.exactly_once import Once
+from django_dbqueue.models.exactly_once import ExactlyOnceRun
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
-from django_dbqueue.worker.exactly_once import Expired, OnceByWorker
+from django_dbqueue.worker.exactly_once import Expired, WorkerExactlyOnceRun
 from tests.kit.effects_elsewhere import apart, claim, effects, jobs_aside, once, state
 from tests.kit.jobs import claimed, fresh, table
 from tests.queueapp.models import Effect, Recited, Transfer
@@ -56,7 +56,7 @@ def test_what_others_hang_on_a_job_stays_theirs(monkeypatch):
     job = claimed(Transfer, action="fail")
     job.span = {"lock": threading.Lock()}
     monkeypatch.setattr(Transfer, "__str__", lambda self: self.no_such_thing)
-    one = OnceByWorker(table(Transfer), job, job.run)
+    one = WorkerExactlyOnceRun(table(Transfer), job, job.run)
     before = job.span
     with pytest.raises(RuntimeError):
         one.run()
@@ -69,11 +69,11 @@ def test_an_error_is_judged_by_the_database_that_raised_it(jobs):
     one = once(claim(jobs))
     error = OperationalError("no such table: elsewhere")
     error.__cause__ = sqlite3.OperationalError("no such table: elsewhere")
-    assert one.trouble(error) is None
+    assert one.error_kind(error) is None
     locked = OperationalError("database is locked")
     locked.__cause__ = sqlite3.OperationalError("database is locked")
     locked.__cause__.sqlite_errorname = "SQLITE_BUSY"
-    assert one.trouble(locked) is Trouble.AGAIN
+    assert one.error_kind(locked) is ErrorKind.AGAIN
 
 
 def test_a_commit_of_the_last_try_whose_answer_was_lost_is_found_by_its_receipt(jobs, monkeypatch):
@@ -97,7 +97,7 @@ def test_an_expired_job_whose_effects_are_there_is_completed(jobs):
     job = claim(jobs)
     once(job).run()
     job.has_expired = True
-    late = OnceByWorker(apart(), job, lambda: pytest.fail("it ran"))
+    late = WorkerExactlyOnceRun(apart(), job, lambda: pytest.fail("it ran"))
     late.run()
     assert late.has_committed
 
@@ -107,7 +107,7 @@ def test_an_expired_job_without_effects_is_not_run(jobs):
     job = claim(jobs)
     job.has_expired = True
     with pytest.raises(Expired):
-        OnceByWorker(apart(), job, lambda: pytest.fail("it ran")).run()
+        WorkerExactlyOnceRun(apart(), job, lambda: pytest.fail("it ran")).run()
 
 
 def test_the_same_key_in_another_database_is_another_job(jobs):
@@ -128,7 +128,7 @@ def test_a_connection_out_of_autocommit_is_refused():
     connection.set_autocommit(False)
     try:
         with pytest.raises(TransactionManagementError):
-            Once(table(Transfer), job, job.run).run()
+            ExactlyOnceRun(table(Transfer), job, job.run).run()
     finally:
         connection.rollback()
         connection.set_autocommit(True)

@@ -7,10 +7,10 @@ from django.db import InterfaceError, connection
 
 from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.models.exactly_once import TRIES, Once
+from django_dbqueue.models.exactly_once import TRIES, ExactlyOnceRun
 from django_dbqueue.states import Status
 from django_dbqueue.worker.buffer import Item
-from django_dbqueue.worker.exactly_once import OnceByWorker
+from django_dbqueue.worker.exactly_once import WorkerExactlyOnceRun
 from django_dbqueue.worker.runner import _prepare, _run
 from tests.kit.jobs import claimed, fresh, steal, table
 from tests.queueapp.models import Batch, Effect, Transfer
@@ -39,7 +39,7 @@ class Runs:
         if self.troubles:
             self.troubles.pop(0)()
 
-    def run(self, kind=OnceByWorker):
+    def run(self, kind=WorkerExactlyOnceRun):
         kind(table(Transfer), self.job, self.work).run()
 
     def judge(self, runs):
@@ -55,7 +55,7 @@ def give_up():
     raise RowsLocked("as in a deadlock")
 
 
-@pytest.mark.parametrize("kind", [Once, OnceByWorker])
+@pytest.mark.parametrize("kind", [ExactlyOnceRun, WorkerExactlyOnceRun])
 def test_what_the_database_aborts_runs_again_and_is_charged_to_nobody(kind):
     runs = Runs(give_up, give_up)
     runs.run(kind)
@@ -130,7 +130,7 @@ def test_a_commit_without_an_answer_and_a_lost_claim_are_not_run_again(lose_comm
         real()
 
     one.work = work
-    by_worker = OnceByWorker(table(Transfer), one.job, one.work)
+    by_worker = WorkerExactlyOnceRun(table(Transfer), one.job, one.work)
     pause_after = by_worker.pause_after
 
     def stolen_meanwhile(error):
@@ -147,7 +147,7 @@ def test_a_commit_without_an_answer_and_a_lost_claim_are_not_run_again(lose_comm
 def test_ones_own_loop_is_told_of_a_lost_answer(lose_commit):
     one = Runs(lambda: lose_commit(arrives=True))
     with pytest.raises(InterfaceError):
-        one.run(Once)
+        one.run(ExactlyOnceRun)
     assert fresh(one.job).status == Status.DONE
 
 
@@ -155,7 +155,7 @@ def test_what_changes_in_place_and_is_no_json_is_read_again_after_a_failed_run()
     runs = Runs(give_up)
     runs.job.action = bytearray(b"no text")
     job, work = runs.job, runs.work
-    once = Once(table(Transfer), job, lambda: (work(), job.action))
+    once = ExactlyOnceRun(table(Transfer), job, lambda: (work(), job.action))
     runs.job.save = lambda: None
     once.run()
     assert job.action == ""

@@ -9,11 +9,11 @@ from django.db import connection
 from django_dbqueue import events
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from django_dbqueue.worker.children import Child, Death
-from django_dbqueue.worker.recovery import ExitedChild, Relief
+from django_dbqueue.worker.children import Child, ExitedChild
+from django_dbqueue.worker.recovery import AbandonedClaims, Recovery
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.shared_memory import SEPARATOR, Board
-from django_dbqueue.worker.stack_dumps import Stacks
+from django_dbqueue.worker.shared_memory import SEPARATOR, SharedMemory
+from django_dbqueue.worker.stack_dumps import StackDump
 from tests.kit.jobs import claimed, fresh, overwrite, row_locked, table, table_locked
 from tests.queueapp.models import Kept, Note
 
@@ -27,12 +27,12 @@ def child():
     """A child that has three jobs: it runs the first two, in threads of their own."""
     Note.objects.bulk_create([Note() for _ in range(3)])
     jobs = claim(table(), "default", 3, f"{PREFIX}1")
-    board, now = Board(threads=2), time.monotonic()
+    shared, now = SharedMemory(threads=2), time.monotonic()
     for number, job in enumerate(jobs[:2]):
         label = SEPARATOR.join(["default", table().label, str(job.pk)])
-        board.slot(number).start(label.encode(), now, now + 60)
+        shared.slot(number).start(label.encode(), now, now + 60)
     ours, theirs = os.pipe()
-    child = Child(0, PREFIX, board, Stacks(), theirs, None)
+    child = Child(0, PREFIX, shared, StackDump(), theirs, None)
     yield child
     os.close(ours)
     os.close(theirs)
@@ -40,11 +40,11 @@ def child():
 
 @pytest.fixture
 def relief():
-    return Relief([table()], Session({"default"}), events.reaped)
+    return Recovery([table()], Session({"default"}), events.reaped)
 
 
 def bury(relief, child):
-    relief.waiting.append(ExitedChild.of(Death(child, -9, child.board.running())))
+    relief.waiting.append(AbandonedClaims.of(ExitedChild(child, -9, child.shared.running())))
     relief.turn()
 
 
@@ -64,14 +64,14 @@ def test_what_ran_when_a_child_crashed_is_charged_with_it(relief, child):
 
 
 def test_what_ran_when_a_child_was_stopped_by_force_is_charged_nothing(relief, child):
-    child.condemn()
+    child.kill_soon()
     bury(relief, child)
     assert charges() == [UNHARMED] * 3
 
 
 def test_what_was_over_its_time_to_run_has_failed_and_nothing_else(relief, child):
-    overdue = child.board.running()[0]
-    child.condemn([overdue])
+    overdue = child.shared.running()[0]
+    child.kill_soon([overdue])
     bury(relief, child)
     assert charges() == [(Status.DELAYED, 1, 0), UNHARMED, UNHARMED]
     failed = fresh(Note(pk=int(overdue.key)))
@@ -91,7 +91,7 @@ def test_it_is_tried_again_while_the_table_is_locked(relief, child):
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
 def test_a_locked_row_of_one_child_holds_up_the_relief_of_no_other(relief):
     locked, other = claimed(), claimed()
-    relief.waiting += [ExitedChild(job.claim_owner) for job in (locked, other)]
+    relief.waiting += [AbandonedClaims(job.claim_owner) for job in (locked, other)]
     with row_locked(locked):
         relief.turn()
         assert [exited.owner_prefix for exited in relief.waiting] == [locked.claim_owner]
@@ -103,10 +103,10 @@ def test_a_locked_row_of_one_child_holds_up_the_relief_of_no_other(relief):
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
 def test_a_locked_row_of_one_table_holds_up_the_relief_of_no_other():
-    relief = Relief([table(), table(Kept)], Session({"default"}), events.reaped)
+    relief = Recovery([table(), table(Kept)], Session({"default"}), events.reaped)
     locked, other = claimed(), claimed(Kept)
     overwrite(other, owner=locked.claim_owner)
-    relief.waiting.append(ExitedChild(locked.claim_owner))
+    relief.waiting.append(AbandonedClaims(locked.claim_owner))
     with row_locked(locked):
         relief.turn()
         assert fresh(other).status == Status.READY

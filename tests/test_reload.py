@@ -9,7 +9,7 @@ import pytest
 
 from django_dbqueue.worker.options import Options, all_served
 from django_dbqueue.worker.reload import Reloader
-from django_dbqueue.worker.stop_reasons import RELOADER, Ending, Limits
+from django_dbqueue.worker.stop_reasons import RELOADER, Limits, StopReason
 from tests.kit.processes import Process, has_ended
 from tests.kit.waiting import wait_until
 
@@ -152,4 +152,4 @@ def test_what_a_job_starts_does_not_take_the_reloader_for_its_own(monkeypatch):
     monkeypatch.setenv(RELOADER, "1000000000")
     limits = Limits(Options(served=all_served()))
     assert RELOADER not in os.environ
-    assert limits.reached(0) == Ending("the reloader is gone")
+    assert limits.reached(0) == StopReason("the reloader is gone")

@@ -3,7 +3,7 @@
 import pytest
 from django.test.utils import isolate_apps
 
-from django_dbqueue.diagnose.check import examine
+from django_dbqueue.diagnose.check import check_integrity
 from django_dbqueue.models import Job, Queue, Receipt
 from django_dbqueue.models.receipt import receipt_of
 from tests.kit.jobs import table
@@ -114,7 +114,7 @@ def test_check_finds_pauses_and_receipts_of_a_table_that_is_gone():
     Receipt.objects.create(digest="a", job_table="queueapp_gone@default", job_key="1")
     Receipt.objects.create(digest="b", job_table="queueapp_note@default", job_key="1")
     Receipt.objects.create(digest="c", job_table="queueapp_note@elsewhere", job_key="1")
-    found = [(one.table, one.id, one.what) for one in examine("default").findings]
+    found = [(one.table, one.id, one.what) for one in check_integrity("default").findings]
     assert found == [
         ("queueapp_gone", "slow", "pauses a table that is not there"),
         ("queueapp_gone", "queueapp_gone@default", "are receipts of a table that is not there"),

@@ -7,7 +7,7 @@ import pytest
 
 from django_dbqueue.worker import children as module
 from django_dbqueue.worker.children import FREE_DEATHS, SHORT_LIFE, Children
-from tests.kit.forked_children import deaths, end, fill, kill, live
+from tests.kit.forked_children import end, exited_children, fill, kill, live
 
 pytestmark = [
     pytest.mark.any_database,
@@ -31,15 +31,15 @@ def start(db_rows):
         end(children)
 
 
-def death(children):
-    [found] = deaths(children, 1)
+def exited(children):
+    [found] = exited_children(children, 1)
     return found
 
 
 def kill_on_purpose(children):
     for child in children.living.values():
-        child.condemn()
-    children.kill_condemned()
+        child.kill_soon()
+    children.kill_due()
 
 
 # --- one after the other --------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_children_are_replaced_one_by_one(start):
             fill(children)
         leaving = [child.pid for child in children.living.values() if child.leaving]
         assert (len(leaving), len(children.living)) == (1, 4)
-        assert death(children).child.pid == leaving[0]
+        assert exited(children).child.pid == leaving[0]
         assert len(set(before) & set(children.living)) == 3 - gone
     children.replace_next()
     assert not any(child.leaving for child in children.living.values())
@@ -68,7 +68,7 @@ def test_a_child_that_died_meanwhile_is_not_waited_for(start):
     children.replace_next()
     first, second = children.living
     os.kill(second, signal.SIGKILL)
-    deaths(children, 2)
+    exited_children(children, 2)
     children.replace_next()
     fill(children)
     assert not {first, second} & set(children.living)
@@ -78,12 +78,12 @@ def test_a_child_that_died_meanwhile_is_not_waited_for(start):
 def test_where_jobs_are_counted_a_child_is_followed_once_it_is_known_how_many_are_left(start):
     children = start(1, share=5)
     [first] = children.living.values()
-    first.board.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
+    first.shared.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
     children.replace_all()
     children.replace_next()
     fill(children)
     assert len(children.living) == 1
-    assert death(children).child is first
+    assert exited(children).child is first
     fill(children)
     assert [child.share for child in children.living.values()] == [3]
 
@@ -94,13 +94,13 @@ def test_where_jobs_are_counted_a_child_is_followed_once_it_is_known_how_many_ar
 def test_a_child_that_we_kill_has_not_crashed(start):
     children = start(1)
     kill_on_purpose(children)
-    found = death(children)
+    found = exited(children)
     assert (found.code, found.is_crash) == (-signal.SIGKILL, False)
 
 
 @pytest.mark.parametrize("body", [lambda *_: os._exit(0), lambda *_: 0], ids=["exit", "return"])
 def test_a_child_that_leaves_without_a_word_has_crashed_whatever_its_exit_code(start, body):
-    found = death(start(1, body))
+    found = exited(start(1, body))
     assert (found.code, found.is_crash) == (0, True)
 
 
@@ -108,7 +108,7 @@ def test_a_child_that_was_asked_to_leave_has_not_crashed(start):
     children = start(1)
     [child] = children.living.values()
     child.ask_to_stop()
-    assert not death(children).is_crash
+    assert not exited(children).is_crash
 
 
 class Clock:
@@ -141,7 +141,7 @@ def test_children_that_crash_young_come_back_later_and_later(start, clock):
     for _ in range(FREE_DEATHS + 12):
         clock.fill(children)
         kill(children)
-        death(children)
+        exited(children)
         waits.append(children.fill(refuse) if len(waits) >= FREE_DEATHS else 0)
         clock.now += waits[-1]
     assert waits == sorted(waits)
@@ -149,7 +149,7 @@ def test_children_that_crash_young_come_back_later_and_later(start, clock):
     assert waits[-2:] == [30, 30]
 
 
-def refuse(board):
+def refuse(shared):
     pytest.fail("it is forked too soon")
 
 
@@ -164,4 +164,4 @@ def test_those_that_we_kill_or_that_have_lived_for_a_while_come_back_at_once(
         assert len(children.living) == 1
         clock.now += life
         way(children)
-        death(children)
+        exited(children)

@@ -35,7 +35,7 @@ def on_run(monkeypatch):
 
 
 def next_item(worker):
-    worker.consumer.claimer.lanes.look_now()
+    worker.consumer.claimer.scheduler.look_now()
     worker.claim()
     return worker.consumer.buffer.get()
 
@@ -52,7 +52,7 @@ def test_what_another_has_by_now_is_not_started(worker, by_gap):
     worker.take(item)
     worker.record()
     assert (fresh(job).owner, fresh(job).status) == ("another.1", Status.CLAIMED)
-    assert worker.board.jobs == 0
+    assert worker.shared.jobs == 0
 
 
 @pytest.mark.parametrize("by_gap", [True, False], ids=["a gap", "waiting"])
@@ -88,7 +88,7 @@ def test_an_expired_job_of_a_batch_is_left_out(worker, on_run):
 
 def test_a_jobs_own_time_to_run_goes_before_that_of_its_table(worker, on_run):
     seen = []
-    on_run(lambda job: seen.extend(worker.board.running()))
+    on_run(lambda job: seen.extend(worker.shared.running()))
     Note.objects.create(time_to_run=5)
     Note.objects.create()
     worker.run()
@@ -97,12 +97,12 @@ def test_a_jobs_own_time_to_run_goes_before_that_of_its_table(worker, on_run):
 
 def test_a_batch_has_the_shortest_of_its_times_to_run(worker, on_run):
     seen = []
-    on_run(lambda job: seen.extend(worker.board.running()))
+    on_run(lambda job: seen.extend(worker.shared.running()))
     for seconds in (50, 5, None):
         Batch.objects.create(time_to_run=seconds)
     worker.run()
     assert [round(one.deadline - one.started_at) for one in seen] == [5, 5, 5]
-    assert worker.board.jobs == 3
+    assert worker.shared.jobs == 3
 
 
 def test_a_touch_gives_a_job_all_of_its_time_again(worker, on_run):
@@ -110,7 +110,7 @@ def test_a_touch_gives_a_job_all_of_its_time_again(worker, on_run):
 
     def run(job):
         for _ in range(2):
-            deadlines.extend(one.deadline for one in worker.board.running())
+            deadlines.extend(one.deadline for one in worker.shared.running())
             job.touch()
 
     on_run(run)
@@ -122,7 +122,7 @@ def test_a_touch_gives_a_job_all_of_its_time_again(worker, on_run):
 def test_a_job_that_has_ended_is_not_stopped_for_its_time(worker):
     Note.objects.create(action="fail")
     worker.run()
-    assert worker.board.running() == []
+    assert worker.shared.running() == []
 
 
 # --- what it leaves -------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_no_job_begins_in_the_transaction_of_the_one_before(worker, on_run):
 
 def test_a_completion_that_comes_too_late_is_told_and_counted_as_none(worker):
     jobs = [Note.objects.create() for _ in range(2)]
-    worker.consumer.claimer.lanes.look_now()
+    worker.consumer.claimer.scheduler.look_now()
     worker.claim()
     steal(jobs[0])
     while len(worker.consumer.buffer):

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.lifecycle import reap
-from django_dbqueue.worker.heartbeat import Beats
+from django_dbqueue.worker.heartbeat import Heartbeat
 from tests.kit.jobs import table
 from tests.kit.processes import lines, worker
 from tests.kit.query_plans import captured, complaints, read_by
@@ -62,7 +62,7 @@ def test_a_supervisor_finds_the_jobs_of_the_dead_by_the_index(seen_nearly_empty)
         f"retry_at = NOW() + INTERVAL '1 hour'"
     )
     run(f"ANALYZE {NOTES}")
-    Beats("w", "default", [], 1, 10).session.prepare()
+    Heartbeat("w", "default", [], 1, 10).session.prepare()
     with captured(NOTES) as statements:
         assert reap.reap_owner(table(), "gone.") == []
     assert [text for statement in statements for text in complaints(statement, NOTES)] == []

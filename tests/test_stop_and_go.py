@@ -123,12 +123,12 @@ def test_max_jobs_counts_those_that_are_run_alone():
 def test_a_child_that_cannot_be_forked_is_forked_later(monkeypatch):
     children = Children([None], 1, "a" * 32, lambda *_: 0)
     monkeypatch.setattr(os, "fork", refuse_once := Refusal(os.fork))
-    assert 0 < children.fill(lambda board: None) <= 5
+    assert 0 < children.fill(lambda shared: None) <= 5
     assert (children.shares, children.living) == ([None], {})
     children._next_spawn = 0.0
-    children.fill(lambda board: None)
+    children.fill(lambda shared: None)
     assert (len(children.living), refuse_once.calls) == (1, 2)
-    wait_until(lambda: list(children.deaths()))
+    wait_until(lambda: list(children.exited_children()))
 
 
 class Handler(logging.Handler):

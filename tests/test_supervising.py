@@ -12,16 +12,22 @@ from django_dbqueue.models import Worker
 from django_dbqueue.monitor.worker_list import request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.worker.agent import Recovered, SignOff
-from django_dbqueue.worker.children import Child, Children, Death
+from django_dbqueue.worker.children import Child, Children, ExitedChild
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.recovery import ExitedChild, Relief
+from django_dbqueue.worker.recovery import AbandonedClaims, Recovery
 from django_dbqueue.worker.sacrifice import Sacrifice
-from django_dbqueue.worker.session import Patience, Session
-from django_dbqueue.worker.shared_memory import SACRIFICIAL, SEPARATOR, Board, Farewell, Running
-from django_dbqueue.worker.stack_dumps import Stacks
+from django_dbqueue.worker.session import ReconnectBackoff, Session
+from django_dbqueue.worker.shared_memory import (
+    SACRIFICIAL,
+    SEPARATOR,
+    ExitStatus,
+    Running,
+    SharedMemory,
+)
+from django_dbqueue.worker.stack_dumps import StackDump
 from django_dbqueue.worker.stop_reasons import Limits
-from tests.kit.clerks import UUID, ClerkHere
-from tests.kit.forked_children import deaths, fill
+from tests.kit.agents import UUID, ClerkHere
+from tests.kit.forked_children import exited_children, fill
 from tests.kit.jobs import fresh, table, table_locked
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Mailed, Note
@@ -51,29 +57,29 @@ def test_others_can_see_what_it_serves():
 
 def test_the_jobs_of_a_dead_worker_come_back_whichever_table_it_served():
     job = job_of_a_dead_worker(Mailed)
-    clerk = ClerkHere(beat_interval=0.01, worker_timeout=0.2)
-    wait_until(lambda: clerk.beat() and fresh(job).status == Status.READY)
+    agent = ClerkHere(beat_interval=0.01, worker_timeout=0.2)
+    wait_until(lambda: agent.beat() and fresh(job).status == Status.READY)
 
 
 def test_who_was_not_in_touch_for_long_calls_nobody_dead():
     job = job_of_a_dead_worker(Note)
-    clerk = ClerkHere()
+    agent = ClerkHere()
     for _ in range(3):
-        clerk.beat()
+        agent.beat()
     assert fresh(job).status == Status.CLAIMED
 
 
 def test_who_leaves_claims_behind_does_not_sign_off_so_that_others_miss_it():
-    clerk = ClerkHere()
-    clerk.beat()
+    agent = ClerkHere()
+    agent.beat()
     Note.objects.create()
     [job] = claim(table(), "default", 1, "w.1-1")
     with table_locked(Note):
-        clerk.tell(ExitedChild("w.1-"))
-        clerk.tell(SignOff("for the test"))
-        assert clerk.turn() == []
+        agent.tell(AbandonedClaims("w.1-"))
+        agent.tell(SignOff("for the test"))
+        assert agent.turn() == []
     assert not is_signed_off()
-    assert Recovered("w.1-") in clerk.turn()
+    assert Recovered("w.1-") in agent.turn()
     assert is_signed_off()
     assert fresh(job).status == Status.READY
 
@@ -82,19 +88,21 @@ def is_signed_off():
     return Worker.objects.get().stopped_at is not None
 
 
-def death():
-    return Death(Child(0, "w.1-", Board(1), Stacks(), -1, None), -9, [])
+def exited():
+    return ExitedChild(Child(0, "w.1-", SharedMemory(1), StackDump(), -1, None), -9, [])
 
 
-@pytest.mark.parametrize(("farewell", "successors"), [(Farewell.EMPTY, 0), (Farewell.ASKED, 1)])
-def test_a_child_that_found_nothing_to_do_has_no_successor(farewell, successors):
-    def leave(stacks, prefix, board, share, control, role):
-        board.farewell = farewell
+@pytest.mark.parametrize(
+    ("exit_status", "successors"), [(ExitStatus.EMPTY, 0), (ExitStatus.ASKED, 1)]
+)
+def test_a_child_that_found_nothing_to_do_has_no_successor(exit_status, successors):
+    def leave(stacks, prefix, shared, share, control, role):
+        shared.exit_status = exit_status
         return 0
 
     children = Children([None], 1, "a" * 32, leave)
     fill(children)
-    deaths(children, 1)
+    exited_children(children, 1)
     assert len(children.shares) == successors
 
 
@@ -106,11 +114,11 @@ def test_a_sacrificial_child_that_crashed_has_a_successor_for_those_that_waited_
     forked = []
     monkeypatch.setattr(children, "fork", lambda beat, share, role: forked.append(role))
     sacrifice = Sacrifice(children, Options(served=SERVED))
-    sacrifice.fill(lambda board: None)
+    sacrifice.fill(lambda shared: None)
     assert forked == []
-    crashed = Child(0, "w.1-", Board(1), Stacks(), -1, None, role)
-    sacrifice.ended(Death(crashed, -9, [Running("default", "", "1", 0.0, 0.0, 0)]))
-    sacrifice.fill(lambda board: None)
+    crashed = Child(0, "w.1-", SharedMemory(1), StackDump(), -1, None, role)
+    sacrifice.ended(ExitedChild(crashed, -9, [Running("default", "", "1", 0.0, 0.0, 0)]))
+    sacrifice.fill(lambda shared: None)
     assert forked == [role]
 
 
@@ -118,11 +126,11 @@ def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():
     ran, waited = Note.objects.create(), Mailed.objects.create(pk=Note.objects.get().pk)
     for model in (Note, Mailed):
         assert claim(table(model), "default", 1, "w.1-1")
-    board = Board(1)
-    board.slot(0).start(
+    shared = SharedMemory(1)
+    shared.slot(0).start(
         SEPARATOR.join(["default", table(Note).label, str(ran.pk)]).encode(), 1.0, 2.0
     )
-    bury(board, Note, Mailed)
+    bury(shared, Note, Mailed)
     assert [(fresh(job).status, fresh(job).crashes) for job in (ran, waited)] == [
         (Status.READY, 1),
         (Status.READY, 0),
@@ -133,35 +141,35 @@ def test_all_jobs_of_a_dead_child_come_back_however_many(monkeypatch):
     monkeypatch.setattr(reap, "CHUNK", 2)
     Note.objects.bulk_create([Note() for _ in range(5)])
     assert len(claim(table(), "default", 5, "w.1-1")) == 5
-    bury(Board(1), Note)
+    bury(SharedMemory(1), Note)
     assert Note.objects.ready().count() == 5
 
 
-def bury(board, *models):
-    relief = Relief([table(model) for model in models], Session({"default"}), events.reaped)
-    child = death().child
-    relief.waiting.append(ExitedChild.of(Death(child, -9, board.running())))
+def bury(shared, *models):
+    relief = Recovery([table(model) for model in models], Session({"default"}), events.reaped)
+    child = exited().child
+    relief.waiting.append(AbandonedClaims.of(ExitedChild(child, -9, shared.running())))
     relief.turn()
 
 
 def test_what_a_dead_child_has_started_stays_counted():
-    def start_two(stacks, prefix, board, share, control, role):
-        board.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
+    def start_two(stacks, prefix, shared, share, control, role):
+        shared.slot(0).start(b"default\x1ftwo", 0.0, 1.0, jobs=2)
         return 0
 
     children = Children([None], 1, "a" * 32, start_two)
     fill(children)
-    deaths(children, 1)
+    exited_children(children, 1)
     assert children.jobs == 2
 
 
 def test_of_a_batch_too_long_to_be_shown_whole_jobs_are_shown():
-    board = Board(1)
+    shared = SharedMemory(1)
     keys = [str(10**12 + number) for number in range(3000)]
-    board.slot(0).start(
+    shared.slot(0).start(
         SEPARATOR.join(["default", "queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000
     )
-    shown = [job.key for job in board.running()]
+    shown = [job.key for job in shared.running()]
     assert len(shown) > 1000
     assert shown == keys[: len(shown)]
 
@@ -182,17 +190,17 @@ def test_a_worker_that_has_reached_a_limit_exits_with_12():
 
 
 def test_a_worker_that_was_asked_to_drain_goes_on_when_it_is_asked_to():
-    clerk = ClerkHere()
+    agent = ClerkHere()
     heard = []
     for ask in (request_drain, request_resume, request_drain):
-        clerk.beat()
+        agent.beat()
         ask(UUID)
-        [beat] = clerk.beat()
+        [beat] = agent.beat()
         heard.append(beat.drain_requested)
     assert heard == [True, False, True]
 
 
 def test_after_an_outage_nobody_waits_for_long_however_late_a_worker_counts_as_dead(settings):
     settings.DBQUEUE = {"WORKER_TIMEOUT": 600}
-    patience = Patience("trying")
+    patience = ReconnectBackoff("trying")
     assert max(patience.failed(OperationalError("away")) for _ in range(20)) <= 3

@@ -15,8 +15,8 @@ from django_dbqueue.worker import claimer as claimer_module
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.shared_memory import Board, Role
-from django_dbqueue.worker.wakeup import Doorbell
+from django_dbqueue.worker.shared_memory import Role, SharedMemory
+from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.jobs import fresh, lifecycle_of, overwrite, table
 from tests.kit.processes import has_ended, wait_for_lines, worker
 from tests.kit.run_log import runs
@@ -97,10 +97,10 @@ def test_suspects_of_several_queues_are_taken_over_queue_by_queue():
 
 @pytest.fixture
 def one():
-    board = Board(1)
+    shared = SharedMemory(1)
     options = Options(served=parse_served(["queueapp.Note"]))
-    bell = Doorbell({"default"})
-    yield Claimer(options, f"{WORKER}.1-", Buffer(1), board, bell, None, lambda: 0)
+    bell = Wakeup({"default"})
+    yield Claimer(options, f"{WORKER}.1-", Buffer(1), shared, bell, None, lambda: 0)
     bell.close()
 
 
@@ -112,7 +112,7 @@ def test_an_ordinary_child_keeps_what_is_sound_and_hands_suspects_over(one):
     sound, odd, lone = Note.objects.create(), suspect(), suspect(crashes=2)
     claim_with(one, lambda: len(one.buffer))
     assert [job.pk for job in one.buffer.get().jobs] == [sound.pk]
-    assert (one.board.handed_over(Role.SHARED), one.board.handed_over(Role.ALONE)) == (1, 1)
+    assert (one.shared.handed_over(Role.SHARED), one.shared.handed_over(Role.ALONE)) == (1, 1)
     assert {fresh(job).status for job in (odd, lone)} == {Status.CLAIMED}
 
 
@@ -121,7 +121,7 @@ def test_suspects_that_were_taken_over_are_forgotten(one):
     claim_with(one, lambda: one.suspects)
     assert len(taken()) == 1
     claim_with(one, lambda: not one.suspects)
-    assert one.board.taken == 1
+    assert one.shared.taken == 1
     assert fresh(job).owner == f"{WORKER}.s2-1"
 
 
@@ -129,10 +129,10 @@ def test_suspects_that_nobody_takes_over_are_given_back(one, monkeypatch):
     monkeypatch.setattr(claimer_module, "HOLD", 0.3)
     job = suspect()
     claim_with(one, lambda: one.suspects)
-    one.board.paused = True
+    one.shared.paused = True
     claim_with(one, lambda: not one.suspects)
     assert (fresh(job).status, fresh(job).attempts) == (Status.READY, 0)
-    assert one.board.taken == 0
+    assert one.shared.taken == 0
 
 
 def test_more_suspects_than_can_wait_make_room_for_fresh_jobs(one, monkeypatch):

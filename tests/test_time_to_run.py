@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_dbqueue.states import Status
-from django_dbqueue.worker.stack_dumps import Stacks
+from django_dbqueue.worker.stack_dumps import StackDump
 from tests.kit.jobs import fresh
 from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.waiting import wait_until
@@ -74,7 +74,7 @@ def test_the_stack_of_a_job_that_crashed_its_process_is_kept(database_url, log):
 
 
 def test_a_child_that_is_interrupted_while_it_writes_its_stacks_is_waited_for():
-    stacks = Stacks()
+    stacks = StackDump()
     write = partial(os.write, stacks._file.fileno())
     write(b'Thread 0x1 (most recent call first):\n  File "claimer.py", line 7 in wait\n')
     wait_until(lambda: stacks.has_answered([1]))
@@ -99,7 +99,7 @@ def test_a_child_that_cannot_write_its_stacks_is_killed_all_the_same_and_its_job
 
 
 def test_of_two_stacks_of_a_thread_the_first_is_kept():
-    stacks = Stacks()
+    stacks = StackDump()
     for place in (b"hangs", b"ends"):
         os.write(stacks._file.fileno(), b"Thread 0x1 (most recent call first):\n  in %s\n" % place)
     assert stacks.of(1) == "  in hangs"

@@ -20,7 +20,7 @@ from django_dbqueue.torture.restarts import Restarts
 from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import beside
 from django_dbqueue.torture.summary import figures_text, verdicts_text
-from django_dbqueue.torture.verdicts import Figures, Offence, Report, Verdict
+from django_dbqueue.torture.verdicts import Figures, Report, Verdict, Violation
 from tests.kit.jobs import start_all
 from tests.kit.private_server import private_session  # noqa: F401  # a fixture
 from tests.kit.processes import ROOT, running
@@ -132,7 +132,7 @@ def processes_with(word):
 
 def test_what_is_broken_is_named_with_its_events():
     event = {"t": 5_000_000_000, "op": "start", "type": "invoke", "key": 7, "pid": 1}
-    red = Verdict("I3", "nobody starts it twice", [Offence("job 7: twice", [event])])
+    red = Verdict("I3", "nobody starts it twice", [Violation("job 7: twice", [event])])
     report = Report({"I3": red, "I1": Verdict("I1", "it is there", [])}, Figures())
     text = verdicts_text(report, ["worker-1 ended by itself"])
     assert text.splitlines() == [

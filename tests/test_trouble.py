@@ -6,7 +6,7 @@ import pytest
 from django.db import DatabaseError, connection, connections
 from django.db.utils import OperationalError
 
-from django_dbqueue.dialects import Trouble, dialect_of
+from django_dbqueue.dialects import ErrorKind, dialect_of
 from tests.kit.connections import other_connection
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -15,19 +15,19 @@ RAISE = {
     "mysql": "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}",
     "postgresql": "DO $$ BEGIN RAISE EXCEPTION 'it' USING ERRCODE = '{}'; END $$",
 }
-CODES: dict[str, dict[Trouble, list[Any]]] = {
+CODES: dict[str, dict[ErrorKind, list[Any]]] = {
     "mysql": {
-        Trouble.AGAIN: [1213, 1205, 1020, 1317, 1969, 3024],
-        Trouble.LOST: [1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161],
-        Trouble.READ_ONLY: [1290, 1836, 1792],
-        Trouble.FULL: [1114, 1021],
+        ErrorKind.AGAIN: [1213, 1205, 1020, 1317, 1969, 3024],
+        ErrorKind.LOST: [1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161],
+        ErrorKind.READ_ONLY: [1290, 1836, 1792],
+        ErrorKind.FULL: [1114, 1021],
         None: [1062, 1064, 1146, 1406],
     },
     "postgresql": {
-        Trouble.AGAIN: ["40001", "40P01", "55P03", "57014"],
-        Trouble.LOST: ["57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "08006"],
-        Trouble.READ_ONLY: ["25006"],
-        Trouble.FULL: ["53100"],
+        ErrorKind.AGAIN: ["40001", "40P01", "55P03", "57014"],
+        ErrorKind.LOST: ["57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "08006"],
+        ErrorKind.READ_ONLY: ["25006"],
+        ErrorKind.FULL: ["53100"],
         None: ["23505", "42601", "42P01", "22001"],
     },
 }
@@ -40,19 +40,19 @@ def error_of(statement, on=connection):
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite raises no errors on demand")
-@pytest.mark.parametrize("trouble", [*Trouble, None], ids=str)
+@pytest.mark.parametrize("trouble", [*ErrorKind, None], ids=str)
 def test_an_error_is_known_by_its_code(trouble):
     for code in CODES[connection.vendor][trouble]:
         error = error_of(RAISE[connection.vendor].format(code))
-        assert dialect_of(connections["default"]).trouble(error) is trouble, code
+        assert dialect_of(connections["default"]).error_kind(error) is trouble, code
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="a server's errors have codes")
 @pytest.mark.parametrize(
     ("pragma", "trouble"),
     [
-        ("PRAGMA query_only = 1", Trouble.READ_ONLY),
-        ("PRAGMA max_page_count = 1", Trouble.FULL),
+        ("PRAGMA query_only = 1", ErrorKind.READ_ONLY),
+        ("PRAGMA max_page_count = 1", ErrorKind.FULL),
         ("SELECT 1", None),
     ],
 )
@@ -64,7 +64,7 @@ def test_sqlite_says_why_it_does_not_write(pragma, trouble, tmp_path):
     blob = "nothing" if trouble is None else "zeroblob(100000)"
     error = error_of(f"CREATE TABLE big AS SELECT {blob} AS it", on=own)
     own.close()
-    assert dialect_of(own).trouble(error) is trouble
+    assert dialect_of(own).error_kind(error) is trouble
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite opens files")
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_opened_is_waited_for(tmp_path):
     own.settings_dict = {**own.settings_dict, "NAME": tmp_path / "missing" / "file"}
     with pytest.raises(OperationalError) as caught:
         own.ensure_connection()
-    assert dialect_of(own).trouble(caught.value) is Trouble.LOST
+    assert dialect_of(own).error_kind(caught.value) is ErrorKind.LOST
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
@@ -85,4 +85,4 @@ def test_a_locked_file_is_tried_again():
         error = error_of("BEGIN IMMEDIATE", on=own)
     holder.close()
     own.close()
-    assert dialect_of(own).trouble(error) is Trouble.AGAIN
+    assert dialect_of(own).error_kind(error) is ErrorKind.AGAIN

@@ -7,7 +7,7 @@ import pytest
 from django_dbqueue.backoff import Fixed, Listed
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.states import Status
-from django_dbqueue.worker.queue_poller import Lanes
+from django_dbqueue.worker.queue_poller import QueueScheduler
 from django_dbqueue.worker.startup import run_once
 from tests.kit.jobs import fresh
 from tests.queueapp.models import Fleeting, Note
@@ -85,8 +85,8 @@ def test_a_setting_reaches_the_worker_and_the_environment_wins_over_it(name, set
 
 @pytest.mark.usefixtures("db_rows")
 def test_an_idle_worker_looks_less_and_less_often_until_it_sleeps_as_long_as_it_was_told():
-    lanes = Lanes(options("queueapp.Note", "--sleep", "40"))
-    [watch] = lanes.watches
+    lanes = QueueScheduler(options("queueapp.Note", "--sleep", "40"))
+    [watch] = lanes.pollers
     waits = []
     for _ in range(60):
         watch.next_look = 0.0
@@ -98,16 +98,16 @@ def test_an_idle_worker_looks_less_and_less_often_until_it_sleeps_as_long_as_it_
 
 @pytest.mark.usefixtures("db_rows")
 def test_an_idle_worker_that_is_told_to_hardly_sleeps():
-    lanes = Lanes(options("queueapp.Note", "--sleep", "0.001"))
+    lanes = QueueScheduler(options("queueapp.Note", "--sleep", "0.001"))
     for _ in range(60):
-        lanes.watches[0].next_look = 0.0
+        lanes.pollers[0].next_look = 0.0
         lanes.next()
         assert lanes.wait() <= 0.001
 
 
 def taken(*args):
     """The tables and queues that a worker with these arguments looks after."""
-    lanes = Lanes(options(*args))
+    lanes = QueueScheduler(options(*args))
     for model in (Note, Fleeting):
         for queue in ("q", "default"):
             model.objects.create(queue=queue)

@@ -11,8 +11,8 @@ from django.db.utils import OperationalError
 from django_dbqueue.conf import conf
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.states import Status
-from django_dbqueue.worker.session import LONGEST, Patience
-from django_dbqueue.worker.shared_memory import Board
+from django_dbqueue.worker.session import LONGEST, ReconnectBackoff
+from django_dbqueue.worker.shared_memory import SharedMemory
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
 from tests.kit.processes import wait_for_lines, worker
@@ -105,20 +105,20 @@ def test_a_setting_below_0_is_refused(monkeypatch, name):
 
 
 def test_a_board_is_read_whole_while_another_process_writes_it():
-    board = Board(3)
-    slot = board.slot(1)
+    shared = SharedMemory(3)
+    slot = shared.slot(1)
     child = os.fork()
     if not child:
         end = time.monotonic() + 1
         while time.monotonic() < end:
             slot.start(b"default\x1ft\x1f1", 0.0, 1e9)
             slot.finish()
-            board.beat("default", time.monotonic(), 7)
+            shared.beat("default", time.monotonic(), 7)
         os._exit(0)
     deadlines = set()
     while not os.waitpid(child, os.WNOHANG)[0]:
-        deadlines |= {job.deadline for job in board.running()}
-        assert (at := board.beaten_at("default")) == 0 or abs(time.monotonic() - at) < 5
+        deadlines |= {job.deadline for job in shared.running()}
+        assert (at := shared.beaten_at("default")) == 0 or abs(time.monotonic() - at) < 5
     assert deadlines == {1e9}
 
 
@@ -129,7 +129,7 @@ def test_a_pause_that_makes_no_sense_becomes_a_minute():
 def test_no_pause_before_another_try_is_longer_than_a_second():
     """Work goes on within 3 s of a database's return, and outcomes are written before a reaper may
     judge."""
-    patience = Patience("trying")
+    patience = ReconnectBackoff("trying")
     pauses = [patience.failed(OperationalError("away")) for _ in range(20)]
     assert max(pauses) <= min(LONGEST, conf["WORKER_TIMEOUT"] / 4) <= 1
     assert pauses[0] <= 0.1 < pauses[-1]

@@ -15,14 +15,14 @@ from ..states import MOVES, Status
 from . import confirmation, tabs
 from .confirmation import Question
 from .cursor import BY_KEY
-from .pagination import Way, way_of
+from .pagination import Ordering, ordering_of
 
 CHUNK = 500
 AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
-class Deed:
+class Verb:
     """A verb of queue tables that people use in the admin."""
 
     verb: str
@@ -35,7 +35,7 @@ class Deed:
         return MOVES[self.verb][0] if self.verb in MOVES else set(Status)
 
 
-KICK = Deed(
+KICK = Verb(
     "kick",
     Question(
         "kick_selected",
@@ -44,7 +44,7 @@ KICK = Deed(
         "Put back to work",
     ),
 )
-BURY = Deed(
+BURY = Verb(
     "bury",
     Question(
         "bury_selected",
@@ -54,7 +54,7 @@ BURY = Deed(
         "Bury",
     ),
 )
-RELEASE = Deed(
+RELEASE = Verb(
     "release",
     Question(
         "release_selected",
@@ -64,7 +64,7 @@ RELEASE = Deed(
         "Release",
     ),
 )
-CANCEL = Deed(
+CANCEL = Verb(
     "cancel",
     Question(
         "cancel_selected",
@@ -81,13 +81,13 @@ CANCEL = Deed(
 class Work:
     """What has been done to how many rows so far; the first of them are remembered."""
 
-    deed: Deed
+    verb: Verb
     result: Changed | None = None
     taken: int = 0
     first: list[Any] = field(default_factory=list)
     has_more: bool = False
 
-    def through(self, way: Way) -> None:
+    def through(self, way: Ordering) -> None:
         # Only what is named is read whole: mail may be long, and so may errors.
         names = {"pk", "status", *way.order.names}
         light = way.queryset.select_related(None).only(*names)
@@ -98,9 +98,9 @@ class Work:
             self._do(way.queryset.order_by(), rows)
 
     def _do(self, queryset: QuerySet[Any], rows: list[Any]) -> None:
-        taken = [row.pk for row in rows if row.status in self.deed.sources]
+        taken = [row.pk for row in rows if row.status in self.verb.sources]
         named = queryset.in_bulk(taken[: confirmation.MOST + 1 - len(self.first)])
-        result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.deed.verb)()
+        result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.verb.verb)()
         self.result = result if self.result is None else self.result + result
         self.taken += len(taken)
         self.first += [named[key] for key in taken if key in named]
@@ -110,30 +110,30 @@ class Work:
 
 
 def act(
-    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], deed: Deed
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], verb: Verb
 ) -> TemplateResponse | None:
     """Do it to the rows that were chosen, or to all that match at this moment; at most 10,000."""
-    ways = _ways(request, queryset, deed)
+    ways = _ways(request, queryset, verb)
     if not confirmation.is_confirmed(request):
         if confirmation.is_across(request):
-            return confirmation.ask_of_all(model_admin, request, ways, deed.question)
-        rows = list(queryset.order_by("pk")) if deed.is_final else []
+            return confirmation.ask_of_all(model_admin, request, ways, verb.question)
+        rows = list(queryset.order_by("pk")) if verb.is_final else []
         if rows:
-            return confirmation.ask_of_rows(model_admin, request, rows, deed.question)
-    chosen = {None: Way(queryset.order_by(), BY_KEY)}
-    _do(model_admin, request, deed, ways if confirmation.is_across(request) else chosen)
+            return confirmation.ask_of_rows(model_admin, request, rows, verb.question)
+    chosen = {None: Ordering(queryset.order_by(), BY_KEY)}
+    _do(model_admin, request, verb, ways if confirmation.is_across(request) else chosen)
     return None
 
 
-def _do(model_admin: Any, request: HttpRequest, deed: Deed, ways: dict[Any, Way]) -> None:
-    work = Work(deed)
+def _do(model_admin: Any, request: HttpRequest, verb: Verb, ways: dict[Any, Ordering]) -> None:
+    work = Work(verb)
     try:
         for way in ways.values():
             work.through(way)
     finally:
         # What was done is recorded, whatever became of the rest.
-        flag = DELETION if deed is CANCEL else CHANGE
-        confirmation.log(request, work.first, f"{deed.verb}: {work}", work.taken, flag)
+        flag = DELETION if verb is CANCEL else CHANGE
+        confirmation.log(request, work.first, f"{verb.verb}: {work}", work.taken, flag)
     text = str(work)
     if work.has_more:
         text += f". More match: at most {AT_ONCE:,} are changed at once. Repeat it for the others."
@@ -142,8 +142,8 @@ def _do(model_admin: Any, request: HttpRequest, deed: Deed, ways: dict[Any, Way]
     model_admin.message_user(request, text, level)
 
 
-def _ways(request: HttpRequest, queryset: QuerySet[Any], deed: Deed) -> dict[Status, Way]:
+def _ways(request: HttpRequest, queryset: QuerySet[Any], verb: Verb) -> dict[Status, Ordering]:
     """Through each state from which the verb takes jobs, by its index."""
     selected = tabs.selected_state(request)
-    states = [s for s in Status if s in deed.sources and selected in {None, s}]
-    return {status: way_of(queryset.order_by(), status) for status in states}
+    states = [s for s in Status if s in verb.sources and selected in {None, s}]
+    return {status: ordering_of(queryset.order_by(), status) for status in states}

@@ -148,7 +148,7 @@ class ReadOnlyAdmin(Permissions, Base):
         dialect = dialect_of(connections[self.get_queryset(request).db])
         if dialect.has_typed_columns:
             return view(request, *args, **kwargs)
-        with dialect.lenient():
+        with dialect.decode_leniently():
             response = view(request, *args, **kwargs)
             # The rows are read while the page is made.
             is_lazy = isinstance(response, SimpleTemplateResponse)

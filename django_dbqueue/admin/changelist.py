@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ..states import Status
 from . import tabs
 from .cursor import BY_KEY, Order, Place, order_of, place_in, text_of
-from .pagination import Count, Edges, Found, Way, along
+from .pagination import Count, Edges, Found, Ordering, along
 
 BEFORE, AFTER = "before", "after"
 END = "[]"
@@ -84,7 +84,7 @@ class JobList(Base):
         """Whether there are rows that were not looked at."""
         return any(step.is_further for step in self.steps)
 
-    def way(self, request: HttpRequest) -> Way | None:
+    def way(self, request: HttpRequest) -> Ordering | None:
         """The list as it can be walked along; None where its order has no places."""
         ordering = self.queryset.query.order_by
         order = order_of(self.model, ordering)
@@ -95,7 +95,7 @@ class JobList(Base):
         has_index = admin.has_states and status not in {None, Status.DONE}
         return along(self.queryset, order, status if has_index else None, self.edges)
 
-    def _place(self, request: HttpRequest, way: Way) -> tuple[Place | None, bool]:
+    def _place(self, request: HttpRequest, way: Ordering) -> tuple[Place | None, bool]:
         backwards = BEFORE in request.GET
         text = request.GET.get(BEFORE if backwards else AFTER)
         if text is None:

@@ -20,7 +20,7 @@ from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
 from .cursor import BY_KEY
-from .pagination import Way, way_of
+from .pagination import Ordering, ordering_of
 from .search import as_key
 
 # So many rows have an entry of their own, and are named to whoever has to confirm.
@@ -105,16 +105,16 @@ def confirmed(
 
 def some(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], limit: int) -> list[Any]:
     """The first of the rows that were chosen, or of all that match."""
-    chunks = way_through(model_admin, request, queryset).walk(min(limit, MOST))
+    chunks = ordering_through(model_admin, request, queryset).walk(min(limit, MOST))
     return list(islice(chain.from_iterable(chunks), limit))
 
 
-def way_through(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> Way:
+def ordering_through(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> Ordering:
     """Along the rows that were chosen, or along all that match."""
     if not is_across(request):
-        return Way(queryset.order_by(), BY_KEY)
+        return Ordering(queryset.order_by(), BY_KEY)
     selected = tabs.selected_state(request)
-    return way_of(queryset.order_by(), selected, model_admin.has_states)
+    return ordering_of(queryset.order_by(), selected, model_admin.has_states)
 
 
 def log(
@@ -177,7 +177,7 @@ def ask_of_rows(
 
 
 def ask_of_all(
-    model_admin: Any, request: HttpRequest, ways: dict[Status, Way], question: Question
+    model_admin: Any, request: HttpRequest, ways: dict[Status, Ordering], question: Question
 ) -> TemplateResponse:
     counts = [(model_admin.state_words[s], str(way.count())) for s, way in ways.items()]
     rows: Iterator[Any] = chain.from_iterable(way.look(SAMPLE).rows for way in ways.values())

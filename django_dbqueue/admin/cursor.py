@@ -151,7 +151,7 @@ class Beyond(Expression):
             _prepared(column.output_field, value, connection)
             for column, value in zip(self.columns, self.place, strict=True)
         ]
-        places = ", ".join(map(dialect_of(connection).place, values))
+        places = ", ".join(map(dialect_of(connection).placeholder, values))
         return f"({names}) {self.sign} ({places})", values
 
 

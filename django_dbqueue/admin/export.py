@@ -12,7 +12,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from ..dialects import dialect_of
 from ..states import Status
-from .confirmation import filters, log_many, way_through
+from .confirmation import filters, log_many, ordering_through
 from .masking import MASK, is_sensitive, masked
 
 CHUNK = 500
@@ -29,7 +29,7 @@ class Export:
         self.words, self.more = model_admin.state_words, model_admin.masked
         names = [one.attname for one in self.fields]
         rows = queryset.select_related(None).only(*names)
-        self.way = way_through(model_admin, request, rows)
+        self.way = ordering_through(model_admin, request, rows)
         self.dialect = dialect_of(connections[rows.db])
         self.filters = filters(request) or "none"
         self.entry = log_many(request, model_admin.model, "", self._said("begun"))
@@ -49,7 +49,7 @@ class Export:
 
     def _next(self, chunks: Iterator[list[Any]]) -> bytes:
         # Not for longer than the statement: others may use the connection in between.
-        with self.dialect.lenient():
+        with self.dialect.decode_leniently():
             rows = next(chunks, [])
         self.rows += len(rows)
         return _csv([self._cell(field, row) for field in self.fields] for row in rows)

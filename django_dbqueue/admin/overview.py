@@ -15,7 +15,7 @@ from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.retry_decision import duration
 from ..metrics.counts import MOST_QUEUES
-from ..monitor.alerts import alarms, pause_end
+from ..monitor.alerts import alerts, pause_end
 from ..monitor.overview import Lane, Overview, overview
 from ..states import Status
 from .auto_refresh import live
@@ -90,7 +90,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "title": "Queues",
         "opts": model_admin.opts,
         "media": model_admin.media,
-        "dbqueue_banners": alarms(found),
+        "dbqueue_banners": alerts(found),
         "summary": summary(found),
         "groups": groups(found, site, request),
         "problems": found.problems,

@@ -58,7 +58,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Way:
+class Ordering:
     """A list in its order; ``among`` are the rows of the index that leads along it, where others
     than those of the list are to be passed over."""
 
@@ -142,7 +142,7 @@ def capped(number: int, is_at_least: bool) -> Count:
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
     """Those among the newest 1,000 of the table, and whether it has more."""
     whole = rows.model._base_manager.using(rows.db)
-    found, edge = Way(rows.order_by(), BY_KEY, whole).within(None, backwards=False)
+    found, edge = Ordering(rows.order_by(), BY_KEY, whole).within(None, backwards=False)
     return found, edge is not None
 
 
@@ -158,12 +158,12 @@ def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
     return rows if is_partial or status != Status.BURIED else rows.filter(retry_at__isnull=True)
 
 
-def way_of(
+def ordering_of(
     rows: QuerySet[Any],
     status: Status | None,
     has_states: bool = True,
     edges: Edges | None = None,
-) -> Way:
+) -> Ordering:
     """The list of a state (None = of all) among these rows, in the order of an index.
 
     ``has_states`` says whether there are indexes over the states, as an archive has none.
@@ -180,15 +180,15 @@ def order_in(indexed: Status | None) -> Order:
 
 def along(
     queryset: QuerySet[Any], order: Order, indexed: Status | None, edges: Edges | None = None
-) -> Way:
+) -> Ordering:
     """A list in an order in which the index of a state (None = the table's) holds it."""
     whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
     if order != order_in(indexed):
-        return Way(queryset, order)
+        return Ordering(queryset, order)
     if order == BY_CLAIM and any(map(_names_one_queue, _leaves(queryset.query.where))):
         order = BY_CLAIM_IN_QUEUE
     among = None if _is_answered(queryset, indexed) else whole
-    return Way(queryset, order, among, {} if edges is None else edges)
+    return Ordering(queryset, order, among, {} if edges is None else edges)
 
 
 def _by_queue(queryset: QuerySet[Any]) -> QuerySet[Any] | None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from ..fields import DbNow
 from ..states import Status
 from .cursor import Place
-from .pagination import BY_TIME, MOST_ROWS, Edges, capped, way_of
+from .pagination import BY_TIME, MOST_ROWS, Edges, capped, ordering_of
 
 # Their ends, in seconds from now.
 GROUPS = {
@@ -34,7 +34,7 @@ class Group:
 def schedule(rows: QuerySet[Any], edges: Edges) -> list[Group]:
     """Delayed jobs by the time at which they are due; at most 1,000 of each group are counted,
     and with a filter only those among the next 1,000 of all."""
-    delayed, edge = way_of(rows, Status.DELAYED, edges=edges).within(None, backwards=False)
+    delayed, edge = ordering_of(rows, Status.DELAYED, edges=edges).within(None, backwards=False)
     # The clock as a value: with the expression, PostgreSQL would search no index.
     first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow())[:1]
     return [one for row in first for one in _groups(delayed, row.dbqueue_now, edge)]

@@ -64,7 +64,7 @@ def rows_of_all_states(changelist: Any, request: HttpRequest) -> QuerySet[Any]:
 def count_each(rows: QuerySet[Any], known: Counts, edges: pagination.Edges) -> Counts:
     """The rows of each state, where that is not known; at most 1,000 are counted."""
     asked = [status for status in (None, *Status) if status not in known]
-    each = {status: pagination.way_of(rows, status, edges=edges) for status in asked}
+    each = {status: pagination.ordering_of(rows, status, edges=edges) for status in asked}
     counted = {
         status: replace(way, span=pagination.TAB_LOOK).count() for status, way in each.items()
     }

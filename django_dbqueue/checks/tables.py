@@ -32,7 +32,7 @@ OURS = {
     for name, value in vars(part).items()
     if not name.startswith("__")
     and (inspect.isfunction(value) or isinstance(value, classmethod | property))
-} | {"claim_owner", "has_expired", "restart_clock", "is_undivided", "ends_at_commit"}
+} | {"claim_owner", "has_expired", "restart_clock", "in_exactly_once_run", "ends_at_commit"}
 RESERVED = OURS - FREE
 
 

@@ -27,7 +27,7 @@ from ..lifecycle.table import Table, table_of
 from ..models import Worker
 from ..monitor.worker_list import with_ages
 from ..worker.options import Served, all_served
-from .rules import ERRORS, ROW, Symptom, archive_of, patience
+from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 
 SPAN = 10_000  # rows by key, from either end, and by each index
 ERRORS_SPAN = 1_000  # their errors are dear to read
@@ -37,7 +37,7 @@ OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Violation:
     """One row, what is wrong with it, and what to do about it."""
 
     database: str
@@ -59,11 +59,11 @@ class Unchecked:
 
 
 @dataclass
-class Examined:
+class CheckResult:
     """``more`` counts nothing: it names what there is more of than was asked for."""
 
     tables: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Violation] = field(default_factory=list)
     more: list[str] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
@@ -87,13 +87,13 @@ class Row:
 Sick = tuple[Row, str, str]
 
 
-def examine(using: str | None = None, shown: int = 20) -> Examined:
+def check_integrity(using: str | None = None, shown: int = 20) -> CheckResult:
     """Examine the queue tables of one database, or of all; at most ``shown`` rows of a kind.
 
     What was found is looked at again a moment later: what moved on by then was work. A table that
     cannot be read is named, and the others are examined all the same.
     """
-    found = Examined()
+    found = CheckResult()
     by_alias: dict[str, list[Served]] = defaultdict(list)
     for served in all_served(using):
         by_alias[served.using].append(served)
@@ -106,7 +106,7 @@ def examine(using: str | None = None, shown: int = 20) -> Examined:
             continue
         try:
             for served in here:
-                _examine_or_say_why(served, shown, found)
+                _check_or_say_why(served, shown, found)
         finally:
             _look_for_strays(alias, found)
             if _is_free(connections[alias]):
@@ -115,10 +115,10 @@ def examine(using: str | None = None, shown: int = 20) -> Examined:
     return found
 
 
-def _look_for_strays(using: str, found: Examined) -> None:
+def _look_for_strays(using: str, found: CheckResult) -> None:
     try:
         for table, name, what in strays(using):
-            found.findings.append(Finding(using, table, name, "", None, what, ADVICE[what]))
+            found.findings.append(Violation(using, table, name, "", None, what, ADVICE[what]))
     except Error as error:
         found.unchecked.append(Unchecked(using, None, first_line(error)))
 
@@ -140,10 +140,10 @@ def _is_free(connection: BaseDatabaseWrapper) -> bool:
     return not connection.in_atomic_block and connection.get_autocommit()
 
 
-def _examine_or_say_why(served: Served, shown: int, found: Examined) -> None:
+def _check_or_say_why(served: Served, shown: int, found: CheckResult) -> None:
     try:
         table = table_of(served.model, served.using)
-        confirmed = Examination(table, shown).confirmed()
+        confirmed = IntegrityCheck(table, shown).confirmed()
     except Error as error:
         found.unchecked.append(Unchecked(served.using, served.label, first_line(error)))
         return
@@ -156,8 +156,8 @@ def _examine_or_say_why(served: Served, shown: int, found: Examined) -> None:
     found.more += [f"{table.label} {what}" for what, count in counts.items() if count > shown]
 
 
-def _finding(table: Table, row: Row, what: str, advice: str) -> Finding:
-    return Finding(
+def _finding(table: Table, row: Row, what: str, advice: str) -> Violation:
+    return Violation(
         database=table.connection.alias,
         table=table.label,
         id=str(row.key),
@@ -172,7 +172,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-class Examination:
+class IntegrityCheck:
     """Of one table on one database."""
 
     def __init__(self, table: Table, shown: int) -> None:
@@ -199,25 +199,25 @@ class Examination:
             if counts[what] <= self.shown + 2:
                 yield row, what, advice
 
-    def _sick(self, looks: Iterable[tuple[list[Symptom], list[Row]]]) -> Iterator[Sick]:
+    def _sick(self, looks: Iterable[tuple[list[IntegrityRule], list[Row]]]) -> Iterator[Sick]:
         """Each row with all that is wrong with it, once."""
         seen: dict[Any, Row] = {}
         told: set[tuple[Any, str]] = set()
-        for symptoms, found in looks:
+        for rules, found in looks:
             for row in found:
                 if row.symptom is not None:
-                    one = symptoms[row.symptom]
+                    one = rules[row.symptom]
                     if (row.key, one.words) not in told:
                         told.add((row.key, one.words))
                         yield row, one.words, one.advice
-                if symptoms is ROW:
+                if rules is ROW:
                     seen.setdefault(row.key, row)
         for row in seen.values():
             yield from _misnamed(row)
         yield from _twins(seen.values())
         yield from self._abandoned([row for row in seen.values() if row.status == 1])
 
-    def _sources(self) -> Iterator[tuple[list[Symptom], list[Row]]]:
+    def _sources(self) -> Iterator[tuple[list[IntegrityRule], list[Row]]]:
         t = self.table
         for order in ("", " DESC"):
             end = f"FROM {t.by_key} ORDER BY {t.pk}{order}"
@@ -232,18 +232,20 @@ class Examination:
             among = f"SELECT {t.pk} FROM ({newest}) newest"
             yield ROW, self._rows(ROW, f"FROM {t.name} WHERE {t.pk} IN ({among})")
 
-    def _by_key(self, keys: Sequence[Any]) -> Iterator[tuple[list[Symptom], list[Row]]]:
-        for symptoms in (ROW, ERRORS):
+    def _by_key(self, keys: Sequence[Any]) -> Iterator[tuple[list[IntegrityRule], list[Row]]]:
+        for rules in (ROW, ERRORS):
             found: list[Row] = []
             for start in range(0, len(keys), CHUNK):
                 among, these = self.table.dialect.among(self.table.pk, keys[start : start + CHUNK])
-                found += self._rows(symptoms, f"FROM {self.table.by_key} WHERE {among}", these)
-            yield symptoms, found
+                found += self._rows(rules, f"FROM {self.table.by_key} WHERE {among}", these)
+            yield rules, found
 
-    def _rows(self, symptoms: list[Symptom], source: str, params: Sequence[Any] = ()) -> list[Row]:
+    def _rows(
+        self, rules: list[IntegrityRule], source: str, params: Sequence[Any] = ()
+    ) -> list[Row]:
         cases = " ".join(
             f"WHEN {symptom.condition(self.table)} THEN {number}"
-            for number, symptom in enumerate(symptoms)
+            for number, symptom in enumerate(rules)
         )
         columns = f"{self.table.pk}, queue, status, owner, dedup_key, CASE {cases} END"
         found = rows(self.table.connection, f"SELECT {columns} {source}", params)

@@ -42,7 +42,7 @@ def explain(table: Table, key: Any) -> Explanation:
 
     A few queries, whatever the table holds; no message of an error is told, but its name.
     """
-    with table.dialect.lenient():
+    with table.dialect.decode_leniently():
         facts = read(table, _db_key(table, key))
         return explain_archived(table, key) if facts is None else _explained(facts)
 

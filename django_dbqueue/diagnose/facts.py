@@ -7,7 +7,7 @@ from ..lifecycle.errors import entries
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
 from ..models import ArchivedJob
-from ..monitor.worker_list import Member, roster
+from ..monitor.worker_list import ListedWorker, list_workers
 
 AGES = ("retry_at", "expires_at", "created_at", "dequeued_time", "finished_at")
 COLUMNS = (
@@ -93,7 +93,7 @@ def _seconds(stored: Any) -> float | None:
 
 def before(facts: Facts) -> int:
     """How many ready jobs are claimed before this one; at most 1,001 are counted."""
-    table, place = facts.table, facts.table.dialect.place
+    table, place = facts.table, facts.table.dialect.placeholder
     ahead = f"priority < {place(facts.priority)}", [facts.priority]
     older = (
         f"priority = {place(facts.priority)} AND {table.pk} < {place(facts.key)}",
@@ -111,11 +111,11 @@ def before(facts: Facts) -> int:
     return total
 
 
-def serving(facts: Facts, members: list[Member]) -> list[Member]:
+def serving(facts: Facts, members: list[ListedWorker]) -> list[ListedWorker]:
     """The workers whose lanes include the job's queue, dead ones too."""
     names = {facts.table.label, f"{facts.table.label}:{facts.queue}"}
     return [member for member in members if names & set(member.serves)]
 
 
-def members_of(table: Table) -> list[Member]:
-    return roster(table.connection.alias)
+def members_of(table: Table) -> list[ListedWorker]:
+    return list_workers(table.connection.alias)

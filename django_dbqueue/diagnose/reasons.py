@@ -14,7 +14,7 @@ from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import is_for_good
 from ..monitor.alerts import late_beat, pause_end
-from ..monitor.worker_list import Member
+from ..monitor.worker_list import ListedWorker
 from .facts import MOST_BEFORE, Facts, before, members_of, serving
 
 MOST_NAMED = 3
@@ -100,19 +100,19 @@ def of_app(facts: Facts) -> list[str]:
     return reasons(facts.table, facts.key) if reasons else []
 
 
-def _reaps(member: Member, facts: Facts) -> bool:
+def _reaps(member: ListedWorker, facts: Facts) -> bool:
     # A reaper of its own serves nothing.
     return not member.serves or member.knows(facts.table.label)
 
 
-def _of_the_unwilling(members: list[Member]) -> Iterator[str]:
+def _of_the_unwilling(members: list[ListedWorker]) -> Iterator[str]:
     yield from map(_unwilling, members[:MOST_NAMED])
     more = len(members) - MOST_NAMED
     if more > 0:
         yield f"Nor does any of {more} more claim from it."
 
 
-def _unwilling(member: Member) -> str:
+def _unwilling(member: ListedWorker) -> str:
     why = {
         "paused": "is paused by a signal (SIGCONT lets it go on)",
         "draining": "was asked to drain, and claims nothing",

@@ -16,7 +16,7 @@ KICK = "bury() and kick() it, then look who wrote it by hand"
 
 
 @dataclass(frozen=True)
-class Symptom:
+class IntegrityRule:
     """A condition on one row, what it says in words, and what an operator does."""
 
     condition: Callable[[Table], str]
@@ -53,48 +53,48 @@ def _plain(sql: str) -> Callable[[Table], str]:
 
 
 ROW = [
-    Symptom(
+    IntegrityRule(
         _plain("status NOT IN (0, 1, 2, 3, 4)"),
         "has an unknown status",
         f"no worker will ever take it: {CANCEL}",
     ),
-    Symptom(
+    IntegrityRule(
         _is_archived,
         "is in the archive, too",
         "compare the two rows and delete the one in this table",
     ),
-    Symptom(
+    IntegrityRule(
         _plain("status = 1 AND (owner IS NULL OR owner = '')"),
         "is claimed by nobody",
         f"nobody completes it: {KICK}",
     ),
-    Symptom(
+    IntegrityRule(
         _plain("status = 1 AND retry_at IS NULL"),
         "is claimed for ever",
         f"nobody reaps it: {KICK}",
     ),
-    Symptom(
+    IntegrityRule(
         _is_overdue,
         "is claimed, and its time was over long ago",
         "start a worker or a reaper that serves this table; if one lives, end the transaction that "
         "holds the row",
     ),
-    Symptom(
+    IntegrityRule(
         _plain("status = 3 AND retry_at IS NULL"),
         "is delayed for ever",
         "kick() it, then look who wrote it by hand",
     ),
-    Symptom(
+    IntegrityRule(
         _plain("status IN (0, 4) AND retry_at IS NOT NULL"),
         "has a retry_at, although it does not move by itself",
         "clear retry_at by hand; its state counts",
     ),
-    Symptom(
+    IntegrityRule(
         _plain("status IN (0, 3, 4) AND owner IS NOT NULL"),
         "has an owner, although it is not claimed",
         "clear owner by hand: else nobody can kick or cancel it by what is shown",
     ),
-    Symptom(
+    IntegrityRule(
         # Adopted rows have neither.
         _plain(
             "finished_at IS NULL AND "
@@ -103,39 +103,39 @@ ROW = [
         "is finished, without finished_at",
         "set finished_at by hand: else nobody knows how old it is",
     ),
-    Symptom(
+    IntegrityRule(
         _plain("finished_at IS NOT NULL AND status IN (0, 1, 3)"),
         "has a finished_at, although it is not finished",
         "clear finished_at by hand",
     ),
-    Symptom(
+    IntegrityRule(
         _plain(f"attempts < 0 OR attempts >= {MAX_COUNT}"),
         "has attempts out of range",
         "set attempts to 0 by hand",
     ),
-    Symptom(
+    IntegrityRule(
         _plain(f"crashes < 0 OR crashes > {MAX_CRASHES}"),
         "has crashes out of range",
         "set crashes to 0 by hand, and read its errors before",
     ),
-    Symptom(
+    IntegrityRule(
         _plain(f"losses < 0 OR losses >= {MAX_LOSSES}"),
         "has losses out of range",
         "set losses to 0 by hand",
     ),
-    Symptom(
+    IntegrityRule(
         _plain(f"priority < 0 OR priority > {MAX_PRIORITY}"),
         "has a priority out of range",
         f"set a priority between 0 and {MAX_PRIORITY} by hand",
     ),
-    Symptom(
+    IntegrityRule(
         _plain(f"time_to_run < 1 OR time_to_run > {MAX_SECONDS}"),
         "has a time_to_run out of range: the table's own is used",
         "clear time_to_run by hand, or set it",
     ),
 ]
 ERRORS = [
-    Symptom(
+    IntegrityRule(
         _plain("LTRIM(CAST(errors AS CHAR)) NOT LIKE '[%%'"),
         "has errors that are no list",
         "set errors to [] by hand; what is there is lost with the next failure",

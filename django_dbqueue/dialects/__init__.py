@@ -9,12 +9,12 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import InstantField, NameField
-from .base import Claim, Dialect, Trouble
+from .base import Claim, Dialect, ErrorKind
 from .mysql import MySQL
 from .postgresql import PostgreSQL
 from .sqlite import SQLite
 
-__all__ = ["Claim", "Dialect", "Trouble", "anyone_notifies", "dialect_of", "installed"]
+__all__ = ["Claim", "Dialect", "ErrorKind", "anyone_notifies", "dialect_of", "installed"]
 
 logger = logging.getLogger("django_dbqueue")
 

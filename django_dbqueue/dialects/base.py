@@ -19,7 +19,7 @@ NOTHING_TO_DO = nullcontext()
 ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
 
 
-class Trouble(Enum):
+class ErrorKind(Enum):
     """What a database error asks for."""
 
     AGAIN = "the transaction was rolled back for another's sake: run it again"
@@ -130,11 +130,11 @@ class Dialect:
         """The same for numbers, of which hundreds are dear to fill in one by one."""
         raise NotImplementedError
 
-    def place(self, value: Any) -> str:
+    def placeholder(self, value: Any) -> str:
         """How a statement takes a name that was read from a table."""
         return "%s"
 
-    def lenient(self) -> AbstractContextManager[None]:
+    def decode_leniently(self) -> AbstractContextManager[None]:
         """Meanwhile text that cannot be decoded can be read on this connection, as a ``str`` that
         shows its bytes."""
         return NOTHING_TO_DO
@@ -186,7 +186,7 @@ class Dialect:
         """Whether others have committed since the last time that was asked, as far as is known."""
         return False
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Tell those who listen that a job is ready, once the caller's transaction commits."""
 
     def knows(self, error: Error) -> bool:
@@ -194,15 +194,15 @@ class Dialect:
         driver: Any = self.connection.Database  # type: ignore[attr-defined]
         return error.__cause__ is None or isinstance(error.__cause__, driver.Error)
 
-    def trouble(self, error: Error) -> Trouble | None:
+    def error_kind(self, error: Error) -> ErrorKind | None:
         """What to do about a database error; None = it is the statement's own fault."""
         if isinstance(error, InterfaceError):
-            return Trouble.LOST
+            return ErrorKind.LOST
         if isinstance(error, RowsLocked):
-            return Trouble.AGAIN
-        return self.code_trouble(error)
+            return ErrorKind.AGAIN
+        return self.kind_of_code(error)
 
-    def code_trouble(self, error: Error) -> Trouble | None:
+    def kind_of_code(self, error: Error) -> ErrorKind | None:
         raise NotImplementedError
 
     def retry_pauses(self) -> Iterator[float]:

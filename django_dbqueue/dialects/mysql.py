@@ -12,36 +12,36 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
-from .base import Claim, Dialect, Row, Trouble
+from .base import Claim, Dialect, ErrorKind, Row
 
-TROUBLES = {
-    1213: Trouble.AGAIN,  # deadlock
-    1205: Trouble.AGAIN,  # lock wait timeout
-    1020: Trouble.AGAIN,  # record has changed since last read (MariaDB 11.6)
-    1317: Trouble.AGAIN,  # query interrupted
-    1969: Trouble.AGAIN,  # max_statement_time, MariaDB
-    3024: Trouble.AGAIN,  # max_execution_time, MySQL
-    2002: Trouble.LOST,
-    2003: Trouble.LOST,
-    2006: Trouble.LOST,
-    2013: Trouble.LOST,
-    2014: Trouble.LOST,  # out of step with the server
-    2026: Trouble.LOST,  # TLS
-    2055: Trouble.LOST,
-    4031: Trouble.LOST,  # closed for inactivity
-    1053: Trouble.LOST,  # server shutdown in progress
-    1927: Trouble.LOST,  # connection was killed
-    1040: Trouble.LOST,  # too many connections
-    1203: Trouble.LOST,  # too many connections of this user
-    1226: Trouble.LOST,  # a limit of this user's
-    1047: Trouble.LOST,  # a Galera node outside its cluster
-    1159: Trouble.LOST,  # time-out while reading
-    1161: Trouble.LOST,  # time-out while writing
-    1290: Trouble.READ_ONLY,
-    1836: Trouble.READ_ONLY,
-    1792: Trouble.READ_ONLY,  # transaction_read_only
-    1114: Trouble.FULL,
-    1021: Trouble.FULL,
+ERROR_KINDS = {
+    1213: ErrorKind.AGAIN,  # deadlock
+    1205: ErrorKind.AGAIN,  # lock wait timeout
+    1020: ErrorKind.AGAIN,  # record has changed since last read (MariaDB 11.6)
+    1317: ErrorKind.AGAIN,  # query interrupted
+    1969: ErrorKind.AGAIN,  # max_statement_time, MariaDB
+    3024: ErrorKind.AGAIN,  # max_execution_time, MySQL
+    2002: ErrorKind.LOST,
+    2003: ErrorKind.LOST,
+    2006: ErrorKind.LOST,
+    2013: ErrorKind.LOST,
+    2014: ErrorKind.LOST,  # out of step with the server
+    2026: ErrorKind.LOST,  # TLS
+    2055: ErrorKind.LOST,
+    4031: ErrorKind.LOST,  # closed for inactivity
+    1053: ErrorKind.LOST,  # server shutdown in progress
+    1927: ErrorKind.LOST,  # connection was killed
+    1040: ErrorKind.LOST,  # too many connections
+    1203: ErrorKind.LOST,  # too many connections of this user
+    1226: ErrorKind.LOST,  # a limit of this user's
+    1047: ErrorKind.LOST,  # a Galera node outside its cluster
+    1159: ErrorKind.LOST,  # time-out while reading
+    1161: ErrorKind.LOST,  # time-out while writing
+    1290: ErrorKind.READ_ONLY,
+    1836: ErrorKind.READ_ONLY,
+    1792: ErrorKind.READ_ONLY,  # transaction_read_only
+    1114: ErrorKind.FULL,
+    1021: ErrorKind.FULL,
 }
 TRIES = 4
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
@@ -156,9 +156,9 @@ class MySQL(Dialect):
         # The second is for what locks whole tables: ALTER TABLE, LOCK TABLES, a backup.
         return "SET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 2"
 
-    def code_trouble(self, error: Error) -> Trouble | None:
+    def kind_of_code(self, error: Error) -> ErrorKind | None:
         code = error.args[0] if error.args else None
-        return TROUBLES.get(code) if isinstance(code, int) else None
+        return ERROR_KINDS.get(code) if isinstance(code, int) else None
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         cursor.execute("SELECT @@innodb_flush_log_at_trx_commit")

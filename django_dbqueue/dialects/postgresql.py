@@ -9,27 +9,29 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, OperationalError
 
 from ..conf import conf
-from .base import Claim, Dialect, Row, Trouble
+from .base import Claim, Dialect, ErrorKind, Row
 
-TROUBLES = {
-    "40001": Trouble.AGAIN,  # serialization failure
-    "40P01": Trouble.AGAIN,  # deadlock
-    "55P03": Trouble.AGAIN,  # lock timeout
-    "57014": Trouble.AGAIN,  # cancelled, by a person or a timeout
-    "57P01": Trouble.LOST,  # terminated by an administrator
-    "57P02": Trouble.LOST,  # crash
-    "57P03": Trouble.LOST,  # starting up
-    "57P05": Trouble.LOST,  # closed for inactivity
-    "25P03": Trouble.LOST,  # closed for inactivity in a transaction
-    "25P04": Trouble.LOST,  # closed since its transaction took too long
-    "25006": Trouble.READ_ONLY,
-    "53100": Trouble.FULL,
-    "53300": Trouble.LOST,  # too many connections
+ERROR_KINDS = {
+    "40001": ErrorKind.AGAIN,  # serialization failure
+    "40P01": ErrorKind.AGAIN,  # deadlock
+    "55P03": ErrorKind.AGAIN,  # lock timeout
+    "57014": ErrorKind.AGAIN,  # cancelled, by a person or a timeout
+    "57P01": ErrorKind.LOST,  # terminated by an administrator
+    "57P02": ErrorKind.LOST,  # crash
+    "57P03": ErrorKind.LOST,  # starting up
+    "57P05": ErrorKind.LOST,  # closed for inactivity
+    "25P03": ErrorKind.LOST,  # closed for inactivity in a transaction
+    "25P04": ErrorKind.LOST,  # closed since its transaction took too long
+    "25006": ErrorKind.READ_ONLY,
+    "53100": ErrorKind.FULL,
+    "53300": ErrorKind.LOST,  # too many connections
 }
 
 
 CHANNEL = "dbqueue"
-SILENCE = 0.005  # seconds after a notification in which nobody is notified; then they look again
+RECHECK_SECONDS = (
+    0.005  # seconds after a notification in which nobody is notified; then they look again
+)
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
 
 
@@ -39,12 +41,12 @@ class PostgreSQL(Dialect):
     clock_pattern = r"(?:CLOCK|STATEMENT)_TIMESTAMP\(\)"
     instant_literal = "TIMESTAMPTZ '{}+00'"
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
-    silent_after_news = SILENCE
+    silent_after_news = RECHECK_SECONDS
     passes_dead_rows = True
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False
-    _rung_at = 0.0
+    _notified_at = 0.0
 
     def now_plus(self, seconds: str) -> str:
         return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
@@ -128,19 +130,19 @@ class PostgreSQL(Dialect):
         news, self._has_news = self._has_news, False
         return news
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         if not conf["NOTIFY"]:
             return
         # Who was notified a moment ago looks once more; later commits need a word of their own.
         is_committed = not self.connection.in_atomic_block and self.connection.get_autocommit()
         # Before the notification: it may be heard long before its answer is here.
         now = time.monotonic()
-        if is_committed and now - self._rung_at < SILENCE:
+        if is_committed and now - self._notified_at < RECHECK_SECONDS:
             return
         with self.connection.cursor() as cursor:
             cursor.execute(f"NOTIFY {CHANNEL}")
         if is_committed:
-            self._rung_at = now
+            self._notified_at = now
 
     def own_session(self) -> str:
         return "SET lock_timeout = '2s'"
@@ -160,12 +162,12 @@ class PostgreSQL(Dialect):
                 return f"{setting} is off"
         return ""
 
-    def code_trouble(self, error: Error) -> Trouble | None:
+    def kind_of_code(self, error: Error) -> ErrorKind | None:
         state = getattr(error.__cause__, "sqlstate", None)
         if state is not None:
-            return Trouble.LOST if state.startswith("08") else TROUBLES.get(state)
+            return ErrorKind.LOST if state.startswith("08") else ERROR_KINDS.get(state)
         # No server answered that could name a state.
-        return Trouble.LOST if isinstance(error, OperationalError) else None
+        return ErrorKind.LOST if isinstance(error, OperationalError) else None
 
 
 def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:

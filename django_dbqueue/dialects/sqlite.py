@@ -11,7 +11,7 @@ from typing import Any, Self
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
-from .base import Claim, Dialect, Row, Trouble
+from .base import Claim, Dialect, ErrorKind, Row
 
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 _lenient = threading.local()
@@ -73,7 +73,7 @@ class SQLite(Dialect):
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         cursor.execute(
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN (SELECT {claim.pk} "
-            f"FROM {claim.table} WHERE status = 0 AND queue = {self.place(claim.queue)} "
+            f"FROM {claim.table} WHERE status = 0 AND queue = {self.placeholder(claim.queue)} "
             f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )
@@ -83,12 +83,12 @@ class SQLite(Dialect):
         # Always the same statement, hence prepared already.
         return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]
 
-    def place(self, value: Any) -> str:
+    def placeholder(self, value: Any) -> str:
         # A parameter can be no such text, but its bytes can.
         return "CAST(%s AS TEXT)" if isinstance(value, Undecoded) else "%s"
 
     @contextmanager
-    def lenient(self) -> Iterator[None]:
+    def decode_leniently(self) -> Iterator[None]:
         self.connection.ensure_connection()
         session = self.connection.connection
         outer, _lenient.session = getattr(_lenient, "session", None), session
@@ -118,15 +118,15 @@ class SQLite(Dialect):
         # SQLite's own busy handler naps up to 100 ms and starves claimers.
         return "PRAGMA busy_timeout = 0"
 
-    def code_trouble(self, error: Error) -> Trouble | None:
+    def kind_of_code(self, error: Error) -> ErrorKind | None:
         name: str = getattr(error.__cause__, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
-            return Trouble.AGAIN
+            return ErrorKind.AGAIN
         if name.startswith("SQLITE_READONLY"):
-            return Trouble.READ_ONLY
+            return ErrorKind.READ_ONLY
         if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")):
-            return Trouble.LOST
-        return Trouble.FULL if name == "SQLITE_FULL" else None
+            return ErrorKind.LOST
+        return ErrorKind.FULL if name == "SQLITE_FULL" else None
 
     def retry_pauses(self) -> Iterator[float]:
         give_up = time.monotonic() + PATIENCE

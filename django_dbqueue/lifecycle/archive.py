@@ -6,7 +6,15 @@ from typing import Any
 
 from django.apps import apps
 
-from .execute import briefly_together, changed, changed_once, places, rows, together, unlocked
+from .execute import (
+    changed,
+    changed_once,
+    places,
+    rows,
+    together,
+    try_once_in_transaction,
+    unlocked,
+)
 from .table import Table
 
 CHUNK = 500
@@ -40,7 +48,7 @@ def on_unlocked(
 
     if not keys:
         return 0
-    return briefly_together(table.connection, together) or 0
+    return try_once_in_transaction(table.connection, together) or 0
 
 
 def prune(table: Table) -> int:

@@ -12,7 +12,7 @@ from django.db.models.fields import NOT_PROVIDED
 
 from ..exceptions import shown
 from ..states import Status
-from .enqueue import CHECKS, ring
+from .enqueue import CHECKS, notify_workers
 from .table import LIFECYCLE_COLUMNS, Table
 
 MOST = 1000  # rows of one statement
@@ -148,7 +148,7 @@ def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -
     """
     Inserter(table, list(rows[0]), delay).run(rows)
     is_delayed = delay or all(row.get("retry_at") for row in rows)
-    ring(table.connection, [Status.DELAYED if is_delayed else Status.READY])
+    notify_workers(table.connection, [Status.DELAYED if is_delayed else Status.READY])
 
 
 def is_simple(model: type[models.Model]) -> bool:

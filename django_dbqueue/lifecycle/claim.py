@@ -18,7 +18,7 @@ from ..states import Status
 from .claim_end import ONE_MORE, claim_end, freed
 from .errors import appended, entry
 from .execute import again, changed, exact_rows, rows
-from .retry_decision import Verdict
+from .retry_decision import RetryDecision
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -148,7 +148,7 @@ def _one_by_one(table: Table, owner: str, keys: Iterable[Any]) -> Iterator[Row]:
 
 def _raise_trouble(table: Table, error: Exception) -> None:
     """Raise what is no fault of a row."""
-    if isinstance(error, Error) and table.dialect.trouble(error):
+    if isinstance(error, Error) and table.dialect.error_kind(error):
         raise error
 
 
@@ -173,7 +173,7 @@ def _bury_unread(table: Table, owner: str, key: Any, error: Exception) -> None:
     sql = f"SELECT attempts, errors FROM {table.by_key} WHERE {mine}"
     for attempts, stored in rows(table.connection, sql, params):
         errors = appended(stored, entry(error, attempt=attempts, owner=owner))
-        sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried: it cannot be read"))
+        sets, _ = freed(table, RetryDecision(Status.BURIED, 0, "buried: it cannot be read"))
         changed(
             table.connection,
             f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE {mine}",

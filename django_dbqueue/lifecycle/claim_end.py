@@ -2,7 +2,7 @@
 
 from ..states import Status
 from .policy import MAX_SECONDS
-from .retry_decision import Verdict
+from .retry_decision import RetryDecision
 from .table import Table
 
 # A column edited by hand must not make the statement fail: all databases have numbers up to this.
@@ -26,10 +26,10 @@ def owned(table: Table, owner: str | None) -> tuple[str, list[str]]:
     """The condition, and its parameters, that a row is still its that was seen to have it."""
     if owner is None:
         return "owner IS NULL", []
-    return f"owner = {table.dialect.place(owner)}", [owner]
+    return f"owner = {table.dialect.placeholder(owner)}", [owner]
 
 
-def freed(table: Table, verdict: Verdict) -> tuple[str, list[float]]:
+def freed(table: Table, verdict: RetryDecision) -> tuple[str, list[float]]:
     """The assignments and their parameters; buried jobs free their ``dedup_key``."""
     sets = f"status = {verdict.status:d}, owner = NULL, dequeued_time = NULL, retry_at = "
     if verdict.is_buried:

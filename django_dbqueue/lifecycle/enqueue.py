@@ -101,16 +101,16 @@ def insert_new(table: Table, job: Any) -> bool:
     if key and not is_given:
         job.pk = meta.pk.to_python(key)
     job._state.adding, job._state.db = False, table.connection.alias
-    ring(table.connection, [job.status])
+    notify_workers(table.connection, [job.status])
     return True
 
 
-def ring(connection: BaseDatabaseWrapper, statuses: Iterable[int]) -> None:
+def notify_workers(connection: BaseDatabaseWrapper, statuses: Iterable[int]) -> None:
     """Tell idle workers that jobs were enqueued, where the project asks for it."""
     if Status.READY not in statuses:
         return
     try:
-        dialect_of(connection).ring()
+        dialect_of(connection).notify()
     except Error as error:
         if connection.in_atomic_block:
             raise

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
-from ..dialects import Trouble, dialect_of
+from ..dialects import ErrorKind, dialect_of
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -75,7 +75,7 @@ def briefly(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
 
 def _prepare_another_try(connection: BaseDatabaseWrapper, error: Error) -> None:
     """Raises the error where the database does not ask for another try."""
-    if dialect_of(connection).trouble(error) is not Trouble.AGAIN:
+    if dialect_of(connection).error_kind(error) is not ErrorKind.AGAIN:
         raise error
     logger.debug("%s asks for another try: %s", connection.alias, error)
     Retries.add()
@@ -104,7 +104,7 @@ def rows(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> li
     """Run one reading statement, for ourselves: what is no text is read in some way."""
 
     def run() -> list[tuple[Any, ...]]:
-        with dialect_of(connection).lenient():
+        with dialect_of(connection).decode_leniently():
             return _fetched(connection, sql, params)
 
     return again(connection, run)
@@ -130,7 +130,7 @@ def together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     return again(connection, partial(_atomically, connection, work))
 
 
-def briefly_together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
+def try_once_in_transaction(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
     """The same; None where a lock lasts."""
     return briefly(connection, partial(_atomically, connection, work))
 

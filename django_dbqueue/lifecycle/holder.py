@@ -13,7 +13,7 @@ from .errors import appended, entry, is_among
 from .execute import changed, rows
 from .policy import MAX_SECONDS
 from .results import NONE, Results, results_or_none
-from .retry_decision import Verdict, after_failure
+from .retry_decision import RetryDecision, after_failure
 from .table import Table
 
 
@@ -29,7 +29,7 @@ class Written:
         return Written(self.written + other.written, self.lost + other.lost, self.gone + other.gone)
 
 
-class Fate(Enum):
+class ClaimState(Enum):
     """What has become of a job since it was claimed."""
 
     HELD = "its claim is held"
@@ -66,7 +66,7 @@ def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -
     return _update(table, owner, [key], sets + also, [*params, *values]) == 1
 
 
-def fate(table: Table, owner: str, key: Any) -> Fate:
+def claim_state(table: Table, owner: str, key: Any) -> ClaimState:
     """What has become of a job that this owner claimed."""
     found = rows(
         table.connection,
@@ -74,9 +74,9 @@ def fate(table: Table, owner: str, key: Any) -> Fate:
         [key],
     )
     if not found:
-        return Fate.GONE
-    fates = {(owner, Status.CLAIMED): Fate.HELD, (owner, Status.DONE): Fate.DONE}
-    return fates.get(found[0], Fate.LOST)
+        return ClaimState.GONE
+    fates = {(owner, Status.CLAIMED): ClaimState.HELD, (owner, Status.DONE): ClaimState.DONE}
+    return fates.get(found[0], ClaimState.LOST)
 
 
 def touch(table: Table, owner: str, keys: Sequence[Any], allowance: float = 0) -> Written:
@@ -91,7 +91,7 @@ def release(
     """Give jobs back unharmed, the attempt taken back; ready at once or after ``delay`` seconds."""
     delay = check_seconds(delay, "delay", MAX_SECONDS)
     status = Status.DELAYED if delay else Status.READY
-    sets, params = freed(table, Verdict(status, delay, "released"))
+    sets, params = freed(table, RetryDecision(status, delay, "released"))
     also, values = results
     sets += f", attempts = {ONE_LESS}{also}"
     return _owned(table, owner, keys, sets, [*params, *values], kept=None)
@@ -99,7 +99,7 @@ def release(
 
 def fail(
     table: Table, job: Any, error: BaseException, seconds: float | None = None
-) -> Verdict | None:
+) -> RetryDecision | None:
     """Record a failed attempt: retried by the policy, or buried when the attempts are used up.
 
     Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
@@ -130,7 +130,7 @@ def _done(table: Table) -> tuple[str, list[float]]:
 
 
 def _end(
-    table: Table, job: Any, verdict: Verdict, error: BaseException, seconds: float | None
+    table: Table, job: Any, verdict: RetryDecision, error: BaseException, seconds: float | None
 ) -> bool:
     """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
     reading the column first is safe."""

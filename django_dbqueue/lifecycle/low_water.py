@@ -49,7 +49,7 @@ class Lane:
         return priority in self.keys and bool(key >= self.keys[priority])
 
 
-class Floors:
+class LowWaterMarks:
     """The floors of one queue table's queues; in force only while whole looks are slow."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from ..states import Status
 from . import archive
 from .claim_end import ONE_LESS, freed, owned
 from .execute import changed, places
-from .retry_decision import UNHARMED, Verdict
+from .retry_decision import UNHARMED, RetryDecision
 from .table import LIFECYCLE_COLUMNS, Table
 
 CHUNK = 500
@@ -36,7 +36,7 @@ class Changed:
 
 def bury(table: Table, seen: Iterable[Seen]) -> Changed:
     """Park jobs for a person; a running one goes on, but cannot write its outcome any more."""
-    sets, _ = freed(table, Verdict(Status.BURIED, 0, "buried by hand"))
+    sets, _ = freed(table, RetryDecision(Status.BURIED, 0, "buried by hand"))
     return _move(table, seen, {Status.READY, Status.CLAIMED, Status.DELAYED}, sets)
 
 

@@ -46,7 +46,7 @@ def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
 
 def head_of(table: Table, queue: str) -> Head | None:
     """The first ready job of one queue."""
-    return _first(table, f"queue = {table.dialect.place(queue)}", [queue])
+    return _first(table, f"queue = {table.dialect.placeholder(queue)}", [queue])
 
 
 def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:
@@ -64,9 +64,9 @@ def _hop(table: Table, last: str, until: str | None, most: int) -> list[Head]:
         # '' only by hand; such a job is to be found, too.
         beyond = ">" if found or last else ">="
         # The database compares: it may order names otherwise than Python does.
-        condition, params = f"queue {beyond} {table.dialect.place(after)}", [after]
+        condition, params = f"queue {beyond} {table.dialect.placeholder(after)}", [after]
         if until is not None:
-            condition += f" AND queue <= {table.dialect.place(until)}"
+            condition += f" AND queue <= {table.dialect.placeholder(until)}"
             params.append(until)
         head = _first(table, condition, params)
         if head is None:

@@ -14,9 +14,9 @@ from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from .claim_end import MAX_COUNT, ONE_LESS, ONE_MORE_LOSS, freed, owned
 from .errors import appended, entry
-from .execute import again, briefly, briefly_together, changed_once, places, rows, unlocked
+from .execute import again, briefly, changed_once, places, rows, try_once_in_transaction, unlocked
 from .policy import MAX_CRASHES
-from .retry_decision import LOST, UNHARMED, Verdict, after_crash, after_failure
+from .retry_decision import LOST, UNHARMED, RetryDecision, after_crash, after_failure
 from .table import Table
 
 CHUNK = 500
@@ -52,7 +52,7 @@ class Reaped:
     """A job that was taken from an owner, what became of it, and what it is charged with."""
 
     held: Held
-    verdict: Verdict
+    verdict: RetryDecision
     error: Exception | None = None
 
 
@@ -71,7 +71,7 @@ def promote(table: Table) -> int:
     keys = sorted(key for (key,) in due)
     if not keys:
         return 0
-    return briefly_together(table.connection, partial(_set_ready, table, keys)) or 0
+    return try_once_in_transaction(table.connection, partial(_set_ready, table, keys)) or 0
 
 
 def _set_ready(table: Table, keys: list[Any]) -> int:
@@ -157,7 +157,7 @@ class Freeing:
     """Gives back claims, the attempt taken back."""
 
     table: Table
-    verdict: Verdict = UNHARMED
+    verdict: RetryDecision = UNHARMED
     more: str = ""
 
     @property
@@ -173,7 +173,7 @@ class Freeing:
         if len(found) < 2:
             return _each(self.table, found, self.one)
         try:
-            freed_now = briefly_together(
+            freed_now = try_once_in_transaction(
                 self.table.connection, partial(self._together, found, prefix)
             )
         except _MovedOn:
@@ -306,7 +306,7 @@ def _reaped(
     held: Held,
     sets: str,
     params: Sequence[Any],
-    verdict: Verdict,
+    verdict: RetryDecision,
     error: Exception | None = None,
     still: str = "",
 ) -> Reaped | None:

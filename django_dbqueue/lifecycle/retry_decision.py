@@ -9,7 +9,7 @@ from .policy import MAX_CRASHES, MAX_SECONDS, Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RetryDecision:
     """The next state, the seconds until a retry, and both in words."""
 
     status: Status
@@ -24,30 +24,30 @@ class Verdict:
         return self.status is Status.BURIED
 
 
-def after_failure(policy: Policy, attempts: int, error: BaseException) -> Verdict:
+def after_failure(policy: Policy, attempts: int, error: BaseException) -> RetryDecision:
     """Retried by the policy or by the error's own wish; buried without attempts left."""
     if isinstance(error, Bury):
-        return Verdict(Status.BURIED, 0, "buried as it asked")
+        return RetryDecision(Status.BURIED, 0, "buried as it asked")
     if attempts >= policy.max_attempts:
         used = f"{attempts} of {policy.max_attempts} attempts used"
-        return Verdict(Status.BURIED, 0, f"buried: {used}")
+        return RetryDecision(Status.BURIED, 0, f"buried: {used}")
     asked = error.delay if isinstance(error, Retry) else None
     delay = min(policy.pause(attempts) if asked is None else asked, MAX_SECONDS)
     if delay == 0:
-        return Verdict(Status.READY, 0, "retried at once")
-    return Verdict(Status.DELAYED, delay, f"retried in {duration(delay)}")
+        return RetryDecision(Status.READY, 0, "retried at once")
+    return RetryDecision(Status.DELAYED, delay, f"retried in {duration(delay)}")
 
 
-def after_crash(crashes: int) -> Verdict:
+def after_crash(crashes: int) -> RetryDecision:
     """Runs again apart, and before the last one, which buries, alone: it is certainly its own."""
     if crashes >= MAX_CRASHES:
-        return Verdict(Status.BURIED, 0, "buried")
+        return RetryDecision(Status.BURIED, 0, "buried")
     where = "alone" if crashes == MAX_CRASHES - 1 else "among suspects"
-    return Verdict(Status.READY, 0, f"runs again, {where}")
+    return RetryDecision(Status.READY, 0, f"runs again, {where}")
 
 
-UNHARMED = Verdict(Status.READY, 0, "runs again")
-LOST = Verdict(Status.READY, 0, "its worker was lost, runs again")
+UNHARMED = RetryDecision(Status.READY, 0, "runs again")
+LOST = RetryDecision(Status.READY, 0, "its worker was lost, runs again")
 
 
 def duration(seconds: float) -> str:

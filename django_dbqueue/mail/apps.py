@@ -23,12 +23,12 @@ class MailConfig(AppConfig):
         register(checks.check_delivery, "mail")
         register(checks_settings.check_settings, "mail")
         register(checks_settings.check_for_production, "mail", deploy=True)
-        chores: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), requeueing.NewLines()]
+        hooks: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), requeueing.Requeueing()]
         if apps.is_installed("anymail"):
             _listen_to_providers()
-            chores.append(late_events.Latecomers())
+            hooks.append(late_events.LateEvents())
         diagnose.REASONS["dbqueue_mail.email"] = reasons.reasons
-        reaper.CHORES["dbqueue_mail.email"] = lambda table: sum(one(table) for one in chores)
+        reaper.MAINTENANCE["dbqueue_mail.email"] = lambda table: sum(one(table) for one in hooks)
 
 
 def _listen_to_providers() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ..fields import DbNow
-from ..lifecycle.execute import briefly_together
+from ..lifecycle.execute import try_once_in_transaction
 from ..lifecycle.table import Table
 from .deliveries import read_entry
 from .models import ProviderNote
@@ -18,7 +18,7 @@ KEEP_NAMES = 30 * 86400.0
 SWEEP_EVERY = 3600.0
 
 
-class Latecomers:
+class LateEvents:
     """Notes up to 100 pieces of news whenever it is called; what nothing was known of for an hour
     is given up, and which mail has which names is forgotten after 30 days."""
 
@@ -47,7 +47,7 @@ class Latecomers:
 
 def _is_noted(one: ProviderNote) -> bool:
     news = read_entry(one.news)
-    return news is None or bool(note(one.name, one.address, news, briefly_together))
+    return news is None or bool(note(one.name, one.address, news, try_once_in_transaction))
 
 
 def _is_older(one: Any, seconds: float) -> bool:

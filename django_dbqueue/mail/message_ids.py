@@ -13,7 +13,7 @@ HEADER = "Message-ID"
 REFUSED_BY = ("anymail.backends.mailjet", "anymail.backends.mailersend")
 
 
-class Ours(str):
+class GeneratedMessageID(str):
     """One that the project has not set by itself."""
 
     __slots__ = ()
@@ -34,7 +34,7 @@ def withhold(message: EmailMessage, backend: Any, using: str) -> None:
     if not _is_unwanted(backend, using):
         return
     for name in [one for one in message.extra_headers if _is_it(one)]:
-        if isinstance(message.extra_headers[name], Ours):
+        if isinstance(message.extra_headers[name], GeneratedMessageID):
             del message.extra_headers[name]
 
 

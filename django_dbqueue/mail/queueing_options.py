@@ -21,7 +21,7 @@ Priority = int | str
 
 
 @dataclass(frozen=True)
-class Wishes:
+class QueueingOptions:
     """``priority`` is a number or a word; times are aware, or, without ``USE_TZ``, naive.
 
     What is urgent goes to a queue of its own (``MAIL_URGENT_QUEUE``) unless ``queue`` says other.
@@ -50,11 +50,11 @@ class Wishes:
         return str(self.queue or usual)
 
 
-def wishes_in(message: EmailMessage) -> dict[str, Any]:
+def options_in(message: EmailMessage) -> dict[str, Any]:
     """Those that headers of a message name; ``ValueError`` names a header that makes no sense."""
     found: dict[str, Any] = {}
     for name, value in message.extra_headers.items():
-        if is_wish(name):
+        if is_option(name):
             wish = name.lower().removeprefix(PREFIX).replace("-", "_")
             if wish not in READERS:
                 known = ", ".join(sorted(_header(one) for one in READERS))
@@ -63,13 +63,13 @@ def wishes_in(message: EmailMessage) -> dict[str, Any]:
     return found
 
 
-def is_wish(header: str) -> bool:
+def is_option(header: str) -> bool:
     """Whether a header is for us, and so for nobody else."""
     return header.lower().startswith(PREFIX)
 
 
-def without_wishes(headers: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in headers.items() if not is_wish(name)}
+def without_options(headers: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in headers.items() if not is_option(name)}
 
 
 def _number(priority: Priority) -> int:
@@ -80,8 +80,8 @@ def _number(priority: Priority) -> int:
     return number
 
 
-def _time(name: str, wishes: Wishes) -> datetime | None:
-    value = getattr(wishes, name)
+def _time(name: str, options: QueueingOptions) -> datetime | None:
+    value = getattr(options, name)
     if value is None:
         return None
     if not isinstance(value, datetime):

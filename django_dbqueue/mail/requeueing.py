@@ -8,7 +8,7 @@ from django.db import router
 from django.db.models import F
 
 from ..lifecycle import operator
-from ..lifecycle.execute import briefly_together
+from ..lifecycle.execute import try_once_in_transaction
 from ..lifecycle.table import Table
 from ..states import Status
 from . import limits
@@ -20,7 +20,7 @@ CHUNK = 500
 GAP = 60.0  # seconds in which nobody has a turn, though there are tokens
 
 
-class NewLines:
+class Requeueing:
     """Calls back up to 500 messages of a line whenever it is called.
 
     A line is made anew where this process has other limits than those it was made by, and where
@@ -70,7 +70,7 @@ def _call(table: Table, row: Mailer) -> int:
     keys = list(waiting.order_by("key").values_list("pk", flat=True)[:CHUNK])
     seen = [(key, Status.DELAYED, None) for key in keys]
     call = partial(operator.hasten, table, seen, {"turn_at": None})
-    called = briefly_together(table.connection, call) if keys else operator.Changed()
+    called = try_once_in_transaction(table.connection, call) if keys else operator.Changed()
     if called is None:
         return 0  # somebody has locked some of them: another time
     row.note_called(keys[-1] if len(keys) == CHUNK else None)

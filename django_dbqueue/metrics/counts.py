@@ -65,14 +65,14 @@ def ready_queues(table: Table) -> Iterator[str]:
     while found:
         [(name,)] = found
         yield str(name)
-        found = rows(table.connection, sql.format(">", table.dialect.place(name)), [name])
+        found = rows(table.connection, sql.format(">", table.dialect.placeholder(name)), [name])
 
 
 def count_ready(table: Table, queue: str, most: int) -> int:
     """The ready jobs of one queue; one more than ``most`` where there are more."""
     sql = (
         f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE status = 0 "
-        f"AND queue = {table.dialect.place(queue)} LIMIT {most + 1}) AS capped"
+        f"AND queue = {table.dialect.placeholder(queue)} LIMIT {most + 1}) AS capped"
     )
     [(count,)] = rows(table.connection, sql, [queue])
     return int(count)
@@ -90,7 +90,7 @@ def oldest_ready(table: Table, queue: str) -> float | None:
     """
     ages: list[float] = []
     last: list[Any] = []
-    place = table.dialect.place
+    place = table.dialect.placeholder
     for _ in range(MOST_PRIORITIES):
         beyond = f"AND priority > {place(last[0])} " if last else ""
         found = rows(

@@ -43,7 +43,7 @@ class Counts:
         return {name: count for name, count in (*sums.items(), *spans) if count}
 
 
-class Tally:
+class Recorder:
     """What this process has done and not yet written; any thread may add to it."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Tally:
             except Error as error:
                 logger.debug("the minutes of %s cannot be written for now: %s", lane, error)
                 self._put_back(lane, counts)
-                if dialect_of(connections[lane[0]]).trouble(error):
+                if dialect_of(connections[lane[0]]).error_kind(error):
                     raise
 
     def _put_back(self, lane: Lane, counts: Counts) -> None:
@@ -172,12 +172,12 @@ def busy_lately(alias: str, job_table: str) -> set[str]:
     return set(lately.values_list("queue", flat=True).distinct())
 
 
-TALLY = Tally()
+RECORDER = Recorder()
 
 
 def _forget() -> None:
     """What a parent has not yet written is the parent's to write."""
-    TALLY.__init__()  # type: ignore[misc]
+    RECORDER.__init__()  # type: ignore[misc]
 
 
 os.register_at_fork(after_in_child=_forget)

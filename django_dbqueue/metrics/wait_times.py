@@ -10,7 +10,7 @@ from typing import Any
 from ..guard import caught
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
-from .recorder import TALLY
+from .recorder import RECORDER
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -18,7 +18,7 @@ EVERY = 1.0  # seconds
 MOST_QUEUES = 100
 
 
-class Waits:
+class WaitTimeSampler:
     """What one claiming thread looks at."""
 
     def __init__(self) -> None:
@@ -44,4 +44,4 @@ def _note(table: Table, queue: str, key: Any) -> None:
     sql = f"SELECT {until('dequeued_time')} - {until('created_at')} FROM {table.by_key} "
     for (seconds,) in rows(table.connection, f"{sql} WHERE {table.pk} = %s", [key]):
         if seconds is not None:
-            TALLY.waited(table, queue, float(seconds))
+            RECORDER.waited(table, queue, float(seconds))

@@ -21,7 +21,7 @@ EVERY = 60.0  # seconds between two looks at the backlogs
 FIRST = 5.0
 
 
-class Scribe:
+class MetricsWriter:
     """Writes now and then; whatever fails is left for another time."""
 
     def __init__(self, tables: list[Table], session: Session) -> None:
@@ -31,14 +31,14 @@ class Scribe:
         self._sample_at = time.monotonic() + random.uniform(FIRST, 2 * FIRST)
 
     def turn(self) -> None:
-        if not recorder.TALLY.wait():
+        if not recorder.RECORDER.wait():
             self.write()
         if time.monotonic() >= self._sample_at:
             self._sample_at = time.monotonic() + EVERY
             self._sample()
 
     def write(self) -> None:
-        self._try(recorder.TALLY.write)
+        self._try(recorder.RECORDER.write)
 
     def _sample(self) -> None:
         steps: list[Callable[[], object]] = [partial(_sample, table) for table in self.tables]
@@ -58,7 +58,7 @@ class Scribe:
             self.session.recover(error)
             logger.debug("the minutes cannot be written for now: %s", error)
             aliases = self.session.aliases
-            return not any(dialect_of(connections[alias]).trouble(error) for alias in aliases)
+            return not any(dialect_of(connections[alias]).error_kind(error) for alias in aliases)
         return True
 
 

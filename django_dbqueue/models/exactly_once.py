@@ -19,12 +19,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
 from django.db.utils import Error
 
-from ..dialects import Trouble, dialect_of
+from ..dialects import ErrorKind, dialect_of
 from ..exceptions import ClaimLost, Undone
 from ..guard import caught
 from ..lifecycle import holder
 from ..lifecycle.execute import Retries
-from ..lifecycle.holder import Fate
+from ..lifecycle.holder import ClaimState
 from ..lifecycle.results import results_of
 from ..lifecycle.table import Table
 from .receipt import Receipt, receipt_of
@@ -45,7 +45,7 @@ class NotHeld(ClaimLost):
     """In the transaction of its effects the job is not ours, whoever did that."""
 
 
-class Once:
+class ExactlyOnceRun:
     """One job's run in one transaction with its completion, or, in another database, its receipt.
 
     What the database rolls back for another's sake, and a commit whose answer was lost, is judged
@@ -61,7 +61,7 @@ class Once:
             raise ClaimLost(f"{job}: this instance holds no claim")
         self.tries = 0
         self.has_committed = False
-        self.fate = Fate.HELD
+        self.claim_state = ClaimState.HELD
         # Whether the last try may have written something after all.
         self._is_doubtful = False
         self._was_refused = False
@@ -123,16 +123,18 @@ class Once:
 
     def pause_after(self, error: Error) -> float:
         """Seconds until another try; raises the error where there is to be none."""
-        if self.tries >= TRIES or self.trouble(error) is not Trouble.AGAIN:
+        if self.tries >= TRIES or self.error_kind(error) is not ErrorKind.AGAIN:
             raise error
         Retries.add()
         return random.uniform(0.005, 0.02 * 2**self.tries)
 
-    def trouble(self, error: Error) -> Trouble | None:
+    def error_kind(self, error: Error) -> ErrorKind | None:
         """Told by the dialect of whose driver raised it: another might take it for a lost
         connection, and wait for ever."""
         asked = (dialect_of(self.effects), self.table.dialect)
-        return next(filter(None, (one.trouble(error) for one in asked if one.knows(error))), None)
+        return next(
+            filter(None, (one.error_kind(error) for one in asked if one.knows(error))), None
+        )
 
     def prune_sometimes(self) -> None:
         """Whoever writes receipts sees to the old ones."""
@@ -158,11 +160,13 @@ class Once:
                     f"wrote was undone; prune_after = 0 deletes a job as it completes"
                 )
             return True
-        self.fate = holder.fate(self.table, self.owner, self.key)
-        if self.is_apart or self.fate is not Fate.DONE:
-            is_known = self._was_refused or (self.fate is Fate.LOST and not self.is_apart)
+        self.claim_state = holder.claim_state(self.table, self.owner, self.key)
+        if self.is_apart or self.claim_state is not ClaimState.DONE:
+            is_known = self._was_refused or (
+                self.claim_state is ClaimState.LOST and not self.is_apart
+            )
             written = "nothing was written" if is_known else "its last commit is unknown"
-            raise ClaimLost(f"{self.job}: {self.fate.value}; {written}")
+            raise ClaimLost(f"{self.job}: {self.claim_state.value}; {written}")
         self.has_committed = True
         return False
 
@@ -200,13 +204,13 @@ class Once:
                     self._work()
                 self._end()
         finally:
-            self.job.is_undivided = False
+            self.job.in_exactly_once_run = False
             if not self.has_committed:
                 self._restore()
 
     def _work(self) -> None:
         self.tries += 1
-        self.job.is_undivided = True
+        self.job.in_exactly_once_run = True
         depth = len(self.effects.savepoint_ids)
         self.work()
         if len(self.effects.savepoint_ids) != depth:

@@ -17,7 +17,7 @@ from ..lifecycle.results import results_of
 from ..lifecycle.run_result import settle
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
-from .exactly_once import Once
+from .exactly_once import ExactlyOnceRun
 from .index import DedupConstraint, HotIndex, PartialIndex
 from .queryset import JobManager
 
@@ -96,7 +96,7 @@ class Job(JobColumns):
     # Seconds that a claim outlasts the time to run, for the worker to stop the job.
     grace: float = 0
     # Its run and its end are one transaction, which is open now.
-    is_undivided: bool = False
+    in_exactly_once_run: bool = False
 
     objects: ClassVar[JobManager] = JobManager()
 
@@ -187,7 +187,7 @@ class Job(JobColumns):
         in which database; ``RuntimeError`` inside ``atomic()``. It may run up to five times, where
         the database asks for another try.
         """
-        Once(self._table(), self, lambda: settle(self.run())).run_and_complete()  # type: ignore[func-returns-value]
+        ExactlyOnceRun(self._table(), self, lambda: settle(self.run())).run_and_complete()  # type: ignore[func-returns-value]
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Enqueue a new job; of an old one write only the columns that the lifecycle leaves alone.
@@ -207,7 +207,7 @@ class Job(JobColumns):
         # With a key of its own, a new instance would else overwrite the row that has it.
         super().save(*args, **kwargs | {"force_insert": True})
         self.forget(unread)
-        enqueue.ring(self._table().connection, [self.status])
+        enqueue.notify_workers(self._table().connection, [self.status])
 
     def _do_insert(
         self, manager: Any, using: str, fields: Any, returning_fields: Any, raw: bool
@@ -279,7 +279,7 @@ class Job(JobColumns):
         self.claim_owner = None
 
     def _ending_owner(self) -> str:
-        if self.is_undivided:
+        if self.in_exactly_once_run:
             raise Undone(f"{self}: its transaction ends it: return, or raise Retry or Bury")
         return self._owner()
 

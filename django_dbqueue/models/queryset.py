@@ -119,7 +119,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         created = super().bulk_create(jobs, batch_size, **kwargs)
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
-        enqueue.ring(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]
+        enqueue.notify_workers(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]
         return created
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]
@@ -163,7 +163,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()
         found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
-        with table.dialect.lenient():
+        with table.dialect.decode_leniently():
             # A join lists a job once per row that it meets.
             seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
         return verb(table, list(seen.values()))

@@ -12,7 +12,7 @@ from ..lifecycle.retry_decision import duration
 from ..models.queue import is_for_good
 from ..states import Status
 from .overview import Lane, Overview
-from .worker_list import Member
+from .worker_list import ListedWorker
 
 FEW = 20  # attempts of which no share is told
 SHARE = 0.5
@@ -20,7 +20,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Alarm:
+class Alert:
     """``is_urgent``: jobs are late or harmed by it now."""
 
     text: str
@@ -28,27 +28,27 @@ class Alarm:
     is_urgent: bool = True
 
 
-def alarms(found: Overview) -> list[Alarm]:
+def alerts(found: Overview) -> list[Alert]:
     """The urgent ones first."""
     all_of_them = [*_of_databases(found), *_of_workers(found.members), *_of_lanes(found.lanes)]
-    return sorted(all_of_them, key=lambda alarm: not alarm.is_urgent)
+    return sorted(all_of_them, key=lambda alert: not alert.is_urgent)
 
 
-def _of_databases(found: Overview) -> Iterator[Alarm]:
+def _of_databases(found: Overview) -> Iterator[Alert]:
     for name, why in found.problems.items():
-        yield Alarm(f"{name} cannot be asked: {why}", "The rest of the page goes on without it.")
+        yield Alert(f"{name} cannot be asked: {why}", "The rest of the page goes on without it.")
 
 
-def _of_workers(members: list[Member]) -> Iterator[Alarm]:
+def _of_workers(members: list[ListedWorker]) -> Iterator[Alert]:
     for member in members:
         if member.state == "silent":
-            yield Alarm(
+            yield Alert(
                 f"Worker {member.name} has not beaten for {duration(member.beat_seconds)}.",
                 "It counts as dead: others take over its jobs within seconds. Where no worker "
                 "lives, start one: manage.py runworker.",
             )
         if member.lives and member.beat_seconds > late_beat():
-            yield Alarm(
+            yield Alert(
                 f"Worker {member.name} is late: it has not beaten for "
                 f"{duration(member.beat_seconds)}.",
                 f"At {duration(conf['WORKER_TIMEOUT'])} it counts as dead, and its jobs run again "
@@ -56,7 +56,7 @@ def _of_workers(members: list[Member]) -> Iterator[Alarm]:
                 is_urgent=False,
             )
         if member.lives and member.trouble:
-            yield Alarm(
+            yield Alert(
                 f"Worker {member.name}: {member.trouble}.",
                 "Look at the database's own log: a full disk, a lock that somebody holds, or a "
                 "server that is read-only.",
@@ -68,7 +68,7 @@ def late_beat() -> float:
     return float(max(conf["WORKER_TIMEOUT"] / 2, 2 * conf["BEAT_INTERVAL"]))
 
 
-def _of_lanes(lanes: list[Lane]) -> Iterator[Alarm]:
+def _of_lanes(lanes: list[Lane]) -> Iterator[Alert]:
     for lane in lanes:
         name = f"{lane.table}, queue {lane.queue}"
         if lane.paused is not None:
@@ -77,7 +77,7 @@ def _of_lanes(lanes: list[Lane]) -> Iterator[Alarm]:
         if lane.waits and not any(one.state == "alive" for one in lane.workers):
             yield _of_nobody(lane, name)
         elif (lane.oldest_seconds or 0) > conf["LATE_AFTER"]:
-            yield Alarm(
+            yield Alert(
                 f"{name}: the oldest ready job waits for {duration(lane.oldest_seconds or 0)}.",
                 "More comes in than goes out: start more workers, with more --processes or "
                 "--threads, or look what they run for so long.",
@@ -85,24 +85,24 @@ def _of_lanes(lanes: list[Lane]) -> Iterator[Alarm]:
         yield from _of_failures(lane, name)
 
 
-def _of_nobody(lane: Lane, name: str) -> Alarm:
+def _of_nobody(lane: Lane, name: str) -> Alert:
     if not lane.workers:
         start = f"Its jobs wait. Start a worker: manage.py runworker {lane.table}"
-        return Alarm(f"{name}: no living worker serves it.", start)
+        return Alert(f"{name}: no living worker serves it.", start)
     said = ", ".join(f"{one.name} ({one.state})" for one in lane.workers[:MOST_NAMED])
-    return Alarm(
+    return Alert(
         f"{name}: no worker claims from it now: {said}.",
         "Its jobs wait. Let a worker go on (manage.py dbqueue workers --resume NAME), or start one "
         "more.",
     )
 
 
-def _of_pause(lane: Lane, name: str) -> Alarm:
+def _of_pause(lane: Lane, name: str) -> Alert:
     queue = lane.paused
     reason = f": {queue.pause_reason}" if queue and queue.pause_reason else ""
     until = pause_end(queue.paused_until) if queue else ""
     waiting = f"{lane.counts.get(Status.READY, 0):,}{'+' * (Status.READY in lane.at_least)}"
-    return Alarm(
+    return Alert(
         f"{name} is paused {until}{reason}. Ready jobs that wait: {waiting}.",
         "Nothing is claimed from it meanwhile. Resume it on the page of the queues.",
         is_urgent=False,
@@ -118,10 +118,10 @@ def pause_end(paused_until: Any) -> str:
     return f"until {local:%Y-%m-%d %H:%M}"
 
 
-def _of_failures(lane: Lane, name: str) -> Iterator[Alarm]:
+def _of_failures(lane: Lane, name: str) -> Iterator[Alert]:
     share = lane.hour.failure_share
     if share is not None and share > SHARE and lane.hour.completed + lane.hour.failed >= FEW:
-        yield Alarm(
+        yield Alert(
             f"{name}: {share:.0%} of the attempts of the last hour failed.",
             "Read the errors of buried and delayed jobs; retry them once the cause is gone.",
         )

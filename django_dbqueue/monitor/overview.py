@@ -14,7 +14,7 @@ from ..models import Queue
 from ..states import Status
 from ..worker.options import Served, all_served
 from .report import MOST_COUNTED, count_together, known_queues
-from .worker_list import Member, roster
+from .worker_list import ListedWorker, list_workers
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Lane:
     oldest_seconds: float | None = None
     hour: Hour = field(default_factory=Hour)
     paused: Queue | None = None
-    workers: list[Member] = field(default_factory=list)
+    workers: list[ListedWorker] = field(default_factory=list)
 
     @property
     def waits(self) -> bool:
@@ -43,7 +43,7 @@ class Overview:
     more queues than are here."""
 
     lanes: list[Lane] = field(default_factory=list)
-    members: list[Member] = field(default_factory=list)
+    members: list[ListedWorker] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
 
@@ -58,7 +58,7 @@ def overview(tables: list[Served] | None = None) -> Overview:
     for alias in sorted({served.using for served in chosen}):
         try:
             hours[alias] = last_hour(alias)
-            found.members += roster(alias)
+            found.members += list_workers(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[f"database {alias!r}"] = first_line(error)
     for served in chosen:
@@ -105,7 +105,7 @@ def _add_ready(table: Table, lane: Lane) -> None:
         lane.oldest_seconds = oldest_ready(table, lane.queue)
 
 
-def _named(members: list[Member], served: Served) -> set[str]:
+def _named(members: list[ListedWorker], served: Served) -> set[str]:
     """The queues of a table that workers serve by name."""
     parts = [name.partition(":") for member in members for name in member.serves]
     return {queue for label, _, queue in parts if label == served.label and queue}

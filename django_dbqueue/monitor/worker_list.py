@@ -23,7 +23,7 @@ class UnknownWorker(ValueError):
 
 
 @dataclass(frozen=True)
-class Member:
+class ListedWorker:
     """A worker's row on one database: ages in seconds by that database's clock, memory in bytes.
 
     ``state``: alive, paused, draining or stopping (it was asked to), silent (no beat for
@@ -58,13 +58,13 @@ class Member:
         return any(name.partition(":")[0] == job_table for name in self.serves)
 
 
-def roster(using: str | None = None) -> list[Member]:
+def list_workers(using: str | None = None) -> list[ListedWorker]:
     """The workers of one database, or of all that hold queue tables; the living ones first."""
     members = [member for alias in _aliases(using) for member in _members(alias)]
     return sorted(members, key=lambda member: (not member.lives, member.name, member.database))
 
 
-def request_stop(name: str, using: str | None = None) -> list[Member]:
+def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask the living workers that a name means to stop; which they are.
 
     A name is a uuid or its beginning (at least 4 characters), ``host:pid``, or a host, which means
@@ -73,18 +73,18 @@ def request_stop(name: str, using: str | None = None) -> list[Member]:
     return _request(name, using, stop_requested_at=DbNow())
 
 
-def request_drain(name: str, using: str | None = None) -> list[Member]:
+def request_drain(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask them to claim nothing more, to finish what they have, and to live on."""
     return _request(name, using, drain_requested_at=DbNow())
 
 
-def request_resume(name: str, using: str | None = None) -> list[Member]:
+def request_resume(name: str, using: str | None = None) -> list[ListedWorker]:
     """Let those that were asked to drain go on."""
     return _request(name, using, drain_requested_at=None)
 
 
-def _request(name: str, using: str | None, **columns: Any) -> list[Member]:
-    chosen = _named(name, [member for member in roster(using) if member.lives])
+def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]:
+    chosen = _named(name, [member for member in list_workers(using) if member.lives])
     for member in chosen:
         Worker.objects.using(member.database).filter(pk=member.uuid).update(**columns)
     return chosen
@@ -94,7 +94,7 @@ def _aliases(using: str | None) -> list[str]:
     return [using] if using else sorted({served.using for served in all_served()})
 
 
-def _members(alias: str) -> Iterator[Member]:
+def _members(alias: str) -> Iterator[ListedWorker]:
     for worker in with_ages(Worker.objects.using(alias)):
         yield _member(worker, alias)
 
@@ -110,8 +110,8 @@ def _age(column: str, alias: str) -> RawSQL:
     return RawSQL(sql, (), FloatField())  # noqa: S611  # the names are our own
 
 
-def _member(worker: Any, alias: str) -> Member:
-    return Member(
+def _member(worker: Any, alias: str) -> ListedWorker:
+    return ListedWorker(
         name=str(worker),
         uuid=worker.uuid,
         host=worker.host,
@@ -164,7 +164,7 @@ def state_of(worker: Any) -> str:
     return "paused" if worker.paused else "alive"
 
 
-def _named(name: str, living: list[Member]) -> list[Member]:
+def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:
     wanted = name.lower()
     by_host = [m for m in living if wanted in {m.host.lower(), f"{m.host}:{m.pid}".lower()}]
     prefix = wanted.replace("-", "")

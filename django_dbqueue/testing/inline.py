@@ -19,16 +19,16 @@ from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
-from ..metrics.recorder import TALLY
+from ..metrics.recorder import RECORDER
 from ..models import Worker
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
-from ..worker.heartbeat import Beats
+from ..worker.heartbeat import Heartbeat
 from ..worker.options import Options
 from ..worker.reaper import Reaper
 from ..worker.session import Session
-from ..worker.shared_memory import Board, Role
-from ..worker.stack_dumps import Stacks
+from ..worker.shared_memory import Role, SharedMemory
+from ..worker.stack_dumps import StackDump
 from ..worker.startup import run_once
 from .clock import Clock
 
@@ -65,13 +65,13 @@ class InlineWorker:
         self.options, self._is_once = _parse(arguments)
         self.uuid = uuid.uuid4().hex
         timing = self.options.beat_interval, self.options.worker_timeout
-        self.beats = [Beats(self.uuid, *one, *timing) for one in self.options.serves().items()]
+        self.beats = [Heartbeat(self.uuid, *one, *timing) for one in self.options.serves().items()]
         self._beaten_at = float("-inf")
         self.reaper = Reaper(self.tables(), timing[1], _tell, silent=by_clock(timing[1]))
         self._session = Session(set(self.options.serves()), methodcaller("keep_to_indexes"))
-        self.board = Board(threads=1, aliases=self.options.serves())
+        self.shared = SharedMemory(threads=1, aliases=self.options.serves())
         self.consumer = Consumer(
-            *(self.options, Stacks(), f"{self.uuid}.", self.board, self.options.max_jobs),
+            *(self.options, StackDump(), f"{self.uuid}.", self.shared, self.options.max_jobs),
             role=Role.EVERYTHING,
         )
 
@@ -89,7 +89,7 @@ class InlineWorker:
 
     def run(self) -> int:
         """Run what is ready, and what becomes ready by that, until nothing is; how many jobs."""
-        before = self.board.jobs
+        before = self.shared.jobs
         with workers_own():
             if self._is_once:
                 return run_once(self.options)
@@ -97,7 +97,7 @@ class InlineWorker:
             self.reap()
             self.work()
             self.reap()
-        return self.board.jobs - before
+        return self.shared.jobs - before
 
     def drain(self, within: float = MONTH) -> int:
         """Run also what is delayed: the clock goes to the next instant at which a job is due, again
@@ -123,7 +123,7 @@ class InlineWorker:
         """Others can see it; nothing is claimed before."""
         self._insist(self._beat)
         for one in self.beats:
-            self.board.beat(one.alias, time.monotonic(), one.last.epoch)
+            self.shared.beat(one.alias, time.monotonic(), one.last.epoch)
 
     def reap(self) -> None:
         """Promote what is due, and give back what is over its time or whose worker is gone; archive
@@ -134,7 +134,7 @@ class InlineWorker:
         """Claim, run and record until nothing is ready, as far as can be seen."""
         claimer, idle = self.consumer.claimer, 0
         while idle < TRIES and not self._has_enough():
-            claimer.lanes.look_now()
+            claimer.scheduler.look_now()
             had_work = self.claim()
             self._run_claimed()
             self.record()
@@ -147,7 +147,7 @@ class InlineWorker:
         """Whether as many were run as may be; what was claimed and had expired was not run."""
         claimer, most = self.consumer.claimer, self.options.max_jobs
         if most is not None and claimer.left == 0:
-            claimer.left = max(0, most - self.board.jobs)
+            claimer.left = max(0, most - self.shared.jobs)
         return claimer.left == 0
 
     def claim(self) -> bool:
@@ -264,7 +264,7 @@ def _tell(table: Table, reaped: list[Reaped]) -> None:
     events.reaped(table, reaped)
     for one in reaped:
         if one.error is not None:
-            TALLY.failed(table, one.held.queue, None, one.verdict.is_buried)
+            RECORDER.failed(table, one.held.queue, None, one.verdict.is_buried)
     if reaped and events.has_listeners(table):
         # Of a supervisor a child does this: what fails there harms nobody.
         error = caught(lambda: events.announced(table, reaped))

@@ -13,7 +13,7 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 
 def campaign(plan_text: str) -> int:
     from .campaign import Campaign  # noqa: PLC0415  # needs the apps, as all here
-    from .database_faults import havoc_for_this_database  # noqa: PLC0415
+    from .database_faults import faults_for_this_database  # noqa: PLC0415
     from .fault_injector import CannotTorture  # noqa: PLC0415
     from .options import Plan  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
@@ -25,7 +25,7 @@ def campaign(plan_text: str) -> int:
     with ExitStack() as stack:
         config = stack.enter_context(scratch_database())
         if plan.read_only:
-            config = stack.enter_context(havoc_for_this_database().account(config))
+            config = stack.enter_context(faults_for_this_database().account(config))
         proxied, proxy = config, None
         if plan.silence:
             proxied, proxy = stack.enter_context(behind_a_proxy(config))

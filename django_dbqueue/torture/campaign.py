@@ -15,10 +15,10 @@ from ..lifecycle.policy import MAX_CRASHES
 from ..states import Status
 from .checker import check
 from .database_faults import here
-from .fault_injector import Nemesis
+from .fault_injector import FaultInjector
 from .fleet import Group, environment, python
 from .history import Event, read
-from .models import Effect, Remains, Torment
+from .models import ArchivedTestJob, Effect, TestJob
 from .options import Plan
 from .proxy import Proxy
 from .verdicts import Report, Settings
@@ -79,7 +79,7 @@ class Campaign:
         try:
             for group in groups:
                 group.start()
-            Nemesis(self.plan, groups, self.proxy).run()
+            FaultInjector(self.plan, groups, self.proxy).run()
             self._end(self.producers)
             self._drain()
             self._end(self.workers)
@@ -98,7 +98,7 @@ class Campaign:
 
     def _drain(self) -> None:
         """Until nothing is left to do, or nothing gets less for longer than any claim may last."""
-        patience = Torment.policy().time_to_run + 6 * conf["WORKER_TIMEOUT"]
+        patience = TestJob.policy().time_to_run + 6 * conf["WORKER_TIMEOUT"]
         fewest, give_up = None, time.monotonic() + patience
         while time.monotonic() < give_up:
             for group in self.workers:
@@ -114,18 +114,18 @@ class Campaign:
     def _left(self) -> int | None:
         """How many jobs are to be finished yet; None where the database does not say."""
         try:
-            return int(Torment.objects.exclude(status__in=FINISHED).count())
+            return int(TestJob.objects.exclude(status__in=FINISHED).count())
         except Error:
             here().close()
             return None
 
     def _judge(self) -> tuple[Report, list[Event]]:
         events = read(self.folder)
-        dump = [*_rows(Torment, "live"), *_rows(Remains, "archive")]
+        dump = [*_rows(TestJob, "live"), *_rows(ArchivedTestJob, "archive")]
         told = Settings(
-            max_attempts=Torment.policy().max_attempts,
+            max_attempts=TestJob.policy().max_attempts,
             max_crashes=MAX_CRASHES,
-            time_to_run=Torment.policy().time_to_run,
+            time_to_run=TestJob.policy().time_to_run,
             threads=MOST_THREADS,
             beat_interval=conf["BEAT_INTERVAL"],
             worker_timeout=conf["WORKER_TIMEOUT"],

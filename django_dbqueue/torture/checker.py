@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from . import rules_of_rows, rules_of_runs
 from .history import Event
-from .job_history import NS, Book
+from .job_history import NS, HistoryIndex
 from .repeats import Repeat
-from .rules_of_runs import Trial
-from .verdicts import Figures, Offence, Report, Row, Settings, Verdict
+from .rules_of_runs import Check
+from .verdicts import Figures, Report, Row, Settings, Verdict, Violation
 
-__all__ = ["Figures", "Offence", "Report", "Settings", "Verdict", "check"]
+__all__ = ["Figures", "Report", "Settings", "Verdict", "Violation", "check"]
 
-Rule = Callable[[Trial], Iterable[Offence]]
+Rule = Callable[[Check], Iterable[Violation]]
 RULES: dict[str, tuple[str, Rule]] = {
     "whole": ("every event follows from one before", rules_of_runs.strays),
     "I1": ("what was enqueued is still there", rules_of_rows.lost),
@@ -51,7 +51,7 @@ def check(
     crashes, errors: list, retry_at_past_seconds: float or None, finished: bool, dedup_key}, all
     rows of both tables; ``effects``: {mark} for each row that jobs wrote in their transactions.
     """
-    trial = Trial(Book(events, rows), settings or Settings())
+    trial = Check(HistoryIndex(events, rows), settings or Settings())
     verdicts = {
         name: Verdict(name, says, list(rule(trial))) for name, (says, rule) in RULES.items()
     }
@@ -59,14 +59,14 @@ def check(
     return Report(verdicts, _figures(trial, verdicts))
 
 
-def _figures(trial: Trial, verdicts: dict[str, Verdict]) -> Figures:
+def _figures(trial: Check, verdicts: dict[str, Verdict]) -> Figures:
     figures = Figures(
         jobs=sum(enqueued.kind == "ok" for enqueued in trial.book.enqueued.values()),
-        lost=len(verdicts["I1"].offences),
-        unexpected=len(verdicts["I2"].offences),
-        unexplained=len(verdicts["I7"].offences),
-        overlaps=len(verdicts["I3"].offences),
-        zombie_writes=len(verdicts["I4"].offences),
+        lost=len(verdicts["I1"].violations),
+        unexpected=len(verdicts["I2"].violations),
+        unexplained=len(verdicts["I7"].violations),
+        overlaps=len(verdicts["I3"].violations),
+        zombie_writes=len(verdicts["I4"].violations),
     )
     figures.duplicates = dict(Counter(r.cause for r in trial.repeats if r.cause))
     figures.kills = dict(Counter(_kind(kill.event) for kill in trial.faults.kills))
@@ -80,7 +80,7 @@ def _kind(kill: Event) -> str:
     return "supervisor" if kill.get("supervisor") else "child"
 
 
-def _add_handovers(trial: Trial, figures: Figures) -> None:
+def _add_handovers(trial: Check, figures: Figures) -> None:
     """From the last kill that cut a job off, and nothing but kills, to its next start. Of what a
     second killed worker had fetched meanwhile, from when that one's claim was ended."""
     for repeat in trial.repeats:

@@ -25,7 +25,7 @@ def torture(options: dict[str, Any]) -> int:
     folder = _folder(options["keep"])
     config = beside(connections[options["database"]].settings_dict, folder)
     command = python("django_dbqueue.torture", "campaign", json.dumps(plan.as_dict()))
-    code = _run(command, environment(config, str(folder), "nemesis", seed=plan.seed))
+    code = _run(command, environment(config, str(folder), "injector", seed=plan.seed))
     if code or options["keep"]:
         print(f"histories and logs: {folder}", file=sys.stderr)
     else:

@@ -16,7 +16,7 @@ from ..dialects.mysql import MySQL
 from ..dialects.postgresql import PostgreSQL
 from ..lifecycle.execute import rows
 from ..lifecycle.table import table_of
-from .models import Torment
+from .models import TestJob
 
 ACCOUNT = "dbqueue_torture"
 _nap = threading.Event()
@@ -27,8 +27,8 @@ def here() -> BaseDatabaseWrapper:
     return connections["default"]
 
 
-def havoc_for_this_database() -> "Havoc":
-    return HAVOC.get(type(dialect_of(here())), Havoc)()
+def faults_for_this_database() -> "DatabaseFaults":
+    return DATABASE_FAULTS.get(type(dialect_of(here())), DatabaseFaults)()
 
 
 def sql(statement: str, *params: str | int) -> list[tuple[Any, ...]]:
@@ -37,7 +37,7 @@ def sql(statement: str, *params: str | int) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall()) if cursor.description else []
 
 
-class Havoc:
+class DatabaseFaults:
     """On SQLite there is no server: a lock and an old snapshot are all that others can do."""
 
     clients: ClassVar[str] = ""
@@ -75,14 +75,14 @@ class Havoc:
             _nap.wait(dice.uniform(0.1, 1))
 
 
-class ServerHavoc(Havoc):
+class ServerFaults(DatabaseFaults):
     """Two transactions lock the same jobs in opposite orders."""
 
     takes_read_only = True
     missing = ""
 
     def quarrel(self, dice: random.Random) -> None:
-        table = table_of(Torment, "default")
+        table = table_of(TestJob, "default")
         found = rows(here(), f"SELECT {table.pk} FROM {table.name} WHERE status < 2 LIMIT 20", [])
         keys = [key for (key,) in dice.sample(found, min(4, len(found)))]
         gate = threading.Barrier(2)
@@ -95,7 +95,7 @@ class ServerHavoc(Havoc):
 
 
 def _lock(keys: list[Any], gate: threading.Barrier) -> None:
-    jobs = Torment.objects.select_for_update()
+    jobs = TestJob.objects.select_for_update()
     with transaction.atomic():
         for number, key in enumerate(keys):
             jobs.filter(pk=key).first()
@@ -116,7 +116,7 @@ def apart(work: Callable[[], object]) -> None:
         connections.close_all()
 
 
-class MySQLHavoc(ServerHavoc):
+class MySQLFaults(ServerFaults):
     clients = (
         "SELECT id FROM information_schema.processlist "
         "WHERE db = DATABASE() AND id <> CONNECTION_ID()"
@@ -155,7 +155,7 @@ class MySQLHavoc(ServerHavoc):
         sql("SET GLOBAL read_only = %s", int(on))
 
 
-class PostgreSQLHavoc(ServerHavoc):
+class PostgreSQLFaults(ServerFaults):
     clients = (
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
         "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -178,4 +178,7 @@ class PostgreSQLHavoc(ServerHavoc):
             sql(self.drop, pid)
 
 
-HAVOC: dict[type[Dialect], type[Havoc]] = {MySQL: MySQLHavoc, PostgreSQL: PostgreSQLHavoc}
+DATABASE_FAULTS: dict[type[Dialect], type[DatabaseFaults]] = {
+    MySQL: MySQLFaults,
+    PostgreSQL: PostgreSQLFaults,
+}

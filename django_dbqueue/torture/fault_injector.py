@@ -15,7 +15,7 @@ from django.db.utils import Error
 
 from ..conf import conf
 from ..dialects import dialect_of
-from .database_faults import apart, havoc_for_this_database, here, sql
+from .database_faults import apart, faults_for_this_database, here, sql
 from .fleet import Group
 from .options import Plan
 from .proxy import Proxy
@@ -35,7 +35,7 @@ class CannotTorture(Exception):
     """The torture itself does not work, for a reason that its user can mend."""
 
 
-class Nemesis:
+class FaultInjector:
     """One run: every fault at its time, or as soon afterwards as there is somebody to meet it."""
 
     def __init__(self, plan: Plan, groups: list[Group], proxy: Proxy | None = None) -> None:
@@ -44,7 +44,7 @@ class Nemesis:
         self.groups = groups
         self.proxy = proxy
         self.workers = [group for group in groups if group.is_worker]
-        self.havoc = havoc_for_this_database()
+        self.faults = faults_for_this_database()
         self.timeout = float(conf["WORKER_TIMEOUT"])
         self.threads: list[threading.Thread] = []
         self.healed = threading.Event()
@@ -189,20 +189,20 @@ class Nemesis:
 
     def do_drop_connections(self, fault: Fault) -> None:
         def drop() -> None:
-            if self.havoc.drop_connection(fault.dice):
+            if self.faults.drop_connection(fault.dice):
                 tell("conn_kill", "info")
 
         self._aside(drop)
 
     def do_deadlocks(self, fault: Fault) -> None:
         tell("deadlock", "info")
-        self._aside(partial(self.havoc.quarrel, fault.dice))
+        self._aside(partial(self.faults.quarrel, fault.dice))
 
     def do_snapshot(self, fault: Fault) -> None:
         self._aside(partial(self._hold_snapshot, self.plan.snapshot * HELD))
 
     def _hold_snapshot(self, seconds: float) -> None:
-        for statement in self.havoc.snapshot:
+        for statement in self.faults.snapshot:
             sql(statement)
         sql("SELECT COUNT(*) FROM dbqueue_torture_effect")
         tell("snapshot", "info", open=True)
@@ -210,16 +210,16 @@ class Nemesis:
         tell("snapshot", "info", open=False)
 
     def do_read_only(self, fault: Fault) -> None:
-        if self.havoc.takes_read_only:
+        if self.faults.takes_read_only:
             self._aside(self._spell)
 
     def _spell(self) -> None:
         tell("read_only", "info", on=True)
         try:
-            self.havoc.read_only(on=True)
+            self.faults.read_only(on=True)
             self.healed.wait(READ_ONLY)
         finally:
-            self._insist(partial(self.havoc.read_only, on=False))
+            self._insist(partial(self.faults.read_only, on=False))
             tell("read_only", "info", on=False)
 
     def _insist(self, work: Callable[[], object]) -> None:

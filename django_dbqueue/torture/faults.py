@@ -1,4 +1,4 @@
-"""The nemesis' deeds, and whom each could harm."""
+"""The fault injector's deeds, and whom each could harm."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

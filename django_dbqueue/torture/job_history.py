@@ -43,7 +43,7 @@ class Run:
 
 
 @dataclass
-class Story:
+class JobHistory:
     """All that is known of one job."""
 
     key: Any
@@ -78,14 +78,14 @@ class Enqueued:
     key: Any = None
 
 
-class Book:
+class HistoryIndex:
     """All jobs of a history, by key and by mark; ``strays`` follow from nothing."""
 
     def __init__(self, events: Sequence[Event], rows: Sequence[Row]) -> None:
         self.events = sorted(events, key=lambda event: event["t"])
         self.rows = rows
         self.enqueued: dict[str, Enqueued] = {}
-        self.stories: dict[Any, Story] = {}
+        self.stories: dict[Any, JobHistory] = {}
         self.strays: list[Event] = []
         self._open: dict[tuple[Any, str, int], Run] = {}
         told = {"enqueue": self._enqueue, "start": self._start, "effect": self._effect}
@@ -98,10 +98,10 @@ class Book:
             self.story(row["key"]).row = row
         self.first_starts = self._first_starts()
 
-    def story(self, key: Any) -> Story:
-        return self.stories.setdefault(key, Story(key))
+    def story(self, key: Any) -> JobHistory:
+        return self.stories.setdefault(key, JobHistory(key))
 
-    def enqueue_of(self, story: Story) -> Enqueued | None:
+    def enqueue_of(self, story: JobHistory) -> Enqueued | None:
         mark = story.runs[0].start["mark"] if story.runs else (story.row or {}).get("mark")
         return self.enqueued.get(str(mark))
 

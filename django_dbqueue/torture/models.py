@@ -15,11 +15,11 @@ _nap = threading.Event()
 PATIENCE = 0.3  # seconds until another try
 
 
-class Agony(Exception):
+class TestJobError(Exception):
     """A deed that fails."""
 
 
-class TormentFields(models.Model):
+class TestJobFields(models.Model):
     mark = models.CharField(max_length=40)
     deed = models.CharField(max_length=10, default="work")
     seconds = models.FloatField(default=0)
@@ -32,7 +32,7 @@ class TormentFields(models.Model):
         return self.mark
 
 
-class Torment(TormentFields, Job):
+class TestJob(TestJobFields, Job):
     """Does its deed, and tells the history before, in the middle and afterwards."""
 
     class Meta(Job.Meta):
@@ -42,7 +42,7 @@ class Torment(TormentFields, Job):
         time_to_run = 45
         max_attempts = 20
         backoff = Fixed(PATIENCE)
-        archive = "dbqueue_torture.Remains"
+        archive = "dbqueue_torture.ArchivedTestJob"
         archive_after = 5
 
     def run(self) -> None:
@@ -66,7 +66,7 @@ class Torment(TormentFields, Job):
 
     def do_fail(self) -> None:
         if self.attempts == 1:
-            raise Agony("the first attempt fails")
+            raise TestJobError("the first attempt fails")
 
     def do_retry(self) -> None:
         if self.attempts == 1:
@@ -91,7 +91,7 @@ class Torment(TormentFields, Job):
         tell("completed", "ok", key=self.pk, owner=owner)
 
 
-class Remains(TormentFields, ArchivedJob):
+class ArchivedTestJob(TestJobFields, ArchivedJob):
     class Meta(ArchivedJob.Meta):
         pass
 

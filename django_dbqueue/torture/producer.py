@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.utils import Error
 
-from .models import Torment
+from .models import TestJob
 from .recorder import history, tell
 
 QUEUES = ("default", "mail", "reports")
@@ -115,24 +115,24 @@ class Attempt:
 
     def _create(self) -> None:
         for job in self.batch:
-            made: Any = Torment.objects.enqueue(**job).job
+            made: Any = TestJob.objects.enqueue(**job).job
             self.keys[job["mark"]] = made.pk
 
     def _once(self) -> None:
         """With a key that others have, too."""
         [job] = self.batch
-        made, is_new = Torment.objects.enqueue(dedup_key=f"twin-{self.dice.randrange(5)}", **job)
+        made, is_new = TestJob.objects.enqueue(dedup_key=f"twin-{self.dice.randrange(5)}", **job)
         if is_new and made is not None:
             self.keys[job["mark"]] = made.pk
         else:
             self.refused.add(job["mark"])
 
     def _in_bulk(self) -> None:
-        jobs = [Torment(**_without_delay(job)) for job in self.batch]
-        self.keys = {job.mark: job.pk for job in Torment.objects.bulk_create(jobs) if job.pk}
+        jobs = [TestJob(**_without_delay(job)) for job in self.batch]
+        self.keys = {job.mark: job.pk for job in TestJob.objects.bulk_create(jobs) if job.pk}
 
     def _many(self) -> None:
-        Torment.objects.enqueue_many(
+        TestJob.objects.enqueue_many(
             [_without_delay(job) for job in self.batch], delay=self.batch[0]["delay"]
         )
 

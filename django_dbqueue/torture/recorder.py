@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from ..lifecycle.reap import WorkerLost
-from ..lifecycle.retry_decision import Verdict
+from ..lifecycle.retry_decision import RetryDecision
 from .history import History
 
 SAID = {
@@ -46,7 +46,7 @@ class Recorder(logging.Handler):
         last = record.args[-1] if isinstance(record.args, tuple) and record.args else None
         if op == "reaped":
             known |= _fate(last)
-        if op == "failed" and isinstance(last, Verdict):
+        if op == "failed" and isinstance(last, RetryDecision):
             op, known["retry_in"] = ("buried" if last.is_buried else op), last.delay
         tell(op, "info" if op == "lost" else "ok", **known)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .faults import OUTAGES, Fault, Faults
-from .job_history import NS, Book, Run, Story
+from .job_history import NS, HistoryIndex, JobHistory, Run
 from .verdicts import Settings
 
 
@@ -12,7 +12,7 @@ from .verdicts import Settings
 class Repeat:
     """Two starts of a job, one after the other, and the cause of the second, if there is one."""
 
-    story: Story
+    story: JobHistory
     first: Run
     second: Run
     cause: str | None
@@ -25,7 +25,7 @@ class Repeat:
 class Repeats:
     """Finds the causes."""
 
-    def __init__(self, book: Book, faults: Faults, settings: Settings) -> None:
+    def __init__(self, book: HistoryIndex, faults: Faults, settings: Settings) -> None:
         self.book = book
         self.faults = faults
         self.late = int(settings.late * NS)
@@ -39,7 +39,7 @@ class Repeats:
     def __iter__(self) -> Iterator[Repeat]:
         return iter(self.all)
 
-    def _cause(self, story: Story, first: Run, second: Run) -> str | None:
+    def _cause(self, story: JobHistory, first: Run, second: Run) -> str | None:
         if first.owner == second.owner:
             return None
         until = second.t + self.late
@@ -56,7 +56,7 @@ class Repeats:
         late = self.late_start(story, second)
         return f"{late}, then started late" if late else None
 
-    def late_start(self, story: Story, run: Run) -> str | None:
+    def late_start(self, story: JobHistory, run: Run) -> str | None:
         """Why a run may have started after its claim was lost: it lay in a process that was cut
         off for a while."""
         if any(e["t"] <= run.t for e in story.ended(run.owner, "reaped")):

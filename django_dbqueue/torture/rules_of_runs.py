@@ -7,19 +7,19 @@ from typing import Any
 
 from .faults import FOREVER, Faults
 from .history import Event
-from .job_history import NS, Book, Enqueued, Run, Story
+from .job_history import NS, Enqueued, HistoryIndex, JobHistory, Run
 from .repeats import Repeats
-from .verdicts import Offence, Settings
+from .verdicts import Settings, Violation
 
 DYING = NS // 2  # a kill may be noted before it has its effect
 TERMINAL = {"completed", "expired"}
 CLOSING = {"completed", "failed", "expired", "reaped"}
 
 
-class Trial:
+class Check:
     """A history with all that is needed to judge it."""
 
-    def __init__(self, book: Book, settings: Settings) -> None:
+    def __init__(self, book: HistoryIndex, settings: Settings) -> None:
         self.book = book
         self.settings = settings
         self.faults = Faults(book.events, settings)
@@ -27,40 +27,40 @@ class Trial:
         self.late = int(settings.late * NS)
 
     @property
-    def stories(self) -> list[Story]:
+    def stories(self) -> list[JobHistory]:
         return list(self.book.stories.values())
 
 
-def strays(trial: Trial) -> Iterator[Offence]:
+def strays(trial: Check) -> Iterator[Violation]:
     for event in trial.book.strays:
-        yield Offence(f"{event['op']} of what never began", [event])
+        yield Violation(f"{event['op']} of what never began", [event])
 
 
-def overlaps(trial: Trial) -> Iterator[Offence]:
+def overlaps(trial: Check) -> Iterator[Violation]:
     for repeat in trial.repeats:
         same = repeat.first.owner == repeat.second.owner
         if repeat.cause is None and not same and repeat.is_overlap:
             words = f"job {repeat.story.key}: started while {repeat.first.owner} had it"
-            yield Offence(words, [repeat.first.start, repeat.second.start])
+            yield Violation(words, [repeat.first.start, repeat.second.start])
 
 
-def duplicates(trial: Trial) -> Iterator[Offence]:
+def duplicates(trial: Check) -> Iterator[Violation]:
     for repeat in trial.repeats:
         same = repeat.first.owner == repeat.second.owner
         over = _is_terminal(repeat.story, repeat.second)
         if same or not (repeat.cause or repeat.is_overlap or over):
             words = f"job {repeat.story.key}: started again without a cause"
-            yield Offence(words, [repeat.first.start, repeat.second.start])
+            yield Violation(words, [repeat.first.start, repeat.second.start])
     for run in trial.book.runs():
         if len(run.effects) > 1:
-            yield Offence(f"job {run.start['key']}: one run had its effect twice", run.effects)
+            yield Violation(f"job {run.start['key']}: one run had its effect twice", run.effects)
 
 
-def _is_terminal(story: Story, run: Run) -> bool:
+def _is_terminal(story: JobHistory, run: Run) -> bool:
     return any(e["op"] in TERMINAL and e["t"] < run.t for e in story.accepted)
 
 
-def zombies(trial: Trial) -> Iterator[Offence]:
+def zombies(trial: Check) -> Iterator[Violation]:
     for story in trial.stories:
         yield from _ended_twice(story)
         for first, second in story.repeats():
@@ -68,26 +68,26 @@ def zombies(trial: Trial) -> Iterator[Offence]:
                 yield from _written_too_late(story, first, second)
 
 
-def _ended_twice(story: Story) -> Iterator[Offence]:
+def _ended_twice(story: JobHistory) -> Iterator[Violation]:
     by_owner: dict[str, list[Event]] = defaultdict(list)
     for event in story.accepted:
         if event["op"] in CLOSING:
             by_owner[str(event["owner"])].append(event)
     for owner, events in by_owner.items():
         if len(events) > 1:
-            yield Offence(f"job {story.key}: the claim {owner} ended more than once", events)
+            yield Violation(f"job {story.key}: the claim {owner} ended more than once", events)
 
 
-def _written_too_late(story: Story, first: Run, second: Run) -> Iterator[Offence]:
+def _written_too_late(story: JobHistory, first: Run, second: Run) -> Iterator[Violation]:
     """Of a write that is noted after the next start, only one of a run that went on until then was
     certainly made after it; but what is done is never claimed."""
     for event in story.ended(first.owner, "completed", "failed", "buried"):
         if event["t"] > second.t and (event["op"] == "completed" or first.is_open_at(second.t)):
             words = f"job {story.key}: {first.owner} wrote when {second.owner} had it"
-            yield Offence(words, [first.start, second.start, event])
+            yield Violation(words, [first.start, second.start, event])
 
 
-def dead_acts(trial: Trial) -> Iterator[Offence]:
+def dead_acts(trial: Check) -> Iterator[Violation]:
     deaths: dict[int, Event] = {}
     for fault in trial.faults.kills:
         for pid in fault.event["pids"]:
@@ -95,10 +95,10 @@ def dead_acts(trial: Trial) -> Iterator[Offence]:
     for event in trial.book.events:
         death = deaths.get(event["pid"])
         if death is not None and event["t"] > death["t"] + DYING:
-            yield Offence(f"process {event['pid']} acted after its death", [death, event])
+            yield Violation(f"process {event['pid']} acted after its death", [death, event])
 
 
-def early_starts(trial: Trial) -> Iterator[Offence]:
+def early_starts(trial: Check) -> Iterator[Violation]:
     slack = trial.settings.clock
     for story in trial.stories:
         enqueued = trial.book.enqueue_of(story)
@@ -110,21 +110,23 @@ def early_starts(trial: Trial) -> Iterator[Offence]:
                 yield from _before_its_retry(story, first, second, slack)
 
 
-def _before_its_retry(story: Story, first: Run, second: Run, slack: float) -> Iterator[Offence]:
+def _before_its_retry(
+    story: JobHistory, first: Run, second: Run, slack: float
+) -> Iterator[Violation]:
     since = first.end or first.start
     for failed in story.ended(first.owner, "failed"):
         if second.t < since["t"] + (float(failed.get("retry_in") or 0) - slack) * NS:
             words = f"job {story.key}: retried too early"
-            yield Offence(words, [since, failed, second.start])
+            yield Violation(words, [since, failed, second.start])
 
 
-def _before_its_delay(story: Story, enqueued: Enqueued, slack: float) -> Iterator[Offence]:
+def _before_its_delay(story: JobHistory, enqueued: Enqueued, slack: float) -> Iterator[Violation]:
     invoked, first = enqueued.invoked, story.runs[0]
     if first.t < invoked["t"] + (float(invoked.get("delay") or 0) - slack) * NS:
-        yield Offence(f"job {story.key}: started too early", [invoked, first.start])
+        yield Violation(f"job {story.key}: started too early", [invoked, first.start])
 
 
-def paused_starts(trial: Trial) -> Iterator[Offence]:
+def paused_starts(trial: Check) -> Iterator[Violation]:
     """By a claim of which nothing had started for so long that it was made during the pause."""
     pauses = list(_pauses(trial))
     for run in trial.book.runs() if pauses else ():
@@ -134,10 +136,10 @@ def paused_starts(trial: Trial) -> Iterator[Offence]:
         for pause, resumed in pauses:
             since = pause["t"] + trial.settings.buffered * NS
             if pause["queue"] == queue and since < first < resumed - trial.late:
-                yield Offence(f"queue {queue} was paused", [pause, run.start])
+                yield Violation(f"queue {queue} was paused", [pause, run.start])
 
 
-def _pauses(trial: Trial) -> Iterator[tuple[Event, int]]:
+def _pauses(trial: Check) -> Iterator[tuple[Event, int]]:
     by_queue: dict[Any, list[Event]] = defaultdict(list)
     for event in trial.book.events:
         if event["op"] in {"pause", "resume"} and event["type"] == "ok":
@@ -148,23 +150,23 @@ def _pauses(trial: Trial) -> Iterator[tuple[Event, int]]:
                 yield event, int(after["t"])
 
 
-def restarts(trial: Trial) -> Iterator[Offence]:
+def restarts(trial: Check) -> Iterator[Violation]:
     for story in trial.stories:
         for run in story.runs:
             ends = [e for e in story.accepted if e["op"] in TERMINAL and e["t"] < run.t]
             is_over = ends or _was_buried(trial, story, run)
             if is_over and not trial.repeats.late_start(story, run):
-                yield Offence(f"job {story.key}: started after its end", [*ends, run.start])
+                yield Violation(f"job {story.key}: started after its end", [*ends, run.start])
 
 
-def _was_buried(trial: Trial, story: Story, run: Run) -> bool:
+def _was_buried(trial: Check, story: JobHistory, run: Run) -> bool:
     buried = [e["t"] for e in story.accepted if e["op"] == "buried" and e["t"] < run.t]
     return bool(buried) and not any(
         buried[-1] - trial.late < kick["t"] <= run.t + trial.late for kick in story.hands("kick")
     )
 
 
-def causeless_reaps(trial: Trial) -> Iterator[Offence]:
+def causeless_reaps(trial: Check) -> Iterator[Violation]:
     for story in trial.stories:
         for event in story.accepted:
             run = story.run_of(event.get("owner")) if event["op"] == "reaped" else None
@@ -178,10 +180,10 @@ def causeless_reaps(trial: Trial) -> Iterator[Offence]:
                 or _shared_a_child(trial, run, event)
             ):
                 words = f"job {story.key}: taken from {run.owner}, which was well"
-                yield Offence(words, [run.start, event])
+                yield Violation(words, [run.start, event])
 
 
-def _shared_a_child(trial: Trial, run: Run, event: Event) -> bool:
+def _shared_a_child(trial: Check, run: Run, event: Event) -> bool:
     """Whether its child was stopped for another job that was over its time, which somebody else may
     have had by then."""
     begun_before = event["t"] - int(trial.settings.time_to_run * NS)
@@ -191,7 +193,7 @@ def _shared_a_child(trial: Trial, run: Run, event: Event) -> bool:
     )
 
 
-def causeless_crashes(trial: Trial) -> Iterator[Offence]:
+def causeless_crashes(trial: Check) -> Iterator[Violation]:
     """A crash is charged by the supervisor that saw it, and to what had started. Between its last
     look and its death a child may just have begun one a thread."""
     excused: Counter[int] = Counter()
@@ -204,9 +206,9 @@ def causeless_crashes(trial: Trial) -> Iterator[Offence]:
                 continue
             if run:
                 words = f"job {story.key}: charged with a crash by {event['who']}, which saw none"
-                yield Offence(words, [run.start, event])
+                yield Violation(words, [run.start, event])
                 continue
             killed = [kill.start for kill in trial.faults.kills if kill.start <= event["t"]]
             excused[killed[-1] if killed else 0] += 1
             if not killed or excused[killed[-1]] > trial.settings.threads:
-                yield Offence(f"job {story.key}: charged with a crash, but never ran", [event])
+                yield Violation(f"job {story.key}: charged with a crash, but never ran", [event])

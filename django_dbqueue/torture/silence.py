@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .database_faults import havoc_for_this_database
+from .database_faults import faults_for_this_database
 from .proxy import Proxy, Way
 from .recorder import tell
 
@@ -16,7 +16,7 @@ DELAY = 5.0  # seconds
 @contextmanager
 def behind_a_proxy(config: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Proxy | None]]:
     """The database as workers are to reach it, and the proxy; none where it has no known place."""
-    place = havoc_for_this_database().place(config)
+    place = faults_for_this_database().place(config)
     if place is None:
         yield config, None
         return

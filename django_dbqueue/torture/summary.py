@@ -63,18 +63,18 @@ def _spread(seconds: list[float]) -> str:
 
 def verdicts_text(report: Report, troubles: Sequence[str]) -> str:
     red = [verdict for verdict in report.verdicts.values() if not verdict.holds]
-    lines = [line for verdict in red for line in _offences(verdict)] + list(troubles)
+    lines = [line for verdict in red for line in _violations(verdict)] + list(troubles)
     if lines:
         return "\n".join(lines)
     return f"all {len(report.verdicts)} invariants hold"
 
 
-def _offences(verdict: Verdict) -> Iterable[str]:
-    offences = verdict.offences
-    yield f"{verdict.name} is broken {len(offences)} times: {verdict.says}"
-    for offence in offences[:MOST_SHOWN]:
-        yield f"  {offence.words}"
-        for event in offence.events[:MOST_SHOWN]:
+def _violations(verdict: Verdict) -> Iterable[str]:
+    violations = verdict.violations
+    yield f"{verdict.name} is broken {len(violations)} times: {verdict.says}"
+    for violation in violations[:MOST_SHOWN]:
+        yield f"  {violation.words}"
+        for event in violation.events[:MOST_SHOWN]:
             yield f"    {_event_text(event)}"
 
 

@@ -1,4 +1,4 @@
-"""What a check says: settings, offences, verdicts, figures."""
+"""What a check says: settings, violations, verdicts, figures."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +30,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Offence:
+class Violation:
     """One breach of an invariant, in words, with the events that show it."""
 
     words: str
@@ -43,11 +43,11 @@ class Verdict:
 
     name: str
     says: str
-    offences: list[Offence]
+    violations: list[Violation]
 
     @property
     def holds(self) -> bool:
-        return not self.offences
+        return not self.violations
 
 
 @dataclass

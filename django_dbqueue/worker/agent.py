@@ -17,23 +17,23 @@ from django.db.utils import Error
 from ..guard import safely
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
-from ..metrics.writer import Scribe
+from ..metrics.writer import MetricsWriter
 from .channel import Channel
-from .heartbeat import Beat, Beats
+from .heartbeat import Beat, Heartbeat
 from .options import Options, all_served
 from .reaper import Done, Reaper
-from .recovery import ExitedChild, Relief
-from .session import Patience
-from .signal_dispatcher import Herald
+from .recovery import AbandonedClaims, Recovery
+from .session import ReconnectBackoff
+from .signal_dispatcher import SignalDispatcher
 from .signalling import forget_signals
 
 logger = logging.getLogger("django_dbqueue")
 
 IDLE = 1.0  # seconds; it is woken when something is said
-NAME = "dbqueue-clerk"  # in ps and top; at most 15 bytes
+NAME = "dbqueue-agent"  # in ps and top; at most 15 bytes
 
 
-# What a supervisor says, next to an ``ExitedChild``.
+# What a supervisor says, next to an ``AbandonedClaims``.
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SignOff:
     reason: str
 
 
-# What a clerk says, next to a ``Beat`` that was written.
+# What an agent says, next to a ``Beat`` that was written.
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Recovered:
 
 
 @dataclass(frozen=True)
-class Post:
-    """Whose clerk it is, and for which database; ``last``: the beat of the clerk before."""
+class Assignment:
+    """Whose agent it is, and for which database; ``last``: the beat of the agent before."""
 
     uuid: str
     pid: int
@@ -81,31 +81,31 @@ class Post:
     last: Beat | None = None
 
 
-class Clerk:
+class DatabaseAgent:
     """Beats, gives back the claims of exited children, reaps, and writes the minutes."""
 
-    def __init__(self, options: Options, post: Post, channel: Channel) -> None:
+    def __init__(self, options: Options, assignment: Assignment, channel: Channel) -> None:
         self.options = options
         self.channel = channel
-        self.beats = Beats(
-            post.uuid,
-            post.alias,
-            post.serves,
+        self.heartbeat = Heartbeat(
+            assignment.uuid,
+            assignment.alias,
+            assignment.serves,
             options.beat_interval,
             options.worker_timeout,
-            last=post.last,
-            pid=post.pid,
+            last=assignment.last,
+            pid=assignment.pid,
         )
-        tables = _tables(options, post.alias)
-        session = self.beats.session
-        self.herald = Herald()
-        self.relief = Relief(tables, session, self._given_back, self._recovered)
-        self.reaper = Reaper(tables, options.worker_timeout, self.herald.tell)
-        self.scribe = Scribe(tables, session)
-        self.patience = Patience("reaping")
+        tables = _tables(options, assignment.alias)
+        session = self.heartbeat.session
+        self.dispatcher = SignalDispatcher()
+        self.recovery = Recovery(tables, session, self._given_back, self._recovered)
+        self.reaper = Reaper(tables, options.worker_timeout, self.dispatcher.tell)
+        self.metrics = MetricsWriter(tables, session)
+        self.patience = ReconnectBackoff("reaping")
         # Who only reaps tells what it has done.
-        self.level = logging.DEBUG if post.serves else logging.INFO
-        self.ending: SignOff | None = None
+        self.level = logging.DEBUG if assignment.serves else logging.INFO
+        self.sign_off: SignOff | None = None
         self.has_ended = False
         self._next_beat: BeatNow | None = None
         self._next_reap = 0.0
@@ -126,32 +126,32 @@ class Clerk:
             self.has_ended = True
             return 0.0
         self._beat()
-        if self.beats.is_away:
+        if self.heartbeat.is_away:
             return IDLE
-        relief_wait = safely(self.relief.turn)
-        if self.ending is not None and not self.relief.waiting:
-            return self._sign_off(self.ending)
-        for step in (self._reap, self.herald.turn, self.scribe.turn):
+        recovery_wait = safely(self.recovery.turn)
+        if self.sign_off is not None and not self.recovery.waiting:
+            return self._sign_off(self.sign_off)
+        for step in (self._reap, self.dispatcher.turn, self.metrics.turn):
             safely(step)
         self.channel.flush()
-        return max(0.0, min(IDLE, relief_wait, self._next_reap - time.monotonic()))
+        return max(0.0, min(IDLE, recovery_wait, self._next_reap - time.monotonic()))
 
     def _listen(self) -> None:
         for message in self.channel.receive():
             if isinstance(message, BeatNow):
                 self._next_beat = message
-            elif isinstance(message, ExitedChild):
-                self.relief.waiting.append(message)
+            elif isinstance(message, AbandonedClaims):
+                self.recovery.waiting.append(message)
             else:
-                self.ending = message
+                self.sign_off = message
 
     def _beat(self) -> None:
         message, self._next_beat = self._next_beat, None
         if message is not None:
-            self.channel.send(self.beats.beat(message.state) or Missed())
+            self.channel.send(self.heartbeat.beat(message.state) or Missed())
 
     def _given_back(self, table: Table, reaped: list[Reaped]) -> None:
-        self.herald.tell(table, reaped)
+        self.dispatcher.tell(table, reaped)
         self.channel.send(GivesBack())
 
     def _recovered(self, owner_prefix: str) -> None:
@@ -163,10 +163,10 @@ class Clerk:
             return
         self._next_reap = now + self.options.reap_interval
         try:
-            self.beats.session.prepare()
-            done, wait = self.reaper.turn(judge=self.beats.may_judge)
+            self.heartbeat.session.prepare()
+            done, wait = self.reaper.turn(judge=self.heartbeat.may_judge)
         except Error as error:
-            self.beats.session.recover(error)
+            self.heartbeat.session.recover(error)
             self._next_reap = now + self.patience.failed(error)
             return
         self.patience.worked()
@@ -174,14 +174,14 @@ class Clerk:
             logger.log(self.level, "reaper: %s", done)
         self._next_reap = now + min(self.options.reap_interval, wait)
 
-    def _sign_off(self, ending: SignOff) -> float:
+    def _sign_off(self, sign_off: SignOff) -> float:
         """Seconds until another try, where the database is away."""
-        self.herald.turn()
-        self.scribe.write()
+        self.dispatcher.turn()
+        self.metrics.write()
         try:
-            self.beats.sign_off(ending.reason)
+            self.heartbeat.sign_off(sign_off.reason)
         except Error as error:
-            self.beats.session.recover(error)
+            self.heartbeat.session.recover(error)
             return self.patience.failed(error)
         self.has_ended = True
         return 0.0
@@ -194,8 +194,8 @@ def _tables(options: Options, alias: str) -> list[Table]:
     return [options.table(model, alias) for model in models]
 
 
-def run_clerk(options: Options, post: Post, channel: Channel) -> int:
-    """What a forked clerk does; its exit code."""
+def run_agent(options: Options, assignment: Assignment, channel: Channel) -> int:
+    """What a forked agent does; its exit code."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(NAME)
     random.seed()
@@ -203,4 +203,4 @@ def run_clerk(options: Options, post: Post, channel: Channel) -> int:
     # Its supervisor decides when it ends, and it notices when that is gone.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.freeze()
-    return Clerk(options, post, channel).run()
+    return DatabaseAgent(options, assignment, channel).run()

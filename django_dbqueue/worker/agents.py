@@ -1,4 +1,4 @@
-"""The clerks of a supervisor: forked, asked, never waited for, replaced when they are stuck."""
+"""The agents of a supervisor: forked, asked, never waited for, replaced when they are stuck."""
 
 import logging
 import os
@@ -12,8 +12,8 @@ from .agent import BeatNow, Missed, Recovered, SignOff
 from .channel import Channel
 from .children import NO_FORK, leave
 from .heartbeat import Beat
-from .recovery import ExitedChild
-from .session import Patience
+from .recovery import AbandonedClaims
+from .session import ReconnectBackoff
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -24,8 +24,8 @@ BEAT_WITHIN = 0.75  # of the worker's timeout; a beat that takes longer is misse
 Body = Callable[[Beat | None, Channel], int]
 
 
-class Contact:
-    """What a supervisor knows of one database, and its clerk for it."""
+class AgentHandle:
+    """What a supervisor knows of one database, and its agent for it."""
 
     def __init__(self, alias: str, interval: float, patience: float) -> None:
         """``interval``: seconds between two beats; ``patience``: for which one may take."""
@@ -34,9 +34,9 @@ class Contact:
         self.patience = patience
         # The last beat that was written.
         self.last: Beat | None = None
-        # Until a clerk says that their claims are given back.
-        self.exited: dict[str, ExitedChild] = {}
-        self.ending: SignOff | None = None
+        # Until an agent says that their claims are given back.
+        self.exited: dict[str, AbandonedClaims] = {}
+        self.sign_off: SignOff | None = None
         self.has_signed_off = False
         # When something was last given back.
         self.recovered_at = 0.0
@@ -45,7 +45,7 @@ class Contact:
         self.beat_at = 0.0
         self.fork_at = 0.0
         self._asked_at: float | None = None
-        self._deaths = Patience(f"working on {alias}")
+        self._deaths = ReconnectBackoff(f"working on {alias}")
 
     @property
     def is_due(self) -> bool:
@@ -55,7 +55,7 @@ class Contact:
 
     @property
     def is_missing(self) -> bool:
-        """Whether a clerk is to be forked now."""
+        """Whether an agent is to be forked now."""
         return not (self.pid or self.has_signed_off) and time.monotonic() >= self.fork_at
 
     def wait(self) -> float:
@@ -71,19 +71,19 @@ class Contact:
         return max(0.0, until - time.monotonic())
 
     def begin(self, pid: int, channel: Channel) -> None:
-        """With a new clerk: it hears what the one before has not done."""
+        """With a new agent: it hears what the one before has not done."""
         self.pid, self.channel = pid, channel
         self._asked_at, self.beat_at = None, 0.0
-        for message in [*self.exited.values(), self.ending]:
+        for message in [*self.exited.values(), self.sign_off]:
             if message is not None:
                 channel.send(message)
 
     def tell(self, message: object) -> None:
-        """A clerk that is yet to come hears of it then."""
-        if isinstance(message, ExitedChild):
+        """An agent that is yet to come hears of it then."""
+        if isinstance(message, AbandonedClaims):
             self.exited[message.owner_prefix] = message
         elif isinstance(message, SignOff):
-            self.ending = message
+            self.sign_off = message
         if self.channel is not None:
             self.channel.send(message)
 
@@ -110,7 +110,7 @@ class Contact:
                     self.exited.pop(message.owner_prefix, None)
 
     def look(self) -> None:
-        """Kill a clerk that is stuck, and note when one is gone."""
+        """Kill an agent that is stuck, and note when one is gone."""
         if not self.pid:
             return
         ended, status = os.waitpid(self.pid, os.WNOHANG)
@@ -127,7 +127,7 @@ class Contact:
         self.let_go()
         self.pid = 0
         self._asked_at = None
-        self.has_signed_off = self.ending is not None and code == 0
+        self.has_signed_off = self.sign_off is not None and code == 0
         if code not in {0, -signal.SIGKILL}:
             self.fork_at = time.monotonic() + self._deaths.failed(Exception(f"exit code {code}"))
 
@@ -141,87 +141,89 @@ class Contact:
             self.channel = None
 
 
-class Clerks:
+class Agents:
     """One for each database."""
 
-    def __init__(self, contacts: list[Contact], body: Callable[[Contact, Channel], int]) -> None:
-        """``body`` is what a forked clerk does."""
-        self.contacts = contacts
+    def __init__(
+        self, handles: list[AgentHandle], body: Callable[[AgentHandle, Channel], int]
+    ) -> None:
+        """``body`` is what a forked agent does."""
+        self.handles = handles
         self.body = body
 
-    def __iter__(self) -> Iterator[Contact]:
-        return iter(self.contacts)
+    def __iter__(self) -> Iterator[AgentHandle]:
+        return iter(self.handles)
 
     def turn(self) -> None:
         """Hear them, and fork those that are missing."""
-        for contact in self.contacts:
-            contact.listen()
-            contact.look()
-            if contact.is_missing:
-                self._fork(contact)
+        for handle in self.handles:
+            handle.listen()
+            handle.look()
+            if handle.is_missing:
+                self._fork(handle)
 
-    def _fork(self, contact: Contact) -> None:
+    def _fork(self, handle: AgentHandle) -> None:
         ours, theirs = socket.socketpair()
         try:
             pid = os.fork()
         except OSError as error:
             # No process or memory, for now.
-            logger.error("no clerk can be started: %s; trying again in 5 s", error)  # noqa: TRY400
-            contact.fork_at = time.monotonic() + NO_FORK
+            logger.error("no agent can be started: %s; trying again in 5 s", error)  # noqa: TRY400
+            handle.fork_at = time.monotonic() + NO_FORK
             ours.close()
             theirs.close()
             return
         if not pid:
             ours.close()
-            leave(lambda: self.body(contact, Channel(theirs)))
+            leave(lambda: self.body(handle, Channel(theirs)))
         theirs.close()
-        contact.begin(pid, Channel(ours))
+        handle.begin(pid, Channel(ours))
 
     def descriptors(self) -> list[int]:
         """Readable when one of them has said something, or is gone."""
-        return [one.channel.descriptor for one in self.contacts if one.channel is not None]
+        return [one.channel.descriptor for one in self.handles if one.channel is not None]
 
     def wait(self) -> float:
         """Seconds until there is something to do, unless one of them says something."""
-        return min(contact.wait() for contact in self.contacts)
+        return min(handle.wait() for handle in self.handles)
 
     def beat_now(self) -> None:
-        for contact in self.contacts:
-            contact.beat_at = 0.0
+        for handle in self.handles:
+            handle.beat_at = 0.0
 
     def tell(self, message: object) -> None:
-        for contact in self.contacts:
-            contact.tell(message)
+        for handle in self.handles:
+            handle.tell(message)
 
     @property
     def have_begun(self) -> bool:
         """Whether others can see this worker: who claims before that is missed by nobody."""
-        return all(contact.last is not None for contact in self.contacts)
+        return all(handle.last is not None for handle in self.handles)
 
     @property
     def have_signed_off(self) -> bool:
-        return all(contact.has_signed_off for contact in self.contacts)
+        return all(handle.has_signed_off for handle in self.handles)
 
     @property
     def have_recovered(self) -> bool:
         """Whether nothing is left to give back of the children that have exited."""
-        return not any(contact.exited for contact in self.contacts)
+        return not any(handle.exited for handle in self.handles)
 
     @property
     def recovered_at(self) -> float:
         """When one of them has last given back something."""
-        return max(contact.recovered_at for contact in self.contacts)
+        return max(handle.recovered_at for handle in self.handles)
 
     def asks(self, what: str) -> bool:
         """Whether people asked for something in one of the worker's rows."""
-        return any(one.last is not None and getattr(one.last, what) for one in self.contacts)
+        return any(one.last is not None and getattr(one.last, what) for one in self.handles)
 
     def let_go(self) -> None:
-        """In a forked process: clerks notice by their channels that their supervisor is gone."""
-        for contact in self.contacts:
-            contact.let_go()
+        """In a forked process: agents notice by their channels that their supervisor is gone."""
+        for handle in self.handles:
+            handle.let_go()
 
     def kill(self) -> None:
         """Those that are left."""
-        for contact in self.contacts:
-            contact.kill()
+        for handle in self.handles:
+            handle.kill()

@@ -49,7 +49,7 @@ class Buffer:
         self.done = [0] * threads
         self._withdrawn = 0
         # With so few items left, the claiming thread wants to know.
-        self.low_water = 0
+        self.refill_at = 0
 
     def put(self, items: Iterable[Item]) -> None:
         for item in items:

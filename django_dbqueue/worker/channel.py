@@ -1,4 +1,4 @@
-"""What a supervisor and a clerk tell each other: neither ever waits for the other."""
+"""What a supervisor and an agent tell each other: neither ever waits for the other."""
 
 import pickle  # nosec B403
 import socket

@@ -17,8 +17,8 @@ from django.db import connections
 from ..lifecycle.suspects import SACRIFICIAL
 from .memory import resident
 from .session import close_left_behind
-from .shared_memory import STOP, WRITE_STACKS, Board, Farewell, Role, Running
-from .stack_dumps import Stacks
+from .shared_memory import STOP, WRITE_STACKS, ExitStatus, Role, Running, SharedMemory
+from .stack_dumps import StackDump
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -26,19 +26,19 @@ SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and lat
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 NO_FORK = 5.0  # seconds until another try
 STACK_WITHIN = 5.0  # seconds to write a stack, on a busy host; then the child is killed without
-INSIST_AFTER = 2.0  # of these, if a job keeps Python's lock
+FORCE_STACKS_AFTER = 2.0  # of these, if a job keeps Python's lock
 
 Share = int | None  # the jobs that a child may run; None = any number
 
 
 @dataclass
 class Child:
-    """One living child: its process, the owner prefix of its claims, its board and its pipe."""
+    """One living child: its process, its claims' owner prefix, its shared memory and its pipe."""
 
     pid: int
     owner_prefix: str
-    board: Board
-    stacks: Stacks
+    shared: SharedMemory
+    stacks: StackDump
     control: int
     share: Share
     role: Role = Role.ORDINARY
@@ -49,10 +49,10 @@ class Child:
     leaving: bool = False
     kill_at: float | None = None
     overdue: list[Running] = field(default_factory=list)
-    insist_at: float | None = None
+    force_stacks_at: float | None = None
 
     @property
-    def is_condemned(self) -> bool:
+    def is_being_killed(self) -> bool:
         return self.kill_at is not None
 
     @property
@@ -71,24 +71,24 @@ class Child:
         except BrokenPipeError:
             pass  # it is gone already
 
-    def condemn(self, overdue: Sequence[Running] = ()) -> None:
+    def kill_soon(self, overdue: Sequence[Running] = ()) -> None:
         """To be killed: at once, or, for jobs over their time to run, once their stack is known."""
         self.overdue = list(overdue)
         self.kill_at = time.monotonic()
         if overdue:
             self._say(WRITE_STACKS)
-            self.insist_at = self.kill_at + INSIST_AFTER
+            self.force_stacks_at = self.kill_at + FORCE_STACKS_AFTER
             self.kill_at += STACK_WITHIN
 
-    def insist(self) -> None:
+    def force_stacks(self) -> None:
         """If it is time to: once."""
-        if self.insist_at is not None and time.monotonic() >= self.insist_at:
-            self.insist_at = None
-            self.stacks.insist(self.pid)
+        if self.force_stacks_at is not None and time.monotonic() >= self.force_stacks_at:
+            self.force_stacks_at = None
+            self.stacks.force_stacks(self.pid)
 
     def rest(self) -> Share:
         """What is left of its share."""
-        done = self.board.jobs + self.board.taken
+        done = self.shared.jobs + self.shared.taken
         return None if self.share is None else max(0, self.share - done)
 
     def memory(self) -> int:
@@ -97,7 +97,7 @@ class Child:
 
 
 @dataclass(frozen=True)
-class Death:
+class ExitedChild:
     """What an ended child leaves behind: whose claims, its exit code, what it ran."""
 
     child: Child
@@ -105,13 +105,13 @@ class Death:
     started: list[Running]
 
     @property
-    def farewell(self) -> Farewell:
-        return self.child.board.farewell
+    def exit_status(self) -> ExitStatus:
+        return self.child.shared.exit_status
 
     @property
     def is_crash(self) -> bool:
         """Whatever its exit code: a job may call ``os._exit(0)``."""
-        return self.farewell is Farewell.NONE and not self.child.is_condemned
+        return self.exit_status is ExitStatus.NONE and not self.child.is_being_killed
 
     @property
     def how(self) -> str:
@@ -149,9 +149,9 @@ class Children:
     @property
     def jobs(self) -> int:
         """How many jobs all of them have started, the dead ones too."""
-        return self.jobs_before + sum(child.board.jobs for child in self.living.values())
+        return self.jobs_before + sum(child.shared.jobs for child in self.living.values())
 
-    def fill(self, beat: Callable[[Board], None]) -> float:
+    def fill(self, beat: Callable[[SharedMemory], None]) -> float:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
         until there may be more to do."""
         if self._may_fork():
@@ -170,11 +170,13 @@ class Children:
     def _may_fork(self) -> bool:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
-    def fork(self, beat: Callable[[Board], None], share: Share, role: Role = Role.ORDINARY) -> None:
+    def fork(
+        self, beat: Callable[[SharedMemory], None], share: Share, role: Role = Role.ORDINARY
+    ) -> None:
         """Start one child; ``OSError`` where the system has none."""
-        board, stacks = Board(self.threads, self._aliases_of_next(role)), Stacks()
-        beat(board)
-        board.paused = self.paused
+        shared, stacks = SharedMemory(self.threads, self._aliases_of_next(role)), StackDump()
+        beat(shared)
+        shared.paused = self.paused
         mark = "" if role is Role.ORDINARY else SACRIFICIAL
         prefix = f"{self.uuid}.{mark}{self.spawned + 1}-"
         connections.close_all()
@@ -188,20 +190,20 @@ class Children:
         self.spawned += 1
         if not pid:
             os.close(writer)
-            body = partial(self.body, stacks, prefix, board, share, reader, role)
+            body = partial(self.body, stacks, prefix, shared, share, reader, role)
             leave(partial(self._live, stacks, body))
         os.close(reader)
-        self.living[pid] = Child(pid, prefix, board, stacks, writer, share, role)
+        self.living[pid] = Child(pid, prefix, shared, stacks, writer, share, role)
 
     def _aliases_of_next(self, role: Role) -> Sequence[str]:
         """Those that a new child serves: where each has children of its own, that with fewest."""
         if not self.apart or role is not Role.ORDINARY:
             return self.aliases
         staying = [one for one in self.living.values() if one.role is role and not one.leaving]
-        served = Counter(alias for child in staying for alias in child.board.aliases)
+        served = Counter(alias for child in staying for alias in child.shared.aliases)
         return [min(self.apart, key=lambda alias: served[alias])]
 
-    def _live(self, stacks: Stacks, body: Callable[[], int]) -> int:
+    def _live(self, stacks: StackDump, body: Callable[[], int]) -> int:
         self.let_go()
         stacks.record()
         return body()
@@ -214,7 +216,7 @@ class Children:
     def pause(self, paused: bool) -> None:
         self.paused = paused
         for child in self.living.values():
-            child.board.paused = paused
+            child.shared.paused = paused
 
     def replace_all(self) -> None:
         """Let every child of now be followed by a fresh one, one by one."""
@@ -232,48 +234,48 @@ class Children:
             if child.share is None:
                 self._miss(child)
 
-    def kill_condemned(self) -> bool:
+    def kill_due(self) -> bool:
         """Kill those whose time has come; whether any condemned one is left."""
-        waiting = [child for child in self.living.values() if child.is_condemned]
+        waiting = [child for child in self.living.values() if child.is_being_killed]
         for child in waiting:
             if child.is_due:
                 os.kill(child.pid, signal.SIGKILL)
             else:
-                child.insist()
+                child.force_stacks()
         return bool(waiting)
 
-    def deaths(self) -> Iterator[Death]:
+    def exited_children(self) -> Iterator[ExitedChild]:
         """Children that have ended since the last call."""
-        return (death for pid in list(self.living) if (death := self._death(pid)))
+        return (exited for pid in list(self.living) if (exited := self._exited(pid)))
 
-    def _death(self, pid: int) -> Death | None:
+    def _exited(self, pid: int) -> ExitedChild | None:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if not ended:
             return None
         child = self.living.pop(pid)
         os.close(child.control)
-        self.jobs_before += child.board.jobs
-        death = Death(child, os.waitstatus_to_exitcode(status), child.board.running())
+        self.jobs_before += child.shared.jobs
+        exited = ExitedChild(child, os.waitstatus_to_exitcode(status), child.shared.running())
         if child.role is not Role.ORDINARY:
-            return death
-        if death.is_crash:
-            self._slow_down(death)
+            return exited
+        if exited.is_crash:
+            self._slow_down(exited)
         # What was claimed and then not run (it had expired) is left of its share.
         has_successor = child.leaving and child.share is None
-        if not has_successor and death.farewell is not Farewell.EMPTY:
+        if not has_successor and exited.exit_status is not ExitStatus.EMPTY:
             self._miss(child)
-        return death
+        return exited
 
     def _miss(self, child: Child) -> None:
         if child.rest() != 0:
             self.shares.append(child.rest())
 
-    def _slow_down(self, death: Death) -> None:
-        young = time.monotonic() - death.child.started_at < SHORT_LIFE
+    def _slow_down(self, exited: ExitedChild) -> None:
+        young = time.monotonic() - exited.child.started_at < SHORT_LIFE
         self._young_deaths = self._young_deaths + 1 if young else 0
         if self._young_deaths > FREE_DEATHS:
             # A job that kills is buried after the third time, so there no long pause is needed.
-            most = 1.0 if death.started else 30.0
+            most = 1.0 if exited.started else 30.0
             pause = min(most, 0.1 * 2.0 ** (self._young_deaths - FREE_DEATHS))
             self._next_spawn = time.monotonic() + pause
             logger.warning("children keep dying young; the next one starts in %.1f s", pause)

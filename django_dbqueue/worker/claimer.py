@@ -9,19 +9,19 @@ from itertools import count
 from django.db.utils import Error
 
 from .. import events
-from ..dialects import Dialect, Trouble
+from ..dialects import Dialect, ErrorKind
 from ..lifecycle import holder, reap, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
-from ..metrics.wait_times import Waits
+from ..metrics.wait_times import WaitTimeSampler
 from .buffer import ALLOWANCE, Buffer, Item, items_of
-from .job_sizes import Sizes
+from .job_sizes import JobSizes
 from .options import Options
-from .queue_poller import Lanes
+from .queue_poller import QueueScheduler
 from .reconcile import InHand, Reconciler
-from .session import Patience, Session
-from .shared_memory import Board, Role
-from .wakeup import Doorbell
+from .session import ReconnectBackoff, Session
+from .shared_memory import Role, SharedMemory
+from .wakeup import Wakeup
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -44,8 +44,8 @@ class Claimer:
         options: Options,
         owner_prefix: str,
         buffer: Buffer,
-        board: Board,
-        doorbell: Doorbell,
+        shared: SharedMemory,
+        wakeup: Wakeup,
         share: int | None,
         unwritten: Callable[[], int],
         in_hand: InHand = lambda: None,
@@ -53,16 +53,16 @@ class Claimer:
         self.options = options
         self.owner_prefix = owner_prefix
         self.buffer = buffer
-        self.board = board
-        self.doorbell = doorbell
-        self.session = Session(set(doorbell.aliases), greet=self._greet)
+        self.shared = shared
+        self.wakeup = wakeup
+        self.session = Session(set(wakeup.aliases), on_connect=self._on_connect)
         self.reconciler = Reconciler(owner_prefix, in_hand)
         # How many more jobs this child may claim; None = any number.
         self.left = share
         self.unwritten = unwritten
-        self.lanes = Lanes(options)
-        self.waits = Waits()
-        self.sizes = Sizes()
+        self.scheduler = QueueScheduler(options)
+        self.waits = WaitTimeSampler()
+        self.sizes = JobSizes()
         self.batch = options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
@@ -74,13 +74,13 @@ class Claimer:
         self._parked: list[Item] = []
         # Since when there is nothing ready: only a look that began when all was done tells.
         self._empty_since = float("inf")
-        self.patience = Patience("claiming")
+        self.patience = ReconnectBackoff("claiming")
         self._claims = count(1)
         self._filled_at = time.monotonic()
         self._was_full = False
         self._quiet_since = float("inf")
 
-    def _greet(self, dialect: Dialect) -> None:
+    def _on_connect(self, dialect: Dialect) -> None:
         dialect.keep_to_indexes()
         dialect.listen()
         self.reconciler.reconnected(dialect.connection.alias)
@@ -97,21 +97,21 @@ class Claimer:
             self.patience.worked()
             return pause
         except Error as error:
-            self.lanes.forget_floors()
+            self.scheduler.forget_low_water_marks()
             self.session.recover(error)
             return self.patience.failed(error)
 
     def sleep(self, seconds: float) -> None:
         """Between two turns; where there was nothing to claim, new jobs wake it."""
         if not self.is_idle:
-            self.doorbell.sleep(seconds)
+            self.wakeup.sleep(seconds)
             return
         try:
-            news = self.doorbell.sleep_until_news(seconds)
+            news = self.wakeup.sleep_until_news(seconds)
         except Error:
             news = True  # the look will tell which
         if news:
-            self.lanes.look_now()
+            self.scheduler.look_now()
 
     def empty_for(self) -> float:
         """Seconds for which there has been nothing to claim; less than 0 = there may be."""
@@ -124,19 +124,22 @@ class Claimer:
             try:
                 events.reaped(table, reap.give_back(table, owner))
             except Error as error:
-                if table.dialect.one_writer or table.dialect.trouble(error) is not Trouble.AGAIN:
+                if (
+                    table.dialect.one_writer
+                    or table.dialect.error_kind(error) is not ErrorKind.AGAIN
+                ):
                     raise
                 # What somebody has locked keeps nothing else waiting.
                 self.reconciler.look_later(table)
             self.unsure.pop(0)
         while self._unstarted or not self.buffer.unstarted.empty():
             self._unstarted = self._unstarted or self.buffer.unstarted.get()
-            if self._unstarted.table.place in self.lanes.locked:
+            if self._unstarted.table.place in self.scheduler.locked:
                 self._parked.append(self._unstarted)
             else:
                 self._release([self._unstarted])
             self._unstarted = None
-        if self._parked and not self.lanes.locked:
+        if self._parked and not self.scheduler.locked:
             self.buffer.put(self._parked)
             self._parked = []
 
@@ -176,10 +179,10 @@ class Claimer:
         return 0.1
 
     def _claim_or_wait(self) -> float:
-        if self.board.paused:
+        if self.shared.paused:
             self.give_back()
             return LOOK
-        if self.hold_claims or self.left == 0 or self.buffer.ahead > self.buffer.low_water:
+        if self.hold_claims or self.left == 0 or self.buffer.ahead > self.buffer.refill_at:
             return 1.0  # a runner wakes us sooner
         return self._claim()
 
@@ -189,7 +192,7 @@ class Claimer:
         self.suspects += items
         for item in items[:room]:
             alone = suspects.runs_alone(item.jobs[0])
-            self.board.hand_over(Role.ALONE if alone else Role.SHARED)
+            self.shared.hand_over(Role.ALONE if alone else Role.SHARED)
         if excess := items[room:]:
             self._release(excess, delay=HOLD)
             del self.suspects[-len(excess) :]
@@ -206,7 +209,7 @@ class Claimer:
         mine = {item.jobs[0].claim_key: item for item in self.suspects if item.owner == owner}
         table, claimed_at = next((item.table, item.claimed_at) for item in mine.values())
         held = suspects.still_held(table.on_this_thread(), owner, list(mine))
-        self.board.taken += len(mine) - len(held)
+        self.shared.taken += len(mine) - len(held)
         waiting = [mine[key] for key in sorted(held)]
         self.suspects = [*others, *waiting]
         if waiting and time.monotonic() - claimed_at >= patience:
@@ -215,32 +218,32 @@ class Claimer:
 
     def _claim(self) -> float:
         self._note_quiet()
-        lane = self.lanes.next()
-        if lane is not None or not self.lanes.all_looked_at(since=self._quiet_since):
+        lane = self.scheduler.next()
+        if lane is not None or not self.scheduler.all_looked_at(since=self._quiet_since):
             self._empty_since = float("inf")
         elif self._empty_since == float("inf"):
             self._empty_since = time.monotonic()
         if lane is None:
             self.is_idle = True
-            return self.lanes.wait()
-        watch, queue = lane
-        table = self.options.table(watch.served.model, watch.served.using)
+            return self.scheduler.wait()
+        poller, queue = lane
+        table = self.options.table(poller.served.model, poller.served.using)
         self._adapt(table)
         limits = (self.batch, self.sizes.most(table), self.left)
         limit = min(one for one in limits if one is not None)
         owner = f"{self.owner_prefix}{next(self._claims)}"
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
-        claimed_at, epoch = time.monotonic(), self.board.epoch(watch.served.using)
+        claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
         self.unsure.append((table, owner))
         self.reconciler.claimed(table)
-        floors = watch.floors.for_claim(queue)
+        floors = poller.floors.for_claim(queue)
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note)
         self.unsure.pop()
-        watch.floors.claimed(queue, jobs, limit, floors)
+        poller.floors.claimed(queue, jobs, limit, floors)
         self._count(-len(jobs))
         self._was_full = len(jobs) == limit
         if not self._was_full:
-            self.lanes.empty(watch, queue)
+            self.scheduler.empty(poller, queue)
         self.waits.look(table, queue, jobs)
         odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []
         sound = [job for job in jobs if job not in odd] if odd else jobs
@@ -255,7 +258,7 @@ class Claimer:
             self._quiet_since = float("inf")
         elif self._quiet_since == float("inf"):
             self._quiet_since = time.monotonic()
-            self.lanes.look_again()
+            self.scheduler.look_again()
 
     def _adapt(self, table: Table) -> None:
         """Let the batch follow the rate at which the runners empty it."""
@@ -267,13 +270,13 @@ class Claimer:
         elif self._was_full and elapsed > 4 * AHEAD:
             self.batch = max(1, self.batch // 2)
         if table.takes_batches:
-            self.buffer.low_water = 1  # one item holds all of a claim
+            self.buffer.refill_at = 1  # one item holds all of a claim
         elif is_fast and self.batch == most:
             # Runners that are so quick shall never wait for a claim.
-            self.buffer.low_water = self.batch * 3 // 2 - 1
+            self.buffer.refill_at = self.batch * 3 // 2 - 1
         else:
-            self.buffer.low_water = self.batch // 2
-        self.buffer.low_water = min(self.buffer.low_water, self.sizes.most(table))
+            self.buffer.refill_at = self.batch // 2
+        self.buffer.refill_at = min(self.buffer.refill_at, self.sizes.most(table))
 
     def _put(self, items: list[Item]) -> None:
         if items:

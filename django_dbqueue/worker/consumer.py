@@ -26,12 +26,12 @@ from .finisher import Finisher
 from .options import Options
 from .runner import Runner
 from .session import Session
-from .shared_memory import SACRIFICIAL, WRITE_STACKS, Board, Farewell, Role
+from .shared_memory import SACRIFICIAL, WRITE_STACKS, ExitStatus, Role, SharedMemory
 from .signalling import forget_signals, wait_readable
-from .stack_dumps import Stacks
-from .statement_watchdog import SILENCE
+from .stack_dumps import StackDump
+from .statement_watchdog import STATEMENT_WATCHDOG
 from .suspects import SuspectClaimer, options_of, stand_apart
-from .wakeup import Doorbell
+from .wakeup import Wakeup
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -46,15 +46,15 @@ class Consumer:
     def __init__(
         self,
         options: Options,
-        stacks: Stacks,
+        stacks: StackDump,
         owner_prefix: str,
-        board: Board,
+        shared: SharedMemory,
         share: int | None = None,
         role: Role = Role.ORDINARY,
     ) -> None:
         self.options = options
         self.stacks = stacks
-        self.board = board
+        self.shared = shared
         self.stop = threading.Event()
         self.wake_finisher = threading.Event()
         aliases = {served.using for served in options.served}
@@ -69,14 +69,14 @@ class Consumer:
             options,
             owner_prefix,
             self.buffer,
-            board,
-            Doorbell(aliases),
+            shared,
+            Wakeup(aliases),
             share,
             unwritten=lambda: self.finisher.pending,
             in_hand=self.in_hand,
         )
         self.claimer.hands_over = role is Role.ORDINARY
-        given = (self.buffer, self.finisher, board, options.worker_timeout, self.stop, self._woken)
+        given = (self.buffer, self.finisher, shared, options.worker_timeout, self.stop, self._woken)
         self.runners = [Runner(number, *given) for number in range(options.threads)]
         # For the answer to a statement of ours.
         self.patience = SILENT * options.worker_timeout
@@ -92,11 +92,11 @@ class Consumer:
             thread.start()
         threading.Thread(target=self._heed, args=[control], daemon=True).start()
         while not wait_readable([self._ended], self.patience / 4):
-            SILENCE.end_waits(self.patience)
+            STATEMENT_WATCHDOG.end_waits(self.patience)
         self.request_stop()
         for thread in threads:
             while thread.is_alive():
-                SILENCE.end_waits(self.patience)
+                STATEMENT_WATCHDOG.end_waits(self.patience)
                 thread.join(self.patience / 4)
 
     def _heed(self, control: int) -> None:
@@ -112,14 +112,14 @@ class Consumer:
     def _leave_in_time(self) -> None:
         """Our supervisor is gone: be gone, too, when others take our jobs for abandoned. This needs
         no lock of Python's, which a job may hold."""
-        silent = time.monotonic() - self.board.missed_since
+        silent = time.monotonic() - self.shared.missed_since
         left = max(0.1, self.options.worker_timeout - silent)
         logger.warning("the supervisor is gone: leaving within %.1f s", left)
         faulthandler.dump_traceback_later(left, exit=True)
 
     def close(self) -> None:
         """Where no process ends with it."""
-        self.claimer.doorbell.close()
+        self.claimer.wakeup.close()
         os.close(self._ended)
         os.close(self._end)
 
@@ -128,7 +128,7 @@ class Consumer:
         self._woken()
 
     def _woken(self) -> None:
-        self.claimer.doorbell.ring()
+        self.claimer.wakeup.notify()
         # Setting an event takes a lock, and it is mostly set already.
         if not self.wake_finisher.is_set():
             self.wake_finisher.set()
@@ -158,7 +158,7 @@ class Consumer:
                 self.claimer.sleep(safely(self._both_turns))
             self._stop_runners()
             while self._runners_at_work():
-                self.claimer.doorbell.sleep(safely(self.finish_turn))
+                self.claimer.wakeup.sleep(safely(self.finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -168,12 +168,12 @@ class Consumer:
 
     def claim_turn(self) -> float:
         self.claimer.hold_claims = self.finisher.patience.failures > 0
-        self.claimer.lanes.locked = self.finisher.locked
+        self.claimer.scheduler.locked = self.finisher.locked
         return self.claimer.turn()
 
     def finish_turn(self) -> float:
         wait = self.finisher.turn(idle=not self.buffer.under_way)
-        self.board.stuck = self.finisher.stuck
+        self.shared.stuck = self.finisher.stuck
         return wait
 
     def in_hand(self) -> set[tuple[str, Any]] | None:
@@ -199,23 +199,23 @@ class Consumer:
     def _is_over(self) -> bool:
         if self.stop.is_set():
             return True
-        farewell = self._done()
-        if farewell is Farewell.NONE or self.finisher.pending or self.buffer.under_way:
+        exit_status = self._done()
+        if exit_status is ExitStatus.NONE or self.finisher.pending or self.buffer.under_way:
             return False
-        self.board.farewell = farewell
+        self.shared.exit_status = exit_status
         self.stop.set()
         os.write(self._end, b"!")
         return True
 
-    def _done(self) -> Farewell:
+    def _done(self) -> ExitStatus:
         """Whether there is nothing left to do, as far as the claims tell."""
         if self.claimer.left == 0 and not self.claimer.suspects:
-            return Farewell.ENOUGH
+            return ExitStatus.ENOUGH
         patience = self.options.stop_when_empty
         is_empty = not self.claimer.suspects
         if is_empty and patience is not None and self.claimer.empty_for() >= patience:
-            return Farewell.EMPTY
-        return Farewell.NONE
+            return ExitStatus.EMPTY
+        return ExitStatus.NONE
 
     def _stop_runners(self) -> None:
         """Give back what has not started, and let every runner finish what it has in hand."""
@@ -262,20 +262,20 @@ def _calm_collector() -> None:
 
 def run_child(
     options: Options,
-    stacks: Stacks,
+    stacks: StackDump,
     owner_prefix: str,
-    board: Board,
+    shared: SharedMemory,
     share: int | None,
     control: int,
     role: Role = Role.ORDINARY,
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
-    options = options.only(board.aliases)
+    options = options.only(shared.aliases)
     if role is not Role.ORDINARY:
         options = options_of(options, role)
         stand_apart()
-    consumer = Consumer(options, stacks, owner_prefix, board, share, role)
+    consumer = Consumer(options, stacks, owner_prefix, shared, share, role)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         os.write(consumer._end, b"!")
@@ -287,5 +287,5 @@ def run_child(
     _calm_collector()
     consumer.run(control)
     caught(lambda: signals.worker_stopped.send_robust(sender=Worker))
-    board.farewell = board.farewell or Farewell.ASKED
+    shared.exit_status = shared.exit_status or ExitStatus.ASKED
     return 0

@@ -7,20 +7,20 @@ from typing import Any
 from django.db.utils import Error
 
 from .. import events
-from ..dialects import Trouble
+from ..dialects import ErrorKind
 from ..guard import caught
-from ..lifecycle.holder import Fate
+from ..lifecycle.holder import ClaimState
 from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
-from ..metrics.recorder import TALLY
-from ..models.exactly_once import TRIES, Once
+from ..metrics.recorder import RECORDER
+from ..models.exactly_once import TRIES, ExactlyOnceRun
 from .finisher import Finisher
 from .outcomes import Outcome
-from .session import Patience
+from .session import ReconnectBackoff
 
 logger = logging.getLogger("django_dbqueue")
 
-PASSING = {Trouble.AGAIN, Trouble.LOST, Trouble.READ_ONLY}
+PASSING = {ErrorKind.AGAIN, ErrorKind.LOST, ErrorKind.READ_ONLY}
 
 
 class Expired(Exception):
@@ -32,20 +32,22 @@ def is_apart(table: Table) -> bool:
     return isinstance(table.policy.exactly_once, str)
 
 
-class OnceByWorker(Once):
+class WorkerExactlyOnceRun(ExactlyOnceRun):
     """Waits for a database that is away, until the claim says what became of the last try."""
 
     def __init__(self, table: Table, job: Any, work: Callable[[], object]) -> None:
         super().__init__(table, job, work)
-        self._patience = Patience(f"running {table.label} {job.claim_key} in one transaction")
+        self._patience = ReconnectBackoff(
+            f"running {table.label} {job.claim_key} in one transaction"
+        )
 
     def pause_after(self, error: Error) -> float:
-        trouble = self.trouble(error)
+        trouble = self.error_kind(error)
         if self.tries >= TRIES or trouble not in PASSING:
             raise error
-        if trouble is Trouble.AGAIN and self.tries:
+        if trouble is ErrorKind.AGAIN and self.tries:
             return super().pause_after(error)
-        if trouble is not Trouble.AGAIN:
+        if trouble is not ErrorKind.AGAIN:
             self.effects.close()
             self.table.connection.close()
         return self._patience.failed(error)
@@ -61,7 +63,7 @@ class OnceByWorker(Once):
         if self.has_committed and error is not None:
             logger.error("%s is done, but not what was to follow", self.job, exc_info=error)
         if self.has_committed and not self.is_apart:
-            TALLY.completed(self.table, self.job.queue, seconds)
+            RECORDER.completed(self.table, self.job.queue, seconds)
             events.completed(self.table, self.job, seconds)
         elif self.has_committed:
             outcome = Outcome(self.table, self.owner, self.job, None, seconds)
@@ -70,7 +72,7 @@ class OnceByWorker(Once):
             caught(self.prune_sometimes)
         elif isinstance(error, Expired):
             finisher.write_now(Outcome(self.table, self.owner, self.job, expired=True))
-        elif self.fate is Fate.GONE:
+        elif self.claim_state is ClaimState.GONE:
             events.gone(self.table, self.job, self.owner)
         else:
             finisher.write_now(Outcome(self.table, self.owner, self.job, error, seconds))

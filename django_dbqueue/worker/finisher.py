@@ -10,14 +10,14 @@ from functools import partial
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
-from ..dialects import Trouble
+from ..dialects import ErrorKind
 from ..guard import caught
 from ..lifecycle.execute import briefly, unlocked
 from ..lifecycle.table import Table
-from ..metrics.recorder import TALLY
+from ..metrics.recorder import RECORDER
 from .outcomes import Outcome, write_next
-from .session import Patience, Session, connect_impatiently
-from .statement_watchdog import SILENCE
+from .session import ReconnectBackoff, Session, connect_impatiently
+from .statement_watchdog import STATEMENT_WATCHDOG
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -58,7 +58,7 @@ class Finisher:
         # Tables with so many of those that their jobs are not to start.
         self.locked: frozenset[tuple[str, str]] = frozenset()
         self._oldest = 0.0
-        self.patience = Patience("recording outcomes")
+        self.patience = ReconnectBackoff("recording outcomes")
 
     def put(self, outcome: Outcome) -> None:
         self._queue.append(outcome)
@@ -113,9 +113,9 @@ class Finisher:
     def turn(self, *, idle: bool) -> float:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
         wait = self._turn(idle=idle)
-        if not TALLY.wait():
+        if not RECORDER.wait():
             self.write_minutes()
-        return min(wait, TALLY.wait())
+        return min(wait, RECORDER.wait())
 
     def write_minutes(self) -> None:
         """They are for people to look at: nothing waits for them, and nobody tries hard."""
@@ -125,7 +125,7 @@ class Finisher:
 
     def _write_minutes(self) -> None:
         self.session.prepare()
-        TALLY.write()
+        RECORDER.write()
 
     def _turn(self, *, idle: bool) -> float:
         self._collect()
@@ -177,7 +177,7 @@ class Finisher:
         table = self._held[0].table.on_this_thread()
         if table.dialect.one_writer or not isinstance(error, Error):
             return False
-        if table.dialect.trouble(error) is not Trouble.AGAIN:
+        if table.dialect.error_kind(error) is not ErrorKind.AGAIN:
             return False
         if not self._aside:
             logger.warning("recording outcomes: rows of %s are locked: %s", table.label, error)
@@ -208,7 +208,7 @@ class Finisher:
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""
-        patience = Patience("recording an outcome")
+        patience = ReconnectBackoff("recording an outcome")
         connection = outcome.table.on_this_thread().connection
         while error := caught(lambda: _write_in_time(outcome, connection)):
             hopeless = self._is_hopeless(outcome, error, patience)
@@ -231,13 +231,13 @@ class Finisher:
             self.session.recover(error)
         return self.patience.failed(error)
 
-    def _is_hopeless(self, outcome: Outcome, error: Exception, patience: Patience) -> bool:
+    def _is_hopeless(self, outcome: Outcome, error: Exception, patience: ReconnectBackoff) -> bool:
         """Whether the fault is the statement's own, so that trying again for ever would be in vain.
 
         Ask before the connection is closed: a closed one cannot tell any more that it was lost.
         """
         if isinstance(error, Error):
-            trouble = outcome.table.on_this_thread().dialect.trouble(error)
+            trouble = outcome.table.on_this_thread().dialect.error_kind(error)
             if trouble or patience.failures < HOPELESS:
                 return False
         logger.error(
@@ -259,5 +259,5 @@ class Finisher:
 
 def _write_in_time(outcome: Outcome, connection: BaseDatabaseWrapper) -> None:
     """On a connection on which jobs may wait for as long as they want."""
-    with connection.execute_wrapper(SILENCE.execute):
+    with connection.execute_wrapper(STATEMENT_WATCHDOG.execute):
         write_next([outcome])

@@ -9,7 +9,7 @@ from pathlib import Path
 EVERY = 1.0  # seconds
 
 
-class Pulse:
+class HealthCheck:
     """Touches ``--health-file`` and answers systemd's watchdog once a second.
 
     It goes on while a database is away: a restart would not bring it back, and would cost the jobs

@@ -16,7 +16,7 @@ from django.db.utils import Error
 from ..fields import DbNow
 from ..lifecycle.execute import again
 from ..models import Worker
-from .session import Patience, Session
+from .session import ReconnectBackoff, Session
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -33,7 +33,7 @@ class Beat:
     drain_requested: bool = False
 
 
-class Beats:
+class Heartbeat:
     """Writes a worker's beats on one database, and knows since when they went on without a gap."""
 
     def __init__(
@@ -55,8 +55,8 @@ class Beats:
         self.interval = interval
         self.timeout = timeout
         self.pid = pid or os.getpid()
-        self.session = Session({alias}, greet=methodcaller("keep_to_indexes"))
-        self.patience = Patience("beating")
+        self.session = Session({alias}, on_connect=methodcaller("keep_to_indexes"))
+        self.patience = ReconnectBackoff("beating")
         self.last = last or Beat(time.monotonic())
         # Whether others can see this worker: who claims before that is missed by nobody.
         self.has_begun = last is not None

@@ -9,7 +9,7 @@ from ..lifecycle.table import Table
 MOST_BYTES = 16 * 2**20  # fetched ahead, as the rows hold them
 
 
-class Sizes:
+class JobSizes:
     """What one claiming thread has seen of each table."""
 
     def __init__(self) -> None:

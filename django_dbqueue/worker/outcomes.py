@@ -10,7 +10,7 @@ from ..lifecycle import holder
 from ..lifecycle.holder import Written
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
-from ..metrics.recorder import TALLY
+from ..metrics.recorder import RECORDER
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ def _complete(table: Table, group: list[Outcome]) -> None:
         elif outcome.job.claim_key in gone:
             events.gone(table, outcome.job, owner)
         else:
-            TALLY.completed(table, outcome.job.queue, outcome.seconds)
+            RECORDER.completed(table, outcome.job.queue, outcome.seconds)
             if is_heard:
                 events.completed(table, outcome.job, outcome.seconds)
 
@@ -98,7 +98,7 @@ def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
         if verdict is None:
             events.gone(table, outcome.job, outcome.owner)
         else:
-            TALLY.failed(table, outcome.job.queue, outcome.seconds, verdict.is_buried)
+            RECORDER.failed(table, outcome.job.queue, outcome.seconds, verdict.is_buried)
             events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
     # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
     error.__traceback__ = None

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from django.db.utils import Error
 
-from ..dialects import Trouble
-from ..lifecycle.low_water import Floors, Head
+from ..dialects import ErrorKind
+from ..lifecycle.low_water import Head, LowWaterMarks
 from ..lifecycle.ready_queues import has_ready, head_of, heads
 from ..lifecycle.table import Table
 from ..models import Queue
@@ -24,7 +24,7 @@ LOOK_AGAIN = 1.0  # seconds between looks for new queues while there is work
 
 
 @dataclass
-class Watch:
+class TablePoller:
     """One served queue table: its queues with ready jobs, and when to look for more."""
 
     served: Served
@@ -37,7 +37,7 @@ class Watch:
     _is_locked: bool = False
     _whole_since: float | None = None
     queues: deque[str] = field(default_factory=deque)
-    floors: Floors = field(default_factory=Floors)
+    floors: LowWaterMarks = field(default_factory=LowWaterMarks)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
@@ -67,8 +67,8 @@ class Watch:
         try:
             return self._ready(table)
         except Error as error:
-            trouble = table.dialect.trouble(error)
-            self._is_locked = trouble is Trouble.AGAIN
+            trouble = table.dialect.error_kind(error)
+            self._is_locked = trouble is ErrorKind.AGAIN
             if trouble and not self._is_locked:
                 raise
             self._whole_since = time.monotonic()
@@ -107,60 +107,60 @@ class Watch:
         return found
 
 
-class Lanes:
+class QueueScheduler:
     """Round robin over (queue table, queue); a lane leaves when a claim finds it empty."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.watches = deque(Watch(served) for served in options.served)
+        self.pollers = deque(TablePoller(served) for served in options.served)
         # Tables of which nothing is to be claimed for now.
         self.locked: frozenset[tuple[str, str]] = frozenset()
 
-    def next(self) -> tuple[Watch, str] | None:
+    def next(self) -> tuple[TablePoller, str] | None:
         """The lane whose turn it is, or None when all are empty as far as is known."""
         now = time.monotonic()
-        for watch in self.watches:
-            if now >= watch.next_look:
-                watch.look(self.options)
-        for _ in range(len(self.watches)):
-            watch = self.watches[0]
-            self.watches.rotate(-1)
-            if watch.queues and watch.served.place not in self.locked:
-                name = watch.queues[0]
-                watch.queues.rotate(-1)
-                return watch, name
+        for poller in self.pollers:
+            if now >= poller.next_look:
+                poller.look(self.options)
+        for _ in range(len(self.pollers)):
+            poller = self.pollers[0]
+            self.pollers.rotate(-1)
+            if poller.queues and poller.served.place not in self.locked:
+                name = poller.queues[0]
+                poller.queues.rotate(-1)
+                return poller, name
         return None
 
-    def empty(self, watch: Watch, queue: str) -> None:
+    def empty(self, poller: TablePoller, queue: str) -> None:
         """A claim came back short: there is nothing left in this lane for now."""
-        watch.queues.remove(queue)
-        if not watch.queues:
-            watch.pause = FIRST_PAUSE
-            watch.next_look = 0.0
+        poller.queues.remove(queue)
+        if not poller.queues:
+            poller.pause = FIRST_PAUSE
+            poller.next_look = 0.0
 
-    def forget_floors(self) -> None:
+    def forget_low_water_marks(self) -> None:
         """Something failed: what was ready may be so no longer, and the other way round."""
-        for watch in self.watches:
-            watch.floors = Floors()
+        for poller in self.pollers:
+            poller.floors = LowWaterMarks()
 
     def look_now(self) -> None:
         """There is news, of whatever kind."""
-        for watch in self.watches:
-            if not watch._is_locked:
-                watch.next_look = 0.0
-                watch.has_news = True
+        for poller in self.pollers:
+            if not poller._is_locked:
+                poller.next_look = 0.0
+                poller.has_news = True
 
     def look_again(self) -> None:
         """Now, and soon after: there was work."""
         self.look_now()
-        for watch in self.watches:
-            watch.pause = FIRST_PAUSE
+        for poller in self.pollers:
+            poller.pause = FIRST_PAUSE
 
     def all_looked_at(self, since: float) -> bool:
         """Whether every table was looked at since then."""
-        return all(watch.looked_at >= since for watch in self.watches)
+        return all(poller.looked_at >= since for poller in self.pollers)
 
     def wait(self) -> float:
         """Seconds until a lane wants to be looked at."""
-        soonest = min(watch.next_look for watch in self.watches)
+        soonest = min(poller.next_look for poller in self.pollers)
         return max(0.0, soonest - time.monotonic())

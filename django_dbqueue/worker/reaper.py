@@ -13,7 +13,7 @@ from typing import TypeVar
 from django.db.utils import Error
 
 from .. import events
-from ..dialects import Trouble
+from ..dialects import ErrorKind
 from ..dialects.base import RowsLocked
 from ..guard import caught, message_of
 from ..lifecycle import archive, reap
@@ -37,7 +37,7 @@ LOCKED = 10.0  # seconds for which a locked table is left alone
 # By label, what a queue app wants done to its table besides; how many rows it changed. It has to be
 # quick and bounded, as the beats wait for it; after more than half of ``reap.CHUNK`` rows the next
 # turn comes at once.
-CHORES: dict[str, Callable[[Table], int]] = {}
+MAINTENANCE: dict[str, Callable[[Table], int]] = {}
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Done:
     reaped: int = 0
     archived: int = 0
     pruned: int = 0
-    tidied: int = 0  # by CHORES
+    tidied: int = 0  # by MAINTENANCE
 
     def __add__(self, other: "Done") -> "Done":
         return Done(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -58,7 +58,7 @@ class Done:
         return ", ".join(parts) or "nothing to do"
 
 
-class Watch:
+class BeatMonitor:
     """Since when each worker's beat has not changed, by this process's own clock.
 
     The clock of the database tells nothing about it: the nodes of a cluster, and the servers before
@@ -93,7 +93,7 @@ class Reaper:
     ) -> None:
         """``silent``: the uuids of the workers on a database that may be called dead."""
         self.tables = tables
-        self.silent = silent or Watch(worker_timeout).silent
+        self.silent = silent or BeatMonitor(worker_timeout).silent
         self.worker_timeout = worker_timeout
         self.tell = tell
         self.keep_at = 0.0
@@ -169,11 +169,11 @@ class Reaper:
         try:
             return step(table)
         except Error as error:
-            trouble = table.dialect.trouble(error)
-            if trouble is Trouble.AGAIN:
+            trouble = table.dialect.error_kind(error)
+            if trouble is ErrorKind.AGAIN:
                 # Somebody has locked all of it: a pass, and so the beats, cannot wait for that.
                 self._locked[name] = time.monotonic() + LOCKED
-            if trouble in {Trouble.LOST, Trouble.READ_ONLY, Trouble.AGAIN}:
+            if trouble in {ErrorKind.LOST, ErrorKind.READ_ONLY, ErrorKind.AGAIN}:
                 raise
             self._say("the reaper leaves %s out: %s", name, str(error).strip())
             return otherwise
@@ -224,18 +224,20 @@ class Reaper:
             logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)
         return True
 
-    def _do_chore(self, table: Table) -> int:
+    def _do_maintenance(self, table: Table) -> int:
         """Whatever it raises, the next table has its turn, and the beats go on."""
-        chore = CHORES.get(table.label)
-        if chore is None:
+        hook = MAINTENANCE.get(table.label)
+        if hook is None:
             return 0
         counts: list[int] = []
-        error = caught(lambda: counts.append(chore(table)))
+        error = caught(lambda: counts.append(hook(table)))
         if isinstance(error, Error):
             raise error
         if error is not None:
             why = f"{type(error).__name__}: {message_of(error)}"
-            self._say("the chore of %s failed: %s", (table.connection.alias, table.label), why)
+            self._say(
+                "the maintenance of %s failed: %s", (table.connection.alias, table.label), why
+            )
         return sum(counts)
 
     def _say(self, message: str, name: tuple[str, str], why: str) -> None:
@@ -251,7 +253,7 @@ class Reaper:
         for table in self.tables:
             archived = self._alone(table, archive.archive, 0)
             pruned = self._alone(table, archive.prune, 0)
-            tidied = self._alone(table, self._do_chore, 0)
+            tidied = self._alone(table, self._do_maintenance, 0)
             done.archived += archived
             done.pruned += pruned
             done.tidied += tidied

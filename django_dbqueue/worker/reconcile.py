@@ -8,7 +8,7 @@ from typing import Any
 from django.db.utils import Error
 
 from .. import events
-from ..dialects import Trouble
+from ..dialects import ErrorKind
 from ..lifecycle import reap
 from ..lifecycle.table import Table
 
@@ -65,7 +65,7 @@ class Reconciler:
         try:
             found, given_back = reap.give_back_unknown(table, self.owner_prefix, known)
         except Error as error:
-            if table.dialect.trouble(error) is not Trouble.AGAIN:
+            if table.dialect.error_kind(error) is not ErrorKind.AGAIN:
                 raise
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
             return LOCKED

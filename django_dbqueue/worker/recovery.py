@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from django.db.utils import Error
 
-from ..dialects import Trouble
+from ..dialects import ErrorKind
 from ..lifecycle import reap
 from ..lifecycle.reap import Trace
 from ..lifecycle.table import Table
-from .children import Death
+from .children import ExitedChild
 from .reaper import Tell
-from .session import Patience, Session
+from .session import ReconnectBackoff, Session
 from .shared_memory import Running
 
 logger = logging.getLogger("django_dbqueue")
@@ -23,7 +23,7 @@ Traces = dict[Place, dict[str, Trace]]
 
 
 @dataclass(frozen=True)
-class ExitedChild:
+class AbandonedClaims:
     """What a child leaves behind: whose claims, and what is known of the jobs that it ran."""
 
     owner_prefix: str
@@ -31,23 +31,23 @@ class ExitedChild:
     overdue: Traces = field(default_factory=dict)
 
     @classmethod
-    def of(cls, death: Death) -> "ExitedChild":
+    def of(cls, exited: ExitedChild) -> "AbandonedClaims":
         """What was stopped by us is charged to nobody but those that were over their time."""
-        child = death.child
-        started = {} if child.is_condemned else _traces(death, death.started)
-        overdue = _traces(death, child.overdue)
+        child = exited.child
+        started = {} if child.is_being_killed else _traces(exited, exited.started)
+        overdue = _traces(exited, child.overdue)
         return cls(child.owner_prefix, started, overdue)
 
 
-def _traces(death: Death, jobs: Iterable[Running]) -> Traces:
+def _traces(exited: ExitedChild, jobs: Iterable[Running]) -> Traces:
     now, found = time.monotonic(), Traces()
     for job in jobs:
-        trace = Trace(now - job.started_at, death.child.stacks.of(job.thread))
+        trace = Trace(now - job.started_at, exited.child.stacks.of(job.thread))
         found.setdefault((job.using, job.table), {})[job.key] = trace
     return found
 
 
-class Relief:
+class Recovery:
     """The exited children whose claims are still to be given back."""
 
     def __init__(
@@ -62,8 +62,8 @@ class Relief:
         self.session = session
         self.tell = tell
         self.recovered = recovered
-        self.waiting: list[ExitedChild] = []
-        self.patience = Patience("giving back the jobs of a dead child")
+        self.waiting: list[AbandonedClaims] = []
+        self.patience = ReconnectBackoff("giving back the jobs of a dead child")
 
     def turn(self) -> float:
         """Try each; seconds until another try, if claims are left."""
@@ -82,15 +82,15 @@ class Relief:
             self.patience.worked()
         return 60.0 if pause is None else pause
 
-    def _give_back(self, exited: ExitedChild) -> None:
+    def _give_back(self, exited: AbandonedClaims) -> None:
         """What a lock holds up in one table holds up no other."""
         failure: Error | None = None
         for table in self.tables:
             try:
                 self._give_back_of(table, exited)
             except Error as error:
-                trouble = table.dialect.trouble(error)
-                if trouble is Trouble.AGAIN:
+                trouble = table.dialect.error_kind(error)
+                if trouble is ErrorKind.AGAIN:
                     failure = failure or error
                 elif trouble:
                     raise
@@ -99,7 +99,7 @@ class Relief:
         if failure:
             raise failure
 
-    def _give_back_of(self, table: Table, exited: ExitedChild) -> None:
+    def _give_back_of(self, table: Table, exited: AbandonedClaims) -> None:
         place = table.connection.alias, table.label
         started, overdue = exited.started.get(place, {}), exited.overdue.get(place, {})
         while reaped := reap.reap_owner(table, exited.owner_prefix, started, overdue):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from django.apps import apps
 from django.utils.autoreload import get_child_arguments, iter_all_python_module_files
 
-from .signalling import Signals, Wakeup
+from .signalling import Signals, WakeupPipe
 from .stop_reasons import ENOUGH, RELOADER, STOPPED
 
 logger = logging.getLogger("django_dbqueue")
@@ -30,7 +30,7 @@ class Reloader:
     """
 
     def __init__(self) -> None:
-        self.wakeup = Wakeup()
+        self.wakeup = WakeupPipe()
         self.signals = Signals(self.wakeup)
         self._seen = modified()
         self._told: int | None = None

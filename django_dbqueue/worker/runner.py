@@ -18,13 +18,13 @@ from ..lifecycle import holder
 from ..lifecycle.results import NONE, Results, results_of
 from ..lifecycle.run_result import settle
 from .buffer import KILL_WITHIN, Buffer, Item
-from .exactly_once import OnceByWorker, is_apart
+from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher
 from .missing_targets import explained
 from .outcomes import Outcome
 from .session import drop_dead_connections, reset_connections, watch_connections
-from .shared_memory import SEPARATOR, Board
-from .statement_watchdog import SILENCE
+from .shared_memory import SEPARATOR, SharedMemory
+from .statement_watchdog import STATEMENT_WATCHDOG
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -39,7 +39,7 @@ class Runner(threading.Thread):
         number: int,
         buffer: Buffer,
         finisher: Finisher,
-        board: Board,
+        shared: SharedMemory,
         worker_timeout: float,
         stop: threading.Event,
         woken: Callable[[], None],
@@ -48,8 +48,8 @@ class Runner(threading.Thread):
         self.number = number
         self.buffer = buffer
         self.finisher = finisher
-        self.board = board
-        self.slot = board.slot(number)
+        self.shared = shared
+        self.slot = shared.slot(number)
         self.item: Item | None = None
         # How long the one job that runs now may run.
         self._seconds = 0.0
@@ -93,7 +93,7 @@ class Runner(threading.Thread):
         # In this order: what is under way and in nobody's hand is between two.
         self.item = None
         self.buffer.done[self.number] += 1
-        if len(self.buffer) <= self.buffer.low_water:
+        if len(self.buffer) <= self.buffer.refill_at:
             self.woken()
 
     def _may_start(self, item: Item, now: float) -> bool:
@@ -102,19 +102,19 @@ class Runner(threading.Thread):
         if self.finisher.locked and item.table.place in self.finisher.locked:
             return False
         alias = item.table.connection.alias
-        while now - self.board.beaten_at(alias) > self.worker_timeout:
+        while now - self.shared.beaten_at(alias) > self.worker_timeout:
             logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)
             if self.stop.wait(0.5):
                 return False
             now = time.monotonic()
-        return not item.is_late(self.board.epoch(alias), now) or self._still_ours(item)
+        return not item.is_late(self.shared.epoch(alias), now) or self._still_ours(item)
 
     def _still_ours(self, item: Item) -> bool:
         """Touch a job that waited long, and drop what another owner has by now."""
         keys = [job.claim_key for job in item.jobs]
         try:
             table = item.table.on_this_thread()
-            with table.connection.execute_wrapper(SILENCE.execute):
+            with table.connection.execute_wrapper(STATEMENT_WATCHDOG.execute):
                 touched = holder.touch(table, item.owner, keys, allowance=KILL_WITHIN)
         except Error as error:
             logger.warning("not started, since its claim could not be renewed: %s", error)
@@ -136,7 +136,7 @@ class Runner(threading.Thread):
         started = self._start_clock(item)
         for job in item.jobs:
             events.started(item.table, job)
-        once: list[OnceByWorker] = []
+        once: list[WorkerExactlyOnceRun] = []
         error = caught(partial(_prepare, item, once))
         if error is None:
             error = caught(once[0].run if once else partial(_run, item))
@@ -196,10 +196,12 @@ class Runner(threading.Thread):
                 self.finisher.put(outcome)
 
 
-def _prepare(item: Item, once: list[OnceByWorker]) -> None:
+def _prepare(item: Item, once: list[WorkerExactlyOnceRun]) -> None:
     """Whatever the project has made of its model may fail here, too."""
     if item.table.policy.exactly_once and not item.table.takes_batches:
-        once.append(OnceByWorker(item.table.on_this_thread(), item.jobs[0], partial(_run, item)))
+        once.append(
+            WorkerExactlyOnceRun(item.table.on_this_thread(), item.jobs[0], partial(_run, item))
+        )
 
 
 def _take_results(item: Item, results: dict[Any, Results]) -> None:

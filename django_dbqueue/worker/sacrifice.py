@@ -4,10 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from .children import NO_FORK, Children, Death
+from .children import NO_FORK, Children, ExitedChild
 from .options import Options
 from .session import close_left_behind
-from .shared_memory import SACRIFICIAL, Board, Role
+from .shared_memory import SACRIFICIAL, Role, SharedMemory
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -30,7 +30,7 @@ class Sacrifice:
         self._left = False
         self._max_jobs = options.max_jobs
 
-    def fill(self, beat: Callable[[Board], None]) -> None:
+    def fill(self, beat: Callable[[SharedMemory], None]) -> None:
         """Fork what is missing."""
         self._count()
         if time.monotonic() < self._next_fork:
@@ -41,7 +41,7 @@ class Sacrifice:
             if missing > 0:
                 self._fork(role, missing, beat)
 
-    def _fork(self, role: Role, count: int, beat: Callable[[Board], None]) -> None:
+    def _fork(self, role: Role, count: int, beat: Callable[[SharedMemory], None]) -> None:
         close_left_behind()
         try:
             for _ in range(count):
@@ -56,20 +56,20 @@ class Sacrifice:
     def _count(self) -> None:
         for child in self.children.living.values():
             for role in SACRIFICIAL:
-                so_far = child.board.handed_over(role)
+                so_far = child.shared.handed_over(role)
                 self.waiting[role] += so_far - child.handed_over.get(role, 0)
                 child.handed_over[role] = so_far
 
     def _living(self, role: Role) -> int:
         return sum(child.role is role for child in self.children.living.values())
 
-    def ended(self, death: Death) -> None:
+    def ended(self, exited: ExitedChild) -> None:
         """A child has. Those who wait for one that was sacrificial need another one."""
-        role = death.child.role
-        self._left = self._left or death.is_crash or role is not Role.ORDINARY
-        if death.is_crash and role is not Role.ORDINARY:
+        role = exited.child.role
+        self._left = self._left or exited.is_crash or role is not Role.ORDINARY
+        if exited.is_crash and role is not Role.ORDINARY:
             self.waiting[role] += 1
-            if not death.started:
+            if not exited.started:
                 self._next_fork = time.monotonic() + PAUSE
 
     def may_be_more(self, recovered: bool) -> bool:

@@ -12,9 +12,9 @@ from django.db.backends.signals import connection_created
 from django.db.utils import Error
 
 from ..conf import conf
-from ..dialects import Dialect, Trouble, dialect_of, installed
+from ..dialects import Dialect, ErrorKind, dialect_of, installed
 from .leftovers import discard, has_changed, watch_session
-from .statement_watchdog import SILENCE
+from .statement_watchdog import STATEMENT_WATCHDOG
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -25,11 +25,11 @@ class Session:
     """The databases that one thread of ours works on, with that thread's connections."""
 
     def __init__(
-        self, aliases: set[str], greet: Callable[[Dialect], None] = lambda _: None
+        self, aliases: set[str], on_connect: Callable[[Dialect], None] = lambda _: None
     ) -> None:
-        """``greet`` is called with each new connection."""
+        """``on_connect`` is called with each new connection."""
         self.aliases = aliases
-        self.greet = greet
+        self.on_connect = on_connect
         self._prepared: dict[str, object] = {}
 
     def prepare(self) -> None:
@@ -37,7 +37,7 @@ class Session:
         for alias in self.aliases:
             connection = connections[alias]
             connect_impatiently(connection)
-            SILENCE.watch(connection)
+            STATEMENT_WATCHDOG.watch(connection)
             if connection.connection is not None and not connection.autocommit:
                 connection.close()  # an error on the way back from a transaction
             if (
@@ -47,14 +47,14 @@ class Session:
                 connection.ensure_connection()
                 with connection.cursor() as cursor:
                     cursor.execute(dialect_of(connection).own_session())
-                self.greet(dialect_of(connection))
+                self.on_connect(dialect_of(connection))
                 self._prepared[alias] = connection.connection
 
     def recover(self, error: Error) -> None:
         """Close what an error may have broken; the next ``prepare`` reconnects."""
         for alias in self.aliases:
             connection = connections[alias]
-            if dialect_of(connection).trouble(error) is Trouble.AGAIN:
+            if dialect_of(connection).error_kind(error) is ErrorKind.AGAIN:
                 continue
             connection.close()
 
@@ -70,7 +70,7 @@ def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
         connection.settings_dict = {**settings, "OPTIONS": options}
 
 
-class Patience:
+class ReconnectBackoff:
     """Pauses that grow from 0.1 s while a database stays away; logs the first failure.
 
     Work is to go on within 3 s of the database's return (a connect may take 2), and outcomes are to
@@ -193,5 +193,5 @@ def _keep_if_usable(connection: BaseDatabaseWrapper) -> None:
 
 
 def _is_usable(connection: BaseDatabaseWrapper) -> bool:
-    with SILENCE.ends_in_time(connection):
+    with STATEMENT_WATCHDOG.ends_in_time(connection):
         return connection.is_usable()

@@ -9,7 +9,7 @@ from enum import IntEnum
 TEXT = 16_000  # bytes of a slot's label
 SEPARATOR = "\x1f"
 WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
-PAUSED, FAREWELL, STUCK, TAKEN, SHARED, ALONE = range(6)
+PAUSED, EXIT_STATUS, STUCK, TAKEN, SHARED, ALONE = range(6)
 HEAD_WORDS = 6
 # Of each database.
 EPOCH, BEATEN_AT = range(2)
@@ -33,7 +33,7 @@ class Role(IntEnum):
 SACRIFICIAL = (Role.SHARED, Role.ALONE)
 
 
-class Farewell(IntEnum):
+class ExitStatus(IntEnum):
     """Why a child leaves in good order; without one it has died."""
 
     NONE = 0
@@ -54,7 +54,7 @@ class Running:
     thread: int
 
 
-class Board:
+class SharedMemory:
     """One head, the beats on each database, and a slot per runner thread.
 
     The supervisor writes the epochs, the last good beats and the pause; the child the rest. The
@@ -96,12 +96,12 @@ class Board:
         self._numbers[PAUSED] = paused
 
     @property
-    def farewell(self) -> Farewell:
-        return Farewell(self._numbers[FAREWELL])
+    def exit_status(self) -> ExitStatus:
+        return ExitStatus(self._numbers[EXIT_STATUS])
 
-    @farewell.setter
-    def farewell(self, farewell: Farewell) -> None:
-        self._numbers[FAREWELL] = farewell
+    @exit_status.setter
+    def exit_status(self, exit_status: ExitStatus) -> None:
+        self._numbers[EXIT_STATUS] = exit_status
 
     @property
     def stuck(self) -> int:
@@ -134,11 +134,11 @@ class Board:
         """How many jobs were started so far."""
         return sum(self._numbers[self._slot(n) + JOBS] for n in range(self.threads))
 
-    def slot(self, thread: int) -> "Slot":
+    def slot(self, thread: int) -> "ThreadSlot":
         first = self._slot(thread)
         part = slice(first, first + SLOT_WORDS)
         text = memoryview(self._memory)[(first + LABEL) * WORD : (first + SLOT_WORDS) * WORD]
-        return Slot(self._times[part], self._numbers[part], text)
+        return ThreadSlot(self._times[part], self._numbers[part], text)
 
     def running(self) -> list[Running]:
         return [job for thread in range(self.threads) for job in self._jobs(thread)]
@@ -158,8 +158,8 @@ class Board:
         return self._slots + thread * SLOT_WORDS
 
 
-class Slot:
-    """One runner thread's part of a board, for itself to write."""
+class ThreadSlot:
+    """One runner thread's part of the shared memory, for itself to write."""
 
     def __init__(
         self, times: "memoryview[float]", numbers: "memoryview[int]", text: "memoryview[int]"

@@ -6,7 +6,7 @@ import signal
 from .. import events
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
-from ..metrics.recorder import TALLY
+from ..metrics.recorder import RECORDER
 from .children import leave
 from .session import close_before_fork
 from .signalling import forget_signals
@@ -14,7 +14,7 @@ from .signalling import forget_signals
 PATIENCE = 60  # seconds that receivers may take
 
 
-class Herald:
+class SignalDispatcher:
     """Logs what was reaped at once; forks, later in the turn, where somebody listens."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Herald:
         events.reaped(table, reaped)
         for one in reaped:
             if one.error is not None:
-                TALLY.failed(table, one.held.queue, None, one.verdict.is_buried)
+                RECORDER.failed(table, one.held.queue, None, one.verdict.is_buried)
         if reaped and events.has_listeners(table):
             self._news.append((table, reaped))
 

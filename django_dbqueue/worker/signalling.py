@@ -20,7 +20,7 @@ def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
     return bool(poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000))
 
 
-class Wakeup:
+class WakeupPipe:
     """Like ``threading.Event``, for one waiting thread, but safe to set in a signal handler.
 
     ``Event.set()`` there can deadlock with the very ``wait()`` that it interrupts. Where signals
@@ -66,7 +66,7 @@ class Signals:
     CONT: go on. CHLD: look at the children.
     """
 
-    def __init__(self, wakeup: Wakeup) -> None:
+    def __init__(self, wakeup: WakeupPipe) -> None:
         self.wakeup = wakeup
         self.stops = 0
         self.last = ""

@@ -19,7 +19,7 @@ QUIET = 0.25  # seconds; a busy host may stop a child in the middle of writing
 BLOCK = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+).*\n((?:  .*\n?)*)", re.MULTILINE)
 
 
-class Stacks:
+class StackDump:
     """A file that a supervisor and one child share."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Stacks:
         """In the child: write all threads' stacks now."""
         faulthandler.dump_traceback(self._file)
 
-    def insist(self, pid: int) -> None:
+    def force_stacks(self, pid: int) -> None:
         """Have them written by a child that does not come round to it."""
         os.kill(pid, ASK)
 

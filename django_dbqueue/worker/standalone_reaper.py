@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from ..lifecycle.reap import promote
 from ..lifecycle.table import table_of
-from ..metrics.writer import Scribe
+from ..metrics.writer import MetricsWriter
 from .options import Options, all_served
 from .reaper import Done, Reaper
 from .session import Session
-from .signal_dispatcher import Herald
-from .signalling import Signals, Wakeup
+from .signal_dispatcher import SignalDispatcher
+from .signalling import Signals, WakeupPipe
 from .supervisor import Supervisor
 
 logger = logging.getLogger("django_dbqueue")
 
 
-class Patrol:
+class StandaloneReaper:
     """Passes at an interval until told to stop, or once.
 
     It beats like a worker, so that it knows whether others can: after an outage everybody looks
@@ -32,9 +32,9 @@ class Patrol:
         again."""
         tables = [table_of(one.model, one.using) for one in self.options.served]
         session = Session({one.using for one in self.options.served})
-        herald = Herald()
+        dispatcher = SignalDispatcher()
         timeout = self.options.worker_timeout
-        reaper = Reaper(tables, timeout, herald.tell)
+        reaper = Reaper(tables, timeout, dispatcher.tell)
         session.prepare()
         done, _ = reaper.turn(judge=lambda: False)
         if reaper.has_suspicion():
@@ -42,13 +42,13 @@ class Patrol:
             time.sleep(timeout)
             again, _ = reaper.turn(judge=lambda: True)
             done += again
-        herald.turn()
-        Scribe(tables, session).write()
+        dispatcher.turn()
+        MetricsWriter(tables, session).write()
         return done
 
     def run(self) -> int:
         """Passes until TERM, INT or a request in its row; the exit code."""
-        signals = Signals(Wakeup())
+        signals = Signals(WakeupPipe())
         signals.install()
         nothing: dict[str, list[str]] = {one.using: [] for one in self.options.served}
         code = Supervisor(self.options, signals, serves=nothing, shares=[]).run()
@@ -60,7 +60,7 @@ def look_after(options: Options) -> None:
     """One pass, for a worker that may end before it has beaten long enough to judge others; all
     that is due is ready then."""
     served = tuple(one for using in options.serves() for one in all_served(using))
-    Patrol(replace(options, served=served)).once()
+    StandaloneReaper(replace(options, served=served)).once()
     for one in options.served:
         while promote(options.table(one.model, one.using)):
             pass

@@ -18,12 +18,12 @@ from ..models import Minute, Queue
 from ..models.queryset import new_owner
 from .buffer import Buffer, Item
 from .finisher import Finisher
-from .health import Pulse
+from .health import HealthCheck
 from .options import Options, Served
 from .runner import Runner
-from .session import Patience, Session, connect_impatiently
-from .shared_memory import Board
-from .signalling import Signals, Wakeup
+from .session import ReconnectBackoff, Session, connect_impatiently
+from .shared_memory import SharedMemory
+from .signalling import Signals, WakeupPipe
 from .stop_reasons import STOPPED
 from .supervisor import Supervisor
 
@@ -33,23 +33,23 @@ def say(text: str) -> None:
         sys.stderr.write(text + "\n")
 
 
-class Start:
+class Startup:
     """Prepares a worker and runs it; waits for databases that are away, until told to stop."""
 
     def __init__(self, options: Options, prepare: Callable[[], None]) -> None:
         """``prepare`` looks into the databases; called again when one went away meanwhile."""
         self.options = options
         self.prepare = prepare
-        self.signals = Signals(Wakeup())
-        self.pulse = Pulse(options.health_file)
-        self.patience = Patience("connecting")
+        self.signals = Signals(WakeupPipe())
+        self.health_check = HealthCheck(options.health_file)
+        self.patience = ReconnectBackoff("connecting")
 
     def run(self) -> int:
         """The exit code."""
         # Before anything else: process 1 of a container gets no signal that it does not handle.
         self.signals.install()
         code = STOPPED
-        with closing(self.pulse):
+        with closing(self.health_check):
             if self._wait():
                 with workers_own():
                     code = Supervisor(self.options, self.signals).run()
@@ -58,14 +58,14 @@ class Start:
 
     def run_once(self) -> int:
         """Run one job; without signals of its own: Ctrl-C fails the job that runs."""
-        with closing(self.pulse):
+        with closing(self.health_check):
             self._wait()
             return run_once(self.options)
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""
         while not self.signals.stops:
-            self.pulse.turn()
+            self.health_check.turn()
             pause = self._try()
             if pause is None:
                 return True
@@ -88,7 +88,7 @@ class Start:
         try:
             self.prepare()
         except Error as error:
-            if not any(dialect_of(connections[using]).trouble(error) for using in aliases):
+            if not any(dialect_of(connections[using]).error_kind(error) for using in aliases):
                 raise
             connections.close_all()
             return self.patience.failed(error)
@@ -138,7 +138,9 @@ def run_once(options: Options) -> int:
 def _run(item: Item, options: Options) -> None:
     stop = threading.Event()
     finisher = Finisher(Session(set()), 1, lambda: None)
-    runner = Runner(0, Buffer(1), finisher, Board(1), options.worker_timeout, stop, lambda: None)
+    runner = Runner(
+        0, Buffer(1), finisher, SharedMemory(1), options.worker_timeout, stop, lambda: None
+    )
     runner.life(item)
     pause = finisher.flush()
     while finisher.pending:

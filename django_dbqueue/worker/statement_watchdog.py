@@ -31,7 +31,7 @@ class Wait:
     socket: socket.socket
 
 
-class Silence:
+class StatementWatchdog:
     """What the threads of this process wait for; one of them looks now and then."""
 
     def __init__(self) -> None:
@@ -81,4 +81,4 @@ class Silence:
                         wait.socket.shutdown(socket.SHUT_RDWR)
 
 
-SILENCE = Silence()
+STATEMENT_WATCHDOG = StatementWatchdog()

@@ -12,14 +12,14 @@ ENOUGH = 12  # a limit was reached: start it afresh
 
 
 @dataclass(frozen=True)
-class Ending:
+class StopReason:
     """A reason in words, and the exit code."""
 
     reason: str
     code: int = STOPPED
 
 
-REQUESTED = Ending("requested in its row")
+REQUESTED = StopReason("requested in its row")
 
 
 class Limits:
@@ -30,16 +30,16 @@ class Limits:
         self._started = time.monotonic()
         self._reloader = int(os.environ.pop(RELOADER, 0))
 
-    def reached(self, memory: int) -> Ending | None:
+    def reached(self, memory: int) -> StopReason | None:
         """The limit that is reached; the jobs are counted by the children."""
         longest, most = self.options.max_time, self.options.max_memory
         if longest is not None and time.monotonic() - self._started >= longest:
-            return Ending(f"--max-time: {longest:g} s are over", ENOUGH)
+            return StopReason(f"--max-time: {longest:g} s are over", ENOUGH)
         if most is not None and memory > most * 1024 * 1024:
             used = memory / 1024 / 1024
-            return Ending(f"--max-memory: {used:.0f} MB used, {most} allowed", ENOUGH)
+            return StopReason(f"--max-memory: {used:.0f} MB used, {most} allowed", ENOUGH)
         if self._reloader and os.getppid() != self._reloader:
-            return Ending("the reloader is gone")
+            return StopReason("the reloader is gone")
         return None
 
     def shares(self) -> list[int | None]:

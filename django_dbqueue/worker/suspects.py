@@ -13,8 +13,8 @@ from .buffer import ALLOWANCE, Buffer, Item
 from .claimer import Claimer
 from .options import Options
 from .reconcile import InHand
-from .shared_memory import Board, Role
-from .wakeup import Doorbell
+from .shared_memory import Role, SharedMemory
+from .wakeup import Wakeup
 
 LOOK = 0.1  # seconds between looks for another suspect
 LINGER = 1.0  # seconds without any, then the child ends
@@ -29,15 +29,15 @@ class SuspectClaimer(Claimer):
         options: Options,
         owner_prefix: str,
         buffer: Buffer,
-        board: Board,
-        doorbell: Doorbell,
+        shared: SharedMemory,
+        wakeup: Wakeup,
         share: int | None,
         unwritten: Callable[[], int],
         in_hand: InHand,
         *,
         alone: bool,
     ) -> None:
-        super().__init__(options, owner_prefix, buffer, board, doorbell, share, unwritten, in_hand)
+        super().__init__(options, owner_prefix, buffer, shared, wakeup, share, unwritten, in_hand)
         self.alone = alone
         self.worker = owner_prefix.partition(".")[0]
         self._tables = {(one.model, one.using) for one in options.served}
@@ -48,7 +48,7 @@ class SuspectClaimer(Claimer):
             return WRITING
         for model, using in self._tables:
             table = self.options.table(model, using)
-            if table.place not in self.lanes.locked and self._take_over(table):
+            if table.place not in self.scheduler.locked and self._take_over(table):
                 self._empty_since = float("inf")
                 return 0.0
         if is_busy:
@@ -60,7 +60,7 @@ class SuspectClaimer(Claimer):
     def _take_over(self, table: Table) -> list[Any]:
         self._adapt(table)
         owner = f"{self.owner_prefix}{next(self._claims)}"
-        claimed_at, epoch = time.monotonic(), self.board.epoch(table.connection.alias)
+        claimed_at, epoch = time.monotonic(), self.shared.epoch(table.connection.alias)
         self.unsure.append((table, owner))
         self.reconciler.claimed(table)
         jobs = take_over(table, self.worker, owner, self.batch, self.alone, ALLOWANCE)

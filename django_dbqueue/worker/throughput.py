@@ -6,7 +6,7 @@ from collections import deque
 WINDOW = 60.0  # seconds
 
 
-class Pace:
+class ThroughputCounter:
     """Remembers the last minute of a count that grows."""
 
     def __init__(self) -> None:

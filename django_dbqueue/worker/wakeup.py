@@ -6,37 +6,37 @@ from collections.abc import Iterable
 from django.db import connections
 
 from ..dialects import Dialect, dialect_of
-from .signalling import Wakeup, wait_readable
+from .signalling import WakeupPipe, wait_readable
 
-AWAKE = 0.5  # seconds without work after which a database is looked at less and less often
-DROWSY = 40  # times less often at most
+BACK_OFF_AFTER = 0.5  # seconds without work after which a database is looked at less and less often
+BACK_OFF_MAX = 40  # times less often at most
 
 
-class Doorbell:
+class Wakeup:
     """Like ``threading.Event``, for one sleeping thread."""
 
     def __init__(self, aliases: Iterable[str]) -> None:
         self.aliases = sorted(aliases)
-        self._wakeup = Wakeup()
-        self._is_rung = False
-        self._rung_at = time.monotonic()
+        self._wakeup = WakeupPipe()
+        self._is_notified = False
+        self._notified_at = time.monotonic()
         # When to look once more: who tells of news may be silent right after.
-        self._echo_at = float("inf")
+        self._recheck_at = float("inf")
 
     def close(self) -> None:
         self._wakeup.close()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         # Most of the time it is rung already, and a pipe is dear.
-        if not self._is_rung:
+        if not self._is_notified:
             # In this order: else the flag may be set while the sleeper waits, and nobody wakes it.
-            self._is_rung = True
-            self._rung_at = time.monotonic()
+            self._is_notified = True
+            self._notified_at = time.monotonic()
             self._wakeup.set()
 
     def sleep(self, seconds: float) -> None:
         """Until it is rung, or the time is over."""
-        if seconds > 0 and not self._is_rung:
+        if seconds > 0 and not self._is_notified:
             self._wakeup.wait(seconds)
         self._wake()
 
@@ -46,7 +46,7 @@ class Doorbell:
         end = time.monotonic() + seconds
         # Some came in with the answer of another statement.
         news = self._has_news(dialects)
-        while not (self._is_rung or news) and (left := end - time.monotonic()) > 0:
+        while not (self._is_notified or news) and (left := end - time.monotonic()) > 0:
             self._doze(dialects, left)
             news = self._has_news(dialects)
         self._wake()
@@ -54,27 +54,27 @@ class Doorbell:
 
     def _has_news(self, dialects: list[Dialect]) -> bool:
         now = time.monotonic()
-        echoes = [d.silent_after_news for d in dialects if d.has_news()]
-        if any(echoes):
-            self._echo_at = now + max(echoes)
-        if echoes:
+        rechecks = [d.silent_after_news for d in dialects if d.has_news()]
+        if any(rechecks):
+            self._recheck_at = now + max(rechecks)
+        if rechecks:
             return True
-        if now < self._echo_at:
+        if now < self._recheck_at:
             return False
-        self._echo_at = float("inf")
+        self._recheck_at = float("inf")
         return True
 
     def _doze(self, dialects: list[Dialect], left: float) -> None:
         now = time.monotonic()
-        drowsiness = min(DROWSY, max(1.0, (now - self._rung_at) / AWAKE))
-        naps = [d.look_every * drowsiness for d in dialects if d.look_every is not None]
+        back_off = min(BACK_OFF_MAX, max(1.0, (now - self._notified_at) / BACK_OFF_AFTER))
+        naps = [d.look_every * back_off for d in dialects if d.look_every is not None]
         heard = [d.descriptor for d in dialects if d.descriptor is not None]
-        echo = max(0.0, self._echo_at - now)
-        wait_readable([self._wakeup.descriptor, *heard], min([left, echo, *naps]))
+        recheck = max(0.0, self._recheck_at - now)
+        wait_readable([self._wakeup.descriptor, *heard], min([left, recheck, *naps]))
         # Else what came too late for its flag would keep waking us.
         self._wakeup.clear()
 
     def _wake(self) -> None:
         # In this order: who rings in between is seen now, or rings the next time at once.
-        self._is_rung = False
+        self._is_notified = False
         self._wakeup.clear()

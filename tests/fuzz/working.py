@@ -10,7 +10,7 @@ from django_dbqueue.testing import InlineWorker
 from tests.kit.inline_worker import logged
 
 # What a worker logs when a row stops more than itself.
-TROUBLES = (
+ERROR_KINDS = (
     "claiming: ",
     "recording outcomes: ",
     "cannot be written",
@@ -29,7 +29,7 @@ def work_off(good, *labels, seconds=30):
             worker.run()
         for _ in range(3):
             worker.run()
-    return [line for line in log.lines if any(trouble in line for trouble in TROUBLES)]
+    return [line for line in log.lines if any(trouble in line for trouble in ERROR_KINDS)]
 
 
 def left(model, keys):

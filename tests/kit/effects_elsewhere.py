@@ -10,7 +10,7 @@ from django.db import connections
 
 from django_dbqueue.lifecycle.table import Table, table_of
 from django_dbqueue.models import Queue
-from django_dbqueue.models.exactly_once import Once
+from django_dbqueue.models.exactly_once import ExactlyOnceRun
 from tests.queueapp.models import Effect, Transfer
 
 
@@ -49,8 +49,8 @@ def claim(jobs: Any) -> Transfer:
     return job
 
 
-def once(job: Transfer, work: Callable[[], Any] | None = None) -> Once:
-    return Once(apart(), job, work or job.run)
+def once(job: Transfer, work: Callable[[], Any] | None = None) -> ExactlyOnceRun:
+    return ExactlyOnceRun(apart(), job, work or job.run)
 
 
 def state(job: Transfer) -> int:

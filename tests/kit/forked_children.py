@@ -4,28 +4,30 @@ import os
 import signal
 from typing import Any
 
-from django_dbqueue.worker.children import Children, Death
-from django_dbqueue.worker.shared_memory import Board, Farewell, Role
+from django_dbqueue.worker.children import Children, ExitedChild
+from django_dbqueue.worker.shared_memory import ExitStatus, Role, SharedMemory
 from tests.kit.waiting import wait_until
 
 
-def live(stacks: Any, prefix: str, board: Board, share: Any, control: int, role: Role) -> int:
+def live(
+    stacks: Any, prefix: str, shared: SharedMemory, share: Any, control: int, role: Role
+) -> int:
     """What a child does that only waits until it is asked to leave."""
     os.read(control, 1)
-    board.farewell = Farewell.ASKED
+    shared.exit_status = ExitStatus.ASKED
     return 0
 
 
 def fill(children: Children) -> float:
-    return children.fill(lambda board: None)
+    return children.fill(lambda shared: None)
 
 
-def deaths(children: Children, count: int) -> list[Death]:
+def exited_children(children: Children, count: int) -> list[ExitedChild]:
     """The next so many ends."""
-    found: list[Death] = []
+    found: list[ExitedChild] = []
 
     def have_ended() -> bool:
-        found.extend(children.deaths())
+        found.extend(children.exited_children())
         return len(found) >= count
 
     wait_until(have_ended)
@@ -40,4 +42,4 @@ def kill(children: Children) -> None:
 
 def end(children: Children) -> None:
     kill(children)
-    deaths(children, len(children.living))
+    exited_children(children, len(children.living))

@@ -172,7 +172,9 @@ class BadHistories(dict[str, tuple[tuple[str, ...], Teller]]):
         """Exactly these verdicts catch it."""
         expected, tell = self[name]
         report = told(tell).report()
-        assert report.broken == [*expected], {n: report.verdicts[n].offences for n in report.broken}
+        assert report.broken == [*expected], {
+            n: report.verdicts[n].violations for n in report.broken
+        }
         assert not report.holds
 
 

@@ -64,7 +64,7 @@ class Process:
         """Those that run jobs."""
         return [pid for pid in self._forked() if not _is_clerk(pid)]
 
-    def clerks(self) -> list[int]:
+    def agents(self) -> list[int]:
         return [pid for pid in self._forked() if _is_clerk(pid)]
 
     def _forked(self) -> list[int]:

@@ -90,19 +90,19 @@ MUTANTS = [
     ),
     (
         DEEDS,
-        'rows = list(queryset.order_by("pk")) if deed.is_final else []',
+        'rows = list(queryset.order_by("pk")) if verb.is_final else []',
         "rows = []",
         "jobs are cancelled for good without a question",
     ),
     (
         DEEDS,
-        "flag = DELETION if deed is CANCEL else CHANGE",
+        "flag = DELETION if verb is CANCEL else CHANGE",
         "flag = CHANGE",
         "the log calls a cancelled job changed",
     ),
     (
         DEEDS,
-        'confirmation.log(request, work.first, f"{deed.verb}: {work}", work.taken, flag)',
+        'confirmation.log(request, work.first, f"{verb.verb}: {work}", work.taken, flag)',
         "pass",
         "nobody knows who did it",
     ),

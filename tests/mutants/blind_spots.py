@@ -87,7 +87,7 @@ CLAIMS = [
     ),
     (
         CONSUMER,
-        "        self.board.stuck = self.finisher.stuck\n",
+        "        self.shared.stuck = self.finisher.stuck\n",
         "",
         "the supervisor is not told of outcomes that cannot be written",
     ),
@@ -101,17 +101,17 @@ CLAIMS = [
 ENDS_OF_CHILDREN = [
     (
         CHILDREN,
-        "return self.farewell is Farewell.NONE and not self.child.is_condemned",
-        "return self.farewell is Farewell.NONE",
+        "return self.exit_status is ExitStatus.NONE and not self.child.is_being_killed",
+        "return self.exit_status is ExitStatus.NONE",
         "a child that was killed on purpose has crashed",
     ),
     (
         CHILDREN,
-        "return self.farewell is Farewell.NONE and not self.child.is_condemned",
-        "return self.code != 0 and not self.child.is_condemned",
+        "return self.exit_status is ExitStatus.NONE and not self.child.is_being_killed",
+        "return self.code != 0 and not self.child.is_being_killed",
         "a child that leaves without a word has not crashed",
     ),
-    (CHILDREN, "        if death.is_crash:\n", "        if False:\n", "crashes cost no pause"),
+    (CHILDREN, "        if exited.is_crash:\n", "        if False:\n", "crashes cost no pause"),
     (
         CHILDREN,
         "self._young_deaths = self._young_deaths + 1 if young else 0",
@@ -190,19 +190,19 @@ MEMORY = [
 DEATHS = [
     (
         "worker/recovery.py",
-        "started = {} if child.is_condemned else _traces(death, death.started)",
-        "started = _traces(death, death.started)",
+        "started = {} if child.is_being_killed else _traces(exited, exited.started)",
+        "started = _traces(exited, exited.started)",
         "what we have stopped by force is charged with a crash",
     ),
     (
         "worker/recovery.py",
-        "started = {} if child.is_condemned else _traces(death, death.started)",
+        "started = {} if child.is_being_killed else _traces(exited, exited.started)",
         "started = {}",
         "a crash is charged to nobody",
     ),
     (
         "worker/recovery.py",
-        "overdue = _traces(death, child.overdue)",
+        "overdue = _traces(exited, child.overdue)",
         "overdue = {}",
         "a job that was over its time has not failed",
     ),

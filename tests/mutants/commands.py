@@ -122,8 +122,8 @@ MUTANTS = [
     ),
     (
         ROSTER,
-        "[member for member in roster(using) if member.lives]",
-        "roster(using)",
+        "[member for member in list_workers(using) if member.lives]",
+        "list_workers(using)",
         "a dead worker is asked to stop instead of its namesake",
     ),
     (ROSTER, "len(prefix) >= SHORTEST and ", "", "one letter stops a worker"),

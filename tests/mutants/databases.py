@@ -16,8 +16,8 @@ MUTANTS = [
     (SQLITE, "WHERE status = 0 AND queue = {", "WHERE queue = {", "claims any job"),
     (
         SQLITE,
-        "AND queue = {self.place(claim.queue)} ",
-        "AND {self.place(claim.queue)} IS NOT NULL ",
+        "AND queue = {self.placeholder(claim.queue)} ",
+        "AND {self.placeholder(claim.queue)} IS NOT NULL ",
         "claims from any queue",
     ),
     (SQLITE, "ORDER BY priority, {claim.pk}", "ORDER BY {claim.pk}", "priorities are not heeded"),
@@ -77,7 +77,7 @@ MUTANTS = [
         "claims in any order",
         MARIADB,
     ),
-    (MYSQL, "    1213: Trouble.AGAIN,", "    ", "a deadlock is an error", MARIADB),
+    (MYSQL, "    1213: ErrorKind.AGAIN,", "    ", "a deadlock is an error", MARIADB),
     (
         MYSQL,
         "priority = IF(LAST_INSERT_ID({REFUSED}), priority, priority)",
@@ -113,7 +113,7 @@ MUTANTS = [
         "the future is past",
         ON_POSTGRESQL,
     ),
-    (POSTGRESQL, '    "40P01": Trouble.AGAIN,', "    ", "a deadlock is an error", ON_POSTGRESQL),
+    (POSTGRESQL, '    "40P01": ErrorKind.AGAIN,', "    ", "a deadlock is an error", ON_POSTGRESQL),
     (
         BASE,
         " DO NOTHING RETURNING",

@@ -72,7 +72,7 @@ MUTANTS = [
     (CONF, '"RETRY_FIRST": 1200.0', '"RETRY_FIRST": 12.0', "mail is tried again after seconds"),
     (
         CODEC,
-        "_headers(without_wishes(message.extra_headers))",
+        "_headers(without_options(message.extra_headers))",
         "_headers(message.extra_headers)",
         "headers that are for us alone are delivered",
     ),
@@ -236,7 +236,7 @@ MUTANTS = [
     ),
     (
         MESSAGE_IDS,
-        "if isinstance(message.extra_headers[name], Ours):",
+        "if isinstance(message.extra_headers[name], GeneratedMessageID):",
         "if True:",
         "the project's own Message-ID is taken out",
     ),

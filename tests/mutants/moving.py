@@ -213,8 +213,8 @@ MUTANTS = [
     (KEEP, "('finished_at', '%s')", "('finished_at', '0 * %s')", "the archive keeps nothing"),
     (
         EXECUTE,
-        "trouble(error) is not Trouble.AGAIN:",
-        "trouble(error) is not None:",
+        "error_kind(error) is not ErrorKind.AGAIN:",
+        "error_kind(error) is not None:",
         "no statement is run again",
     ),
     (

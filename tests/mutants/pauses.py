@@ -56,14 +56,14 @@ JITTER = [
     ),
     (
         MAILER,
-        "return Turn(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)",
-        "return Turn(wait=self.rest, at=turn_at)",
+        "return LimitSlot(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)",
+        "return LimitSlot(wait=self.rest, at=turn_at)",
         "all mail comes back together after a pause",
     ),
     (
         MAILER,
-        "return Turn(wait=random.uniform(0.1, 1))",
-        "return Turn(wait=0.5)",
+        "return LimitSlot(wait=random.uniform(0.1, 1))",
+        "return LimitSlot(wait=0.5)",
         "all who ask for a turn in vain ask again together",
     ),
     (

@@ -1,4 +1,4 @@
-"""Mutants of what people and workers do: lifecycle/operator.py, the models, the beats, the reaper."""
+"""Mutants of what people and workers do: operator.py, the models, the heartbeat, the reaper."""
 
 HAND, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
 JOB, QUERYSET = "models/job.py", "models/queryset.py"

@@ -14,7 +14,7 @@ CHILD = (
     "lost_answers worker worker_troubles "
 )
 SUPERVISOR = (
-    "beats children_apart clerks crashes minutes relief replacing_children stop_and_go supervising "
+    "beats children_apart agents crashes minutes relief replacing_children stop_and_go supervising "
     "time_to_run worker "
 )
 COMMANDS = "commands_heed workers_command worker_options worker stop_and_go "

@@ -33,8 +33,8 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "min(self.buffer.low_water, self.sizes.most(table))",
-        "self.buffer.low_water",
+        "min(self.buffer.refill_at, self.sizes.most(table))",
+        "self.buffer.refill_at",
         "any number of large jobs is fetched ahead",
     ),
     (
@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "self.board.taken += len(mine) - len(held)",
+        "self.shared.taken += len(mine) - len(held)",
         "pass",
         "suspects that were taken over are not counted",
     ),
@@ -105,8 +105,8 @@ MUTANTS = [
     ),
     (
         SACRIFICE,
-        "or death.is_crash or role is not Role.ORDINARY",
-        "or death.is_crash",
+        "or exited.is_crash or role is not Role.ORDINARY",
+        "or exited.is_crash",
         "what a suspect enqueued waits for another worker",
     ),
     (
@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "if lane is not None or not self.lanes.all_looked_at(since=self._quiet_since):",
+        "if lane is not None or not self.scheduler.all_looked_at(since=self._quiet_since):",
         "if lane is not None:",
         "a worker stops as empty though the last job has enqueued another",
     ),
@@ -172,13 +172,13 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "while now - self.board.beaten_at(alias) > self.worker_timeout:",
+        "while now - self.shared.beaten_at(alias) > self.worker_timeout:",
         "while False:",
         "jobs start though no beat gets through",
     ),
     (
         RUNNER,
-        "return not item.is_late(self.board.epoch(alias), now) or self._still_ours(item)",
+        "return not item.is_late(self.shared.epoch(alias), now) or self._still_ours(item)",
         "return True",
         "what waited too long starts though others may have it",
     ),
@@ -257,13 +257,13 @@ MUTANTS = [
     ),
     (
         CONSUMER,
-        "    board.farewell = board.farewell or Farewell.ASKED\n",
+        "    shared.exit_status = shared.exit_status or ExitStatus.ASKED\n",
         "",
         "a child that was asked to stop has crashed",
     ),
     (
         CONSUMER,
-        "self.board.stuck = self.finisher.stuck",
+        "self.shared.stuck = self.finisher.stuck",
         "pass",
         "nobody knows of outcomes that cannot be recorded",
     ),
@@ -294,11 +294,11 @@ MUTANTS = [
     ),
     (
         LANES,
-        "            self.watches.rotate(-1)\n",
+        "            self.pollers.rotate(-1)\n",
         "",
         "a busy table starves all others of its worker",
     ),
-    (LANES, "                watch.queues.rotate(-1)\n", "", "a busy queue starves all others"),
+    (LANES, "                poller.queues.rotate(-1)\n", "", "a busy queue starves all others"),
     (
         BOARD,
         "numbers[JOBS] += jobs",

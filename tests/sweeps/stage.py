@@ -12,7 +12,7 @@ DEAD = "d" * 32  # a worker that has not beaten for long
 FINISHED = {"finished_at": DbNow(plus=-60), "retry_at": DbNow(plus=3000), "attempts": 1}
 
 # name -> columns; nothing = ready.
-CHORES = {
+MAINTENANCE = {
     "plain-1": {},
     "plain-2": {},
     "plain-3": {"priority": 7},
@@ -50,7 +50,7 @@ def prepare(log):
     """Every row as it is before the scenario."""
     for model in (Chore, Errand, ArchivedChore, Worker, Queue):
         model._base_manager.all()._raw_delete("default")
-    _insert(Chore, CHORES, log)
+    _insert(Chore, MAINTENANCE, log)
     _insert(Errand, ERRANDS, log)
     ArchivedChore.objects.create(
         id=2**60,  # no chore's

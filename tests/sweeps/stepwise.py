@@ -24,20 +24,20 @@ class StepwiseWorker(InlineWorker):
         if item.jobs[0].name == "late":
             item.claimed_at -= LATE
         # No beat is missed, however slow the machine is, and none comes between the statements.
-        self.board.beat("default", time.monotonic(), self.beats[0].last.epoch)
+        self.shared.beat("default", time.monotonic(), self.beats[0].last.epoch)
         self.consumer.runners[0].take(item)
 
     def claim_and_give_back(self):
         """Paused after it has claimed."""
         claimer = self.consumer.claimer
-        claimer.lanes.look_now()
+        claimer.scheduler.look_now()
         self.claim()
-        self.board.paused = True
+        self.shared.paused = True
         for _ in range(TRIES):
             self.claim()
             if not (claimer.unsure or len(self.consumer.buffer)):
                 break
-        self.board.paused = False
+        self.shared.paused = False
 
     def close(self):
         """A process would end here; it has signed off, or was killed."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
 from tests.queueapp.models import ArchivedChore, Chore, Errand
-from tests.sweeps.stage import CHORES, ERRANDS, LOOPS
+from tests.sweeps.stage import ERRANDS, LOOPS, MAINTENANCE
 
 # Tables whose jobs' effects number exactly one, whatever happens: add theirs to the stage.
 EXACTLY_ONCE = ()
@@ -29,7 +29,7 @@ class Expected:
     errors: list = field(default_factory=list)
 
 
-EXPECTED = dict.fromkeys(CHORES, Expected()) | {
+EXPECTED = dict.fromkeys(MAINTENANCE, Expected()) | {
     "fails": Expected(runs=2, errors=["RuntimeError"]),
     "buries": Expected(Status.BURIED, errors=["Bury"]),
     "releases": Expected(runs=2),

@@ -13,8 +13,8 @@ from ...states import Status
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
-from ..message_ids import HEADER, Ours, message_id_of, own_message_id
-from ..queueing_options import Wishes, wishes_in
+from ..message_ids import HEADER, GeneratedMessageID, message_id_of, own_message_id
+from ..queueing_options import QueueingOptions, options_in
 from ..storing import codec
 from .queryset import EmailManager
 
@@ -66,7 +66,7 @@ class EmailFields(models.Model):
             raise ValueError("the message was erased: MAIL_KEEP_BODIES, or forget_address")
         message = codec.decode(self.message)
         if self.message_id and own_message_id(message) is None:
-            message.extra_headers[HEADER] = Ours(self.message_id)
+            message.extra_headers[HEADER] = GeneratedMessageID(self.message_id)
         return message
 
     def resend(self) -> "Email":
@@ -146,16 +146,16 @@ class Email(EmailFields, Job):
 
     @classmethod
     def from_message(
-        cls, message: EmailMessage, using: str = "", queue: str = "", **wishes: Any
+        cls, message: EmailMessage, using: str = "", queue: str = "", **options: Any
     ) -> Self:
         """Return the unsaved row for a message; saving it enqueues it.
 
-        ``using`` names the mailer that delivers; ``wishes`` are those of ``Wishes``, and go before
-        those in the message's headers. ``ValueError`` names the part that cannot be stored, the
-        wish, or the limit in bytes that the whole exceeds.
+        ``using`` names the mailer that delivers; ``options`` are those of ``QueueingOptions``,
+        and go before those in the message's headers. ``ValueError`` names the part that cannot be
+        stored, the option, or the limit in bytes that the whole exceeds.
         """
-        given = {name: wish for name, wish in wishes.items() if wish is not None}
-        wanted = Wishes(**{"queue": queue or None, **wishes_in(message), **given})
+        given = {name: wish for name, wish in options.items() if wish is not None}
+        wanted = QueueingOptions(**{"queue": queue or None, **options_in(message), **given})
         text = codec.encode(message)
         _check_size(text)
         return cls(

@@ -12,7 +12,7 @@ from ...guard import clean
 from .. import limits
 from ..conf import mailer_of, rates_for
 from ..limits import Rate, Taken
-from .short_cache import Lately
+from .short_cache import ShortCache
 
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
@@ -22,14 +22,14 @@ NOW: dict[str, Any] = {"now": DbNow()}
 
 
 @dataclass(frozen=True)
-class Turn:
+class LimitSlot:
     """Whether a message may be sent now: ``wait`` seconds, and when its turn then is."""
 
     wait: float = 0.0
     at: datetime | None = None
 
 
-at_work = Lately()
+at_work = ShortCache()
 
 
 class MailerManager(models.Manager["Mailer"]):
@@ -43,7 +43,7 @@ class MailerManager(models.Manager["Mailer"]):
             return rows.get(name=name)  # type: ignore[no-any-return]
         return row
 
-    def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn:
+    def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> LimitSlot:
         """A turn for a message to so many recipients.
 
         Over the limit, messages stand in line, in the order in which they ask, whatever their
@@ -54,13 +54,13 @@ class MailerManager(models.Manager["Mailer"]):
         """
         name = mailer_of(name)
         if not rates_for(name) and at_work.was_so(name, lambda: self._is_at_work(name)):
-            return Turn()
+            return LimitSlot()
         for _ in range(TRIES):
             row = self.named(name)
             turn = row.judge(count, turn_at, is_urgent)
             if turn is not None:
                 return turn
-        return Turn(wait=random.uniform(0.1, 1))  # too many ask at once
+        return LimitSlot(wait=random.uniform(0.1, 1))  # too many ask at once
 
     def _is_at_work(self, name: str) -> bool:
         return bool(self._written().filter(name=name, paused_until=None).exists())
@@ -134,13 +134,13 @@ class Mailer(models.Model):
         rows = Mailer.objects.using(self._state.db).filter(pk=self.pk)
         rows.filter(called_up_to=self.called_up_to).update(called_up_to=up_to)
 
-    def judge(self, count: int, turn_at: datetime | None, is_urgent: bool) -> Turn | None:
+    def judge(self, count: int, turn_at: datetime | None, is_urgent: bool) -> LimitSlot | None:
         """A turn; None where somebody else was faster, so that one has to look again."""
         if self.rest:
-            return Turn(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)
+            return LimitSlot(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)
         rates = rates_for(self.name)
         if not rates:
-            return Turn()
+            return LimitSlot()
         late = (self.now - turn_at).total_seconds() if turn_at else 0.0
         if is_urgent:
             return self._outside_the_line(rates, count, turn_at or self.now, late)
@@ -150,25 +150,25 @@ class Mailer(models.Model):
 
     def _outside_the_line(
         self, rates: list[Rate], count: int, turn_at: datetime, late: float
-    ) -> Turn | None:
+    ) -> LimitSlot | None:
         """What it takes is taken from those to come; who was promised a turn keeps it."""
         if wait := self._wait(rates, count):
             # The later it is, the longer it waits: not all for the same token.
             wait = max(wait, min(late, SOON))
             until = self.now + timedelta(seconds=wait + SOON)
             kept = self._write(urgent_count=count, urgent_until=until)
-            return Turn(wait, turn_at) if kept else None
+            return LimitSlot(wait, turn_at) if kept else None
         promises = self._promised(rates, count, self._free_at)
         return self._go(rates, count, promises=promises, urgent_count=0)
 
     def _in_line(
         self, rates: list[Rate], count: int, turn_at: datetime, late: float
-    ) -> Turn | None:
+    ) -> LimitSlot | None:
         if wait := self._wait(rates, count + self._left_to_urgent):
-            return Turn(max(wait, -late), turn_at)
+            return LimitSlot(max(wait, -late), turn_at)
         return self._go(rates, count)
 
-    def _anew(self, rates: list[Rate], count: int) -> Turn | None:
+    def _anew(self, rates: list[Rate], count: int) -> LimitSlot | None:
         now, promises = self.now.timestamp(), limits.read_taken(self.promises)
         turn = limits.next_turn(promises, rates, now, self._free_at, count)
         wait = max(turn - now, self._wait(rates, count + self._left_to_urgent))
@@ -178,7 +178,7 @@ class Mailer(models.Model):
         at = self.now + timedelta(seconds=wait)
         made_by = self.line_limits if self._free_at > now else limits.written(rates)
         done = self._write(promises=promises, line_ends_at=at, line_limits=made_by)
-        return Turn(wait, at) if done else None
+        return LimitSlot(wait, at) if done else None
 
     @property
     def _left_to_urgent(self) -> int:
@@ -197,10 +197,10 @@ class Mailer(models.Model):
         promises = limits.read_taken(self.promises)
         return limits.take(promises, limits.promised(rates), at, count)
 
-    def _go(self, rates: list[Rate], count: int, **columns: Any) -> Turn | None:
+    def _go(self, rates: list[Rate], count: int, **columns: Any) -> LimitSlot | None:
         taken = limits.read_taken(self.taken)
         more = limits.take(taken, rates, self.now.timestamp(), count)
-        return Turn() if self._write(taken=more, **columns) else None
+        return LimitSlot() if self._write(taken=more, **columns) else None
 
     def _write(self, **columns: Any) -> bool:
         """Whether nobody else has written since this was read."""

@@ -7,7 +7,7 @@ from time import monotonic
 SECONDS = 1.0
 
 
-class Lately:
+class ShortCache:
     """Remembers for a second that something was found to be so, so that not every message asks.
 
     What another process changes meanwhile is seen at most a second later.

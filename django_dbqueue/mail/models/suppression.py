@@ -7,7 +7,7 @@ from django.utils.encoding import punycode
 
 from ...fields import DbNow, InstantField
 from ..addresses import canonical
-from .short_cache import Lately
+from .short_cache import ShortCache
 
 
 class Reason(models.TextChoices):
@@ -30,7 +30,7 @@ def normal(address: str) -> str:
     return f"{local}@{domain}" if local else domain
 
 
-is_empty = Lately()
+is_empty = ShortCache()
 
 
 class SuppressionManager(models.Manager["Suppression"]):

@@ -25,7 +25,7 @@ _threads = threading.local()
 
 
 @dataclass
-class Line:
+class KeptConnection:
     """An open connection, how long it has been open and how much it has carried."""
 
     backend: Any
@@ -52,11 +52,11 @@ class Line:
 
 # Those of every thread that carry nothing just now, by mailer; a forked child has its parent's
 # in memory, too.
-_everywhere: dict[tuple[int, threading.Thread], dict[str, Line]] = {}
+_everywhere: dict[tuple[int, threading.Thread], dict[str, KeptConnection]] = {}
 
 
 @contextmanager
-def connection(using: str) -> Iterator[Line]:
+def connection(using: str) -> Iterator[KeptConnection]:
     """Lend this thread's connection to the mailer for one message; after any error it is closed.
 
     Errors on connecting come as they are; a project without a mailer for it raises
@@ -104,13 +104,13 @@ def new_backend(using: str) -> Any:
     return listening(backend)
 
 
-def _lines() -> dict[str, Line]:
+def _lines() -> dict[str, KeptConnection]:
     # A forked child must not speak on its parent's connections, not even to close them.
     if getattr(_threads, "pid", None) != os.getpid():
         _close_abandoned()
         _threads.pid, _threads.lines = os.getpid(), {}
         _everywhere[os.getpid(), threading.current_thread()] = _threads.lines
-    lines: dict[str, Line] = _threads.lines
+    lines: dict[str, KeptConnection] = _threads.lines
     return lines
 
 
@@ -122,16 +122,16 @@ def _close_abandoned() -> None:
         _close(_everywhere.pop((process, thread), {}), GOODBYE_SECONDS)
 
 
-def _close(lines: dict[str, Line], within: float) -> None:
+def _close(lines: dict[str, KeptConnection], within: float) -> None:
     until = monotonic() + within
     while lines:
         lines.popitem()[1].close(max(0.01, until - monotonic()))
 
 
-def _open(using: str) -> Line:
+def _open(using: str) -> KeptConnection:
     backend = new_backend(using)
     backend.open()
-    return Line(backend)
+    return KeptConnection(backend)
 
 
 def _mailer(using: str) -> Any:

@@ -21,7 +21,7 @@ OUTCOMES: dict[Meaning, Outcome] = {
 }
 
 
-class HandOver:
+class MessageDelivery:
     """One attempt with one message."""
 
     def __init__(self, envelope: Envelope, deliveries: Deliveries, seconds: float) -> None:

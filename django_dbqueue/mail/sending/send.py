@@ -11,7 +11,7 @@ from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from ..models.mailer import Mailer
 from ..models.provider import ProviderNote
 from ..outcomes import explain
-from .delivery import HandOver
+from .delivery import MessageDelivery
 from .envelope import envelope_for
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def send(email: "Email") -> None:
     if envelope.recipients:
         if not _has_turn(email, len(envelope.handed_over_for)):
             return
-        hand_over = HandOver(envelope, deliveries, _seconds(email))
+        hand_over = MessageDelivery(envelope, deliveries, _seconds(email))
         error = _hand_over(email, hand_over)
     email.deliveries = deliveries.stored()
     _conclude(deliveries, error)
@@ -75,7 +75,7 @@ def _has_turn(email: "Email", recipients: int) -> bool:
     return not turn.wait
 
 
-def _hand_over(email: "Email", hand_over: HandOver) -> Exception | None:
+def _hand_over(email: "Email", hand_over: MessageDelivery) -> Exception | None:
     error = hand_over.to(email.using)
     # Who has it must be known whatever fails from here on.
     email.deliveries = hand_over.deliveries.stored()

@@ -15,7 +15,7 @@ from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
 from ..deliveries import has_several
-from ..queueing_options import without_wishes
+from ..queueing_options import without_options
 from . import extras, parts
 from .parts import check_encodable, check_line
 
@@ -50,7 +50,7 @@ def encode(message: EmailMessage) -> str:
         "subject": _own_or_template(message, "subject"),
         "from_email": _own_or_template(message, "from_email"),
         **{name: _addresses(getattr(message, name), name) for name in ADDRESS_LISTS},
-        "headers": _headers(without_wishes(message.extra_headers)),
+        "headers": _headers(without_options(message.extra_headers)),
         "body": _body(message),
         "subtype": _line(message.content_subtype, "content_subtype"),
         "encoding": parts.encode_charset(message.encoding),

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...diagnose.check import Examined, Finding, Unchecked, examine
+from ...diagnose.check import CheckResult, Unchecked, Violation, check_integrity
 
 MOST_ROWS = 10_000
 
@@ -34,14 +34,14 @@ def number_of_rows(text: str) -> int:
 
 def check(options: dict[str, Any]) -> str:
     """One line where all is well; else ``Unsound``, for exit code 1."""
-    examined = examine(options["database"], options["rows"])
+    examined = check_integrity(options["database"], options["rows"])
     text = json.dumps(asdict(examined), indent=2) if options["json"] else check_text(examined)
     if examined.is_clean:
         return text
     raise Unsound(text, summary(examined))
 
 
-def check_text(examined: Examined) -> str:
+def check_text(examined: CheckResult) -> str:
     if examined.is_clean:
         return f"{examined.tables} queue tables: nothing found"
     several = len({one.database for one in examined.findings}) > 1
@@ -54,7 +54,7 @@ def check_text(examined: Examined) -> str:
     )
 
 
-def finding_text(finding: Finding, several: bool) -> str:
+def finding_text(finding: Violation, several: bool) -> str:
     place = f"{finding.table} {finding.id}" + (f" on {finding.database}" if several else "")
     return f"{place} {finding.what}\n    {finding.advice}"
 
@@ -64,7 +64,7 @@ def unchecked_text(one: Unchecked) -> str:
     return f"{place} was not checked: {one.why}"
 
 
-def summary(examined: Examined) -> str:
+def summary(examined: CheckResult) -> str:
     count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
     missing = len(examined.unchecked)
     left_out = f"; {missing} could not be checked" if missing else ""

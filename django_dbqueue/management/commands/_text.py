@@ -6,7 +6,7 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from ...monitor.overview import Lane, Overview
-from ...monitor.worker_list import Member
+from ...monitor.worker_list import ListedWorker
 from ...states import Status
 from ._log import VISIBLE
 
@@ -80,7 +80,7 @@ def _size(memory: int) -> str:
     return filesizeformat(memory).replace("\xa0", " ") if memory else "unknown"
 
 
-def workers_text(members: Sequence[Member]) -> str:
+def workers_text(members: Sequence[ListedWorker]) -> str:
     head = ["worker", "serves", "started", "last beat", "memory", "runs", "state"]
     if not members:
         return "no workers"
@@ -104,7 +104,7 @@ def workers_text(members: Sequence[Member]) -> str:
     )
 
 
-def asked_text(members: Sequence[Member], asked: str) -> str:
+def asked_text(members: Sequence[ListedWorker], asked: str) -> str:
     names = dict.fromkeys(member.name for member in members)
     return "\n".join(f"{name} was asked to {ASKED[asked]}" for name in names)
 

@@ -23,10 +23,10 @@ from ...lifecycle.table import table_of
 from ...monitor.overview import overview
 from ...monitor.worker_list import (
     UnknownWorker,
+    list_workers,
     request_drain,
     request_resume,
     request_stop,
-    roster,
 )
 from ...worker.options import UnknownTable, all_served, parse_served
 from ._check import Unsound, add_check_arguments, check
@@ -122,7 +122,7 @@ def status(options: dict[str, Any]) -> str:
 def workers(options: dict[str, Any]) -> str:
     asked = next((verb for verb in ASKS if options[verb] is not None), None)
     using = options["database"]
-    members = roster(using) if asked is None else ASKS[asked](options[asked], using)
+    members = list_workers(using) if asked is None else ASKS[asked](options[asked], using)
     if options["json"]:
         return as_json([asdict(member) for member in members])
     return workers_text(members) if asked is None else asked_text(members, asked)

@@ -13,7 +13,7 @@ from ...conf import conf
 from ...exceptions import first_line
 from ...worker.options import Options, all_served, beat_timing
 from ...worker.session import forget_pools
-from ...worker.standalone_reaper import Patrol
+from ...worker.standalone_reaper import StandaloneReaper
 from ._log import log_to_stderr
 from .runworker import alias, seconds, stop_without_migrations
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             chosen = Options(served, reap_interval=interval, shutdown_timeout=0, **beat_timing())
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
-        patrol = Patrol(chosen)
+        patrol = StandaloneReaper(chosen)
         with suppress(Error):  # of a database that is away: the reaper waits for it
             stop_without_migrations(one.using for one in served)
         if not options["once"]:

@@ -20,7 +20,7 @@ from ...worker.options import Options, Served, UnknownTable, parse_served, timin
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import look_after
-from ...worker.startup import Start, advice_for_beginners, say
+from ...worker.startup import Startup, advice_for_beginners, say
 from ...worker.stop_reasons import RELOADER
 from ._log import log_to_stderr
 
@@ -79,7 +79,7 @@ class Command(BaseCommand):
         if options["reload"] and RELOADER not in os.environ:
             sys.exit(self.reload())
         chosen = self.options(options)
-        start = Start(chosen, lambda: self.prepare(chosen, options))
+        start = Startup(chosen, lambda: self.prepare(chosen, options))
         if options["once"]:
             start.run_once()
             return

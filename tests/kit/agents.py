@@ -1,9 +1,9 @@
-"""A clerk in the test's own process: its supervisor is the test."""
+"""An agent in the test's own process: its supervisor is the test."""
 
 import socket
 from typing import Any
 
-from django_dbqueue.worker.agent import BeatNow, Clerk, Post
+from django_dbqueue.worker.agent import Assignment, BeatNow, DatabaseAgent
 from django_dbqueue.worker.channel import Channel
 from django_dbqueue.worker.heartbeat import Beat
 from django_dbqueue.worker.options import Options, parse_served
@@ -20,15 +20,17 @@ class ClerkHere:
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         serves = tuple(told.serves()["default"])
-        self.clerk = Clerk(told, Post(UUID, 1, "default", serves, last), Channel(theirs))
+        self.agent = DatabaseAgent(
+            told, Assignment(UUID, 1, "default", serves, last), Channel(theirs)
+        )
 
     def tell(self, message: object) -> None:
         self.channel.send(message)
 
     def turn(self) -> list[Any]:
         """What it says in one turn, in which it passes over the tables, too."""
-        self.clerk._next_reap = 0.0
-        self.clerk.turn()
+        self.agent._next_reap = 0.0
+        self.agent.turn()
         return self.channel.receive()
 
     def beat(self, **state: Any) -> list[Any]:
@@ -39,8 +41,8 @@ class ClerkHere:
 def state_of(supervisor: Supervisor) -> Any:
     """What a supervisor wants to have written with its next beat."""
     ours, theirs = socket.socketpair()
-    [contact] = supervisor.clerks
-    contact.begin(0, Channel(ours))
+    [handle] = supervisor.agents
+    handle.begin(0, Channel(ours))
     supervisor._beat()
     [message] = Channel(theirs).receive()
     return message.state
