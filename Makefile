@@ -18,8 +18,8 @@ PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 MYSQL = build/mysql
 # Each takes some seconds, and seldom tells anything that no other test does.
-QUICK_LEAVES_OUT = fuzz test_admin_roles.py test_demo_data.py test_in_lists.py test_once_kills.py \
-	test_rows_by_hand.py
+QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/test_in_lists.py \
+	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
@@ -62,7 +62,7 @@ types: $(STAMPS)/check
 house: $(STAMPS)/check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/test_floors.py
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py
 
 # Also of what a process writes whose folder is another one.
 coverage: export COVERAGE_FILE = $(CURDIR)/.coverage
@@ -85,13 +85,13 @@ machine: packages $(STAMPS)/servers  ## random calls against a model in plain Py
 	$(PROOF) tests/machine $(PYTEST_ARGS)
 
 time: packages $(STAMPS)/servers  ## hosts whose clocks are wrong, odd zones, the nights of summer time; CLOCKS_SEED
-	$(PROOF) tests/test_clocks.py tests/test_summer_time.py tests/test_time.py $(PYTEST_ARGS)
+	$(PROOF) tests/dialects/test_clocks.py tests/dialects/test_summer_time.py tests/dialects/test_time.py $(PYTEST_ARGS)
 
 term: packages $(STAMPS)/servers  ## TERM 100 times under load on each database (10 minutes)
-	$(PROOF) tests/test_term.py $(PYTEST_ARGS)
+	$(PROOF) tests/worker/test_term.py $(PYTEST_ARGS)
 
 leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each database (15 minutes)
-	$(PROOF) tests/test_leaks.py $(PYTEST_ARGS)
+	$(PROOF) tests/worker/test_leaks.py $(PYTEST_ARGS)
 
 django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
 	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)

@@ -33,7 +33,7 @@ def environments() -> Iterator[tuple[str, str]]:
 
 
 def test(version: str, python: str, arguments: list[str]) -> Result:
-    files = [f"tests/test_mail_{name}.py" for name in TESTS]
+    files = [f"tests/mail/test_{name}.py" for name in TESTS]
     suite = Suite(f"Django {version}", python=python)
     return run_pytest(suite, [*files, "--full", "-s", *arguments]).not_empty()
 

@@ -72,7 +72,7 @@ from django.db import models, transaction
 from django_dbqueue.backoff import Fixed
 from django_dbqueue.lifecycle import holder
 from django_dbqueue.models import Job
-from django_dbqueue.models.exactly_once import Once
+from django_dbqueue.models.exactly_once import ExactlyOnceRun
 
 ALIAS = os.environ["ONCE_ALIAS"]
 PAUSE = float(os.environ["ONCE_PAUSE"])
@@ -103,12 +103,12 @@ def end(self):
             cursor.execute(f"UPDATE {table.name} SET status = 2 WHERE {table.pk} = %s", [self.key])
 
 if os.environ.get("ONCE_WITHOUT") == "fence":
-    Once._end = end
+    ExactlyOnceRun._end = end
     if ALIAS != "default":
         holder.touch = lambda table, owner, keys, allowance=0: holder.Written(written=list(keys))
 if os.environ.get("ONCE_WITHOUT") == "receipt":
-    Once._has_receipt = lambda self: False
-    Once._end = lambda self: None
+    ExactlyOnceRun._has_receipt = lambda self: False
+    ExactlyOnceRun._end = lambda self: None
 """
 
 

@@ -45,15 +45,16 @@ SHARES = {
     "postgresql": ("--share=3/3", "--share-pages=2/2"),
 }
 # They take long, and MySQL's statements are MariaDB's.
-LONG = ("sweeps", "machine", "test_torture.py")
+LONG = ("sweeps", "machine", "torture/test_torture.py")
 SHORT = ("--few-processes", *(f"--ignore=tests/{path}" for path in LONG))
 # What a newer Python or Django does not change: what our statements do at each of their places, and
 # with any row and value; and the tools of the tests themselves.
 NEWEST_LEAVES_OUT = (
-    *("sweeps", "machine", "fuzz", "test_explain.py", "test_torture.py"),
-    *("test_rows_by_hand.py", "test_broken_rows.py", "test_clocks.py", "test_outages_sqlite.py"),
-    *("test_stress.py", "test_in_lists.py", "test_growth.py", "test_once_kills.py"),
-    *("mutants", "test_mutants.py", "test_checker*.py", "test_selection.py", "test_run_tests.py"),
+    *("sweeps", "machine", "fuzz", "mutants", "tools", "torture"),
+    *("dialects/test_query_plans.py", "dialects/test_clocks.py", "dialects/test_in_lists.py"),
+    *("lifecycle/test_rows_by_hand.py", "lifecycle/test_broken_rows.py"),
+    *("lifecycle/test_stress.py", "lifecycle/test_growth.py", "worker/test_outages_sqlite.py"),
+    "models/test_exactly_once_kills.py",
 )
 
 

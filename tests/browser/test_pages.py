@@ -16,7 +16,7 @@ LOOKS = {
     "light-390": ("light", PHONE, ["scrollable-region-focusable", "region"]),
     "dark-390": ("dark", PHONE, None),
 }
-# Whatever the admin offers, as tests/test_admin_roles.py writes it down.
+# Whatever the admin offers, as tests/admin/test_roles.py writes it down.
 WRITTEN = Path(__file__).resolve().parents[2] / "docs" / "admin-roles.md"
 # A file; what is looked at in the frame of a mail's page; and Django's, the same for every model.
 LEFT_OUT = ("_eml", "_preview", "_history")

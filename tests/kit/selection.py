@@ -11,9 +11,9 @@ import pytest
 OF_PROCESSES = {"database_url", "private", "private_session"}
 # How long a test takes, roughly: what starts processes waits for them.
 HEAVY, LIGHT = 1.0, 0.03  # seconds
-BROWSER = Path(__file__).parents[1] / "browser"
-# Files of tests that look at rows through pages and messages, mostly by the ORM.
-OF_PAGES = "admin", "charts", "explain_job", "mail", "overview", "pause", "workers_admin"
+TESTS = Path(__file__).parents[1]
+# Folders of tests that look at rows through pages and messages, mostly by the ORM.
+OF_PAGES = TESTS / "admin", TESTS / "mail", TESTS / "monitor"
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -81,9 +81,9 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
 
 def mark(item: pytest.Item) -> None:
     """What is known without being said."""
-    if BROWSER in item.path.parents:
+    if TESTS / "browser" in item.path.parents:
         item.add_marker(pytest.mark.browser)
-    elif item.path.stem.removeprefix("test_").startswith(OF_PAGES):
+    elif item.path.parent in OF_PAGES:
         item.add_marker(pytest.mark.pages)
     if OF_PROCESSES & asked_for(item):
         item.add_marker(pytest.mark.process)

@@ -223,10 +223,10 @@ SIGNALS = [
 ]
 
 MUTANTS = [
-    *noticed_by("finisher", OUTCOMES),
-    *noticed_by("holding_claims", CLAIMS),
-    *noticed_by("replacing_children", ENDS_OF_CHILDREN),
-    *noticed_by("relief", DEATHS),
-    *noticed_by("memory", MEMORY),
-    *noticed_by("hangup", SIGNALS),
+    *noticed_by("worker/finisher", OUTCOMES),
+    *noticed_by("worker/holding_claims", CLAIMS),
+    *noticed_by("worker/replacing_children", ENDS_OF_CHILDREN),
+    *noticed_by("worker/recovery", DEATHS),
+    *noticed_by("worker/memory", MEMORY),
+    *noticed_by("worker/hangup", SIGNALS),
 ]

@@ -67,7 +67,7 @@ PAGES = [
 ]
 
 MUTANTS = [
-    *noticed_by("mail_suppressed_by_hand", SPELLING),
-    *noticed_by("mail_idle_connections", IDLE),
-    *noticed_by("admin_escaping", PAGES),
+    *noticed_by("mail/suppressed_by_hand", SPELLING),
+    *noticed_by("mail/idle_connections", IDLE),
+    *noticed_by("admin/escaping", PAGES),
 ]

@@ -40,4 +40,4 @@ class Mutant:
 
 def noticed_by(test, rows):
     """Mutants that one file of tests is to notice."""
-    return [(*row, {"tests": (f"tests/test_{test}.py",)}) for row in rows]
+    return [(*row, {"tests": (f"tests/{test.replace('/', '/test_')}.py",)}) for row in rows]

@@ -82,4 +82,4 @@ TOLD = [
     ),
 ]
 
-MUTANTS = noticed_by("worker_options", TOLD)
+MUTANTS = noticed_by("worker/options", TOLD)

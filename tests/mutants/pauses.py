@@ -74,4 +74,4 @@ JITTER = [
     ),
 ]
 
-MUTANTS = noticed_by("jitter", JITTER)
+MUTANTS = noticed_by("worker/jitter", JITTER)

@@ -61,11 +61,16 @@ def key_of(what, files, root=ROOT):
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
 
 
+def _has_helpers(folder):
+    """Whether more than tests is in it, so that they may need one another."""
+    return any(not file.name.startswith(("test_", "__")) for file in folder.glob("*.py"))
+
+
 @cache
 def _hash_of(root, name):
     """Of a file, with those beside it where it is in a folder of its own; or of a folder."""
     path = root / name
-    is_apart = path.is_file() and path.parent not in {root, root / "tests"}
+    is_apart = path.is_file() and _has_helpers(path.parent)
     folder = path.parent if is_apart else path
     files = sorted(folder.rglob("*")) if folder.is_dir() else [folder]
     digest = hashlib.sha256()
