@@ -5,7 +5,8 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
-from functools import partial
+from types import TracebackType
+from typing import Self
 
 from .current import workers_own
 from .exceptions import DBQueueError
@@ -19,19 +20,45 @@ MAX_MESSAGE_CHARS = 1000  # of an exception's words, in logs and in the errors c
 NOTHING_DUE = 60.0  # seconds
 
 
+class Exited(DBQueueError):
+    """User code tried to end the process or its thread, or was cancelled."""
+
+
+class capture:  # a context manager reads as a verb
+    """A block of user code: what it raised is its outcome, ``error``, and goes no further.
+
+    ``sys.exit()`` there is a failure like any other.
+    """
+
+    error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, Exception):
+            self.error = error
+        elif isinstance(error, LEAVING):
+            exited = Exited(f"it raised {type(error).__name__}({error})")
+            self.error = exited.with_traceback(error.__traceback__)
+        return self.error is not None
+
+
 def _handle(record: logging.LogRecord) -> None:
     """Where a filter of the project's raises, its line goes to stderr, and we go on."""
     try:
         type(logger).handle(logger, record)
     except Exception:  # noqa: BLE001  # why: user code
-        caught(partial(logging.Handler().handleError, record))
+        with capture():
+            logging.Handler().handleError(record)
 
 
 logger.handle = _handle  # type: ignore[method-assign]
-
-
-class Exited(DBQueueError):
-    """User code tried to end the process or its thread, or was cancelled."""
 
 
 def clean(text: str) -> str:
@@ -48,35 +75,25 @@ def message_of(error: BaseException) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    words: list[str] = []
-    has_failed = caught(lambda: words.append(str(error)))
-    return UNSPEAKABLE if has_failed else words[0]
+    with capture():
+        return str(error)
+    return UNSPEAKABLE
 
 
-def caught(work: Callable[[], object]) -> Exception | None:
-    """Run user code; what it raised, or None. ``sys.exit()`` there is a failure like any other."""
-    try:
-        work()
-    except Exception as error:  # noqa: BLE001  # why: user code; whatever it raises is its outcome
-        return error
-    except LEAVING as leaving:
-        exited = Exited(f"it raised {type(leaving).__name__}({leaving})")
-        return exited.with_traceback(leaving.__traceback__)
-    return None
-
-
-def safely(turn: Callable[[], float | None]) -> float:
+def guarded(turn: Callable[[], float | None]) -> float:
     """Do a turn of a loop that must not end, since a thread that died would hold its claims, or a
     step of one; seconds until the next."""
-    answer: list[float | None] = []
-    error = caught(lambda: answer.append(turn()))
-    if error is None:
-        return NOTHING_DUE if answer[0] is None else answer[0]
-    logger.error("a turn of the worker's loop went wrong; going on in 1 s", exc_info=error)
-    return 1.0
+    wait = None
+    with capture() as outcome:
+        wait = turn()
+    if outcome.error is not None:
+        message = "a turn of the worker's loop went wrong; going on in 1 s"
+        logger.error(message, exc_info=outcome.error)
+        return 1.0
+    return NOTHING_DUE if wait is None else wait
 
 
-def whole(thread: Callable[[], None]) -> None:
+def exit_if_it_dies(thread: Callable[[], None]) -> None:
     """Do the work of a thread that its process cannot do without: by our own fault it may die, but
     a process that goes on without it would look alive and do nothing."""
     has_ended = False

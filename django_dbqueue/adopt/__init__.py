@@ -1,0 +1,1 @@
+"""Tables that become queue tables, and queue tables that get another name."""

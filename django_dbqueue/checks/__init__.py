@@ -1,0 +1,1 @@
+"""Django's system checks of queue tables, settings and databases."""

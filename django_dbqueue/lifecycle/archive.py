@@ -9,11 +9,11 @@ from django.apps import apps
 from .execute import (
     changed,
     changed_once,
-    places,
+    in_transaction,
+    placeholders,
     rows,
-    together,
     try_once_in_transaction,
-    unlocked,
+    unlocked_keys,
 )
 from .table import Table
 
@@ -42,13 +42,13 @@ def on_unlocked(
     ``name`` is the quoted name of the queue table or of its archive. 0 where a lock lasts.
     """
 
-    def together() -> int:
-        free = unlocked(table, keys, name)
+    def work_on_them() -> int:
+        free = unlocked_keys(table, keys, name)
         return work(free) if free else 0
 
     if not keys:
         return 0
-    return try_once_in_transaction(table.connection, together) or 0
+    return try_once_in_transaction(table.connection, work_on_them) or 0
 
 
 def prune(table: Table) -> int:
@@ -76,7 +76,7 @@ def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence
         copy_to_archive(table, held)
         return delete(table, held, condition, params)
 
-    return together(table.connection, move)
+    return in_transaction(table.connection, move)
 
 
 def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> list[Any]:
@@ -85,7 +85,7 @@ def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[An
     locking = connection.features.has_select_for_update
     found = rows(
         connection,
-        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)}) "
+        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)}) "
         f"AND {condition} ORDER BY {table.pk} {connection.ops.for_update_sql() if locking else ''}",
         [*keys, *params],
     )
@@ -97,7 +97,7 @@ def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[A
     return changed(
         table.connection,
         f"{table.dialect.delete_by_key(table.name)} "
-        f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
+        f"WHERE {table.pk} IN ({placeholders(keys)}) AND {condition}",
         [*keys, *params],
     )
 
@@ -117,7 +117,7 @@ def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
     return changed(
         table.connection,
         f"INSERT INTO {quote(archived._meta.db_table)} ({columns}) "
-        f"SELECT {values} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})",
+        f"SELECT {values} FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)})",
         keys,
     )
 
@@ -152,7 +152,7 @@ def delete_unlocked(
     """Delete those rows of the queue table, or of its archive, that nobody has locked."""
 
     def delete_free(free: list[Any]) -> int:
-        by_key = f"{table.pk} IN ({places(free)})"
+        by_key = f"{table.pk} IN ({placeholders(free)})"
         sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
         return changed_once(table.connection, sql, [*free, *params])
 

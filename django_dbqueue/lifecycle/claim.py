@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -13,11 +12,11 @@ from django.db.utils import Error, IntegrityError
 from ..dialects import Claim
 from ..dialects.base import Floor, Row
 from ..exceptions import shown
-from ..guard import caught
+from ..guard import capture
 from ..states import Status
 from .claim_end import ONE_MORE, claim_end, freed
 from .errors import appended, entry
-from .execute import again, changed, exact_rows, rows
+from .execute import changed, exact_rows, retry, rows
 from .retry_decision import RetryDecision
 from .table import Table
 
@@ -94,7 +93,7 @@ def _stamped(table: Table, request: Claim) -> Iterable[Row]:
             return table.dialect.claim(cursor, request)
 
     try:
-        return again(table.connection, run)
+        return retry(table.connection, run)
     except UNREADABLE as error:
         _raise_trouble(table, error)
         if isinstance(error, IntegrityError):
@@ -155,14 +154,15 @@ def _raise_trouble(table: Table, error: Exception) -> None:
 def _built(table: Table, request: Claim, rows: Sequence[Row]) -> list[Any]:
     """The instances of the rows. One that cannot be built is buried: else it would be claimed
     again and again, and nothing behind it in its queue would ever run."""
-    built: list[Any] = []
-    build = partial(table.build, queue=request.queue, owner=request.owner)
     # Reading a value is a field's code, hence anybody's.
-    if caught(lambda: built.extend(build(rows))) is None:
-        return built
+    with capture():
+        return table.build(rows, request.queue, request.owner)
+    built: list[Any] = []
     for row in rows:
-        if error := caught(lambda row=row: built.extend(build([row]))):  # type: ignore[misc]
-            _bury_unread(table, request.owner, row[table.pk_position], error)
+        with capture() as one:
+            built += table.build([row], request.queue, request.owner)
+        if one.error is not None:
+            _bury_unread(table, request.owner, row[table.pk_position], one.error)
     return built
 
 

@@ -29,11 +29,11 @@ def owned(table: Table, owner: str | None) -> tuple[str, list[str]]:
     return f"owner = {table.dialect.placeholder(owner)}", [owner]
 
 
-def freed(table: Table, verdict: RetryDecision) -> tuple[str, list[float]]:
+def freed(table: Table, decision: RetryDecision) -> tuple[str, list[float]]:
     """The assignments and their parameters; buried jobs free their ``dedup_key``."""
-    sets = f"status = {verdict.status:d}, owner = NULL, dequeued_time = NULL, retry_at = "
-    if verdict.is_buried:
+    sets = f"status = {decision.status:d}, owner = NULL, dequeued_time = NULL, retry_at = "
+    if decision.is_buried:
         return f"{sets}NULL, dedup_key = NULL, finished_at = {table.dialect.now}", []
-    if verdict.status is Status.DELAYED:
-        return f"{sets}{table.dialect.now_plus('%s')}", [verdict.delay]
+    if decision.status is Status.DELAYED:
+        return f"{sets}{table.dialect.now_plus('%s')}", [decision.delay]
     return f"{sets}NULL", []

@@ -15,7 +15,7 @@ from ..dialects import dialect_of
 from ..exceptions import shown
 from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
-from .execute import again
+from .execute import retry
 from .policy import MAX_SECONDS
 from .table import Table
 
@@ -95,7 +95,7 @@ def insert_new(table: Table, job: Any) -> bool:
         with table.connection.cursor() as cursor:
             return table.dialect.insert_new(cursor, sql, params, table.pk)
 
-    key = again(table.connection, run)
+    key = retry(table.connection, run)
     if key is None:
         return False
     if key and not is_given:

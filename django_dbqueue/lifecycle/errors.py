@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from traceback import TracebackException, format_tb
 from typing import Any
 
-from ..guard import MAX_MESSAGE_CHARS, caught, clean, words_of
+from ..guard import MAX_MESSAGE_CHARS, capture, clean, words_of
 
 MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
@@ -45,10 +45,9 @@ def entry(
 
 def _formatted(error: BaseException) -> str:
     """With causes and names, unless one of these exceptions has a class that cannot be named."""
-    lines: list[str] = []
-    if caught(lambda: lines.extend(TracebackException.from_exception(error).format())):
-        lines = [*format_tb(error.__traceback__), words_of(error)]
-    return "".join(lines)
+    with capture():
+        return "".join(TracebackException.from_exception(error).format())
+    return "".join([*format_tb(error.__traceback__), words_of(error)])
 
 
 def _ago(seconds: float) -> str:

@@ -35,7 +35,7 @@ class Retries:
 _nap = threading.Event()
 
 
-def again(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+def retry(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     """Run a unit of work, and again while the database asks for it; a lock that lasts is an error.
 
     Inside somebody's transaction it runs once: what the database rolled back is theirs to repeat.
@@ -54,8 +54,8 @@ def again(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     return work()
 
 
-def briefly(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
-    """Like ``again``, but one wait for a lock is enough: None = come by another time.
+def try_once(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
+    """Like ``retry``, but one wait for a lock is enough: None = come by another time.
 
     For whoever has a lot of other things to do meanwhile: a user's transaction may last for hours.
     """
@@ -90,7 +90,7 @@ def _roll_back(connection: BaseDatabaseWrapper) -> None:
 
 def changed(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
     """Run one writing statement; the number of rows it matched is the answer."""
-    return again(connection, partial(changed_once, connection, sql, params))
+    return retry(connection, partial(changed_once, connection, sql, params))
 
 
 def changed_once(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
@@ -107,14 +107,14 @@ def rows(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> li
         with dialect_of(connection).decode_leniently():
             return _fetched(connection, sql, params)
 
-    return again(connection, run)
+    return retry(connection, run)
 
 
 def exact_rows(
     connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]
 ) -> list[tuple[Any, ...]]:
     """The same for user code: what cannot be read is an error."""
-    return again(connection, partial(_fetched, connection, sql, params))
+    return retry(connection, partial(_fetched, connection, sql, params))
 
 
 def _fetched(
@@ -125,14 +125,14 @@ def _fetched(
         return list(cursor.fetchall())
 
 
-def together(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+def in_transaction(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     """Run a unit of work in one transaction."""
-    return again(connection, partial(_atomically, connection, work))
+    return retry(connection, partial(_atomically, connection, work))
 
 
 def try_once_in_transaction(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
     """The same; None where a lock lasts."""
-    return briefly(connection, partial(_atomically, connection, work))
+    return try_once(connection, partial(_atomically, connection, work))
 
 
 def _atomically(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
@@ -146,7 +146,7 @@ def _atomically(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
             connection.close()
 
 
-def unlocked(table: Table, keys: Sequence[Any], name: str = "") -> list[Any]:
+def unlocked_keys(table: Table, keys: Sequence[Any], name: str = "") -> list[Any]:
     """Those of the keys whose rows nobody has locked; in a transaction they are ours from here on.
 
     All of them where the database cannot tell. They are reached by key: a locking read through
@@ -155,14 +155,15 @@ def unlocked(table: Table, keys: Sequence[Any], name: str = "") -> list[Any]:
     connection = table.connection
     if not keys or not connection.features.has_select_for_update_skip_locked:
         return list(keys)
+    skip = connection.ops.for_update_sql(skip_locked=True)
     found = rows(
         connection,
         f"SELECT {table.pk} FROM {table.dialect.by_key(name or table.name)} "
-        f"WHERE {table.pk} IN ({places(keys)}) {connection.ops.for_update_sql(skip_locked=True)}",
+        f"WHERE {table.pk} IN ({placeholders(keys)}) {skip}",
         keys,
     )
     return [key for (key,) in found]
 
 
-def places(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     return ", ".join(["%s"] * len(values))

@@ -104,8 +104,8 @@ def fail(
 
     Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
     """
-    verdict = after_failure(table.policy, job.attempts, error)
-    return verdict if _end(table, job, verdict, error, seconds) else None
+    decision = after_failure(table.policy, job.attempts, error)
+    return decision if _end(table, job, decision, error, seconds) else None
 
 
 def expire(table: Table, job: Any) -> bool:
@@ -130,7 +130,7 @@ def _done(table: Table) -> tuple[str, list[float]]:
 
 
 def _end(
-    table: Table, job: Any, verdict: RetryDecision, error: BaseException, seconds: float | None
+    table: Table, job: Any, decision: RetryDecision, error: BaseException, seconds: float | None
 ) -> bool:
     """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
     reading the column first is safe."""
@@ -142,7 +142,7 @@ def _end(
     )
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
     errors = appended(stored[0][0] if stored else None, new)
-    sets, params = freed(table, verdict)
+    sets, params = freed(table, decision)
     also, values = results_or_none(table, job)
     sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
     written = _owned(table, owner, [key], sets, given, kept=None)

@@ -9,7 +9,7 @@ from typing import Any
 from ..states import Status
 from . import archive
 from .claim_end import ONE_LESS, freed, owned
-from .execute import changed, places
+from .execute import changed, placeholders
 from .retry_decision import UNHARMED, RetryDecision
 from .table import LIFECYCLE_COLUMNS, Table
 
@@ -100,7 +100,7 @@ def _move(
         return changed(
             table.connection,
             f"UPDATE {table.by_key} SET {sets} "
-            f"WHERE {table.pk} IN ({places(keys)}) AND {condition}",
+            f"WHERE {table.pk} IN ({placeholders(keys)}) AND {condition}",
             [*values, *keys, *params],
         )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..backoff import Backoff, Exponential
 from ..exceptions import shown
-from ..guard import caught, message_of
+from ..guard import capture, message_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -54,12 +54,14 @@ class Policy:
 
     def pause(self, attempt: int) -> float:
         """Seconds until the next attempt; a minute where the backoff is broken, which is logged."""
-        given: list[float] = []
-        error = caught(lambda: given.append(float(self.backoff.seconds(attempt))))
-        if error is None and given[0] >= 0:
-            return given[0]
-        what = given[0] if error is None else f"{type(error).__name__}: {message_of(error)}"
-        logger.error("backoff.seconds(%d) gave %s: retrying in 60 s", attempt, what)
+        given: object = None
+        with capture() as asked:
+            given = seconds = float(self.backoff.seconds(attempt))
+            if seconds >= 0:
+                return seconds
+        if asked.error is not None:
+            given = f"{type(asked.error).__name__}: {message_of(asked.error)}"
+        logger.error("backoff.seconds(%d) gave %s: retrying in 60 s", attempt, given)
         return 60.0
 
 
@@ -74,13 +76,14 @@ def _is_number(value: Any, low: float, high: float) -> bool:
 
 def _backoff_problem(value: Any) -> str:
     """Ask it for the first pause; what it does later is caught when it comes to it."""
-    given: list[Any] = []
-    error = caught(lambda: given.append(value.seconds(1)))
-    if error is not None:
-        return f"its seconds(1) raised {type(error).__name__}: {message_of(error)}"
-    pause = float(given[0]) if isinstance(given[0], Decimal) else given[0]
+    given: Any = None
+    with capture() as asked:
+        given = value.seconds(1)
+    if asked.error is not None:
+        return f"its seconds(1) raised {type(asked.error).__name__}: {message_of(asked.error)}"
+    pause = float(given) if isinstance(given, Decimal) else given
     if not _is_number(pause, 0, math.inf):
-        return f"its seconds(1) gave {shown(given[0])}, not a number of at least 0"
+        return f"its seconds(1) gave {shown(given)}, not a number of at least 0"
     return ""
 
 
@@ -128,9 +131,11 @@ def problems(model: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in sorted(OPTIONS & given.keys()):
         # A value may refuse even to be compared.
-        error = caught(lambda name=name: found.update({name: PROBLEMS[name](given[name])}))  # type: ignore[misc]
-        if error is not None:
-            found[name] = f"it cannot be looked at: {type(error).__name__}: {message_of(error)}"
+        with capture() as look:
+            found[name] = PROBLEMS[name](given[name])
+        if look.error is not None:
+            what = f"{type(look.error).__name__}: {message_of(look.error)}"
+            found[name] = f"it cannot be looked at: {what}"
     return {name: problem for name, problem in found.items() if problem}
 
 

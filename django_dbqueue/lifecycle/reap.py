@@ -14,7 +14,15 @@ from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from .claim_end import MAX_COUNT, ONE_LESS, ONE_MORE_LOSS, freed, owned
 from .errors import appended, entry
-from .execute import again, briefly, changed_once, places, rows, try_once_in_transaction, unlocked
+from .execute import (
+    changed_once,
+    placeholders,
+    retry,
+    rows,
+    try_once,
+    try_once_in_transaction,
+    unlocked_keys,
+)
 from .policy import MAX_CRASHES
 from .retry_decision import LOST, UNHARMED, RetryDecision, after_crash, after_failure
 from .table import Table
@@ -52,7 +60,7 @@ class Reaped:
     """A job that was taken from an owner, what became of it, and what it is charged with."""
 
     held: Held
-    verdict: RetryDecision
+    decision: RetryDecision
     error: Exception | None = None
 
 
@@ -75,13 +83,13 @@ def promote(table: Table) -> int:
 
 
 def _set_ready(table: Table, keys: list[Any]) -> int:
-    free = sorted(unlocked(table, keys))
+    free = sorted(unlocked_keys(table, keys))
     if not free:
         return 0
     return changed_once(
         table.connection,
         f"UPDATE {table.by_key} SET status = 0, retry_at = NULL WHERE status = 3 "
-        f"AND {table.dialect.is_past('retry_at')} AND {table.pk} IN ({places(free)})",
+        f"AND {table.dialect.is_past('retry_at')} AND {table.pk} IN ({placeholders(free)})",
         free,
     )
 
@@ -143,8 +151,8 @@ def reap_owner(
 
     found = look()
     ended = overdue.keys() | (started or NOTHING).keys()
-    verdict, more = (LOST, f", losses = {ONE_MORE_LOSS}") if started is None else (UNHARMED, "")
-    free = Freeing(table, verdict, more)
+    decision, more = (LOST, f", losses = {ONE_MORE_LOSS}") if started is None else (UNHARMED, "")
+    free = Freeing(table, decision, more)
     reaped = _each(table, [held for held in found if str(held.key) in ended], end)
     reaped += free.all([held for held in found if str(held.key) not in ended], prefix)
     if found and not reaped and look():
@@ -157,16 +165,16 @@ class Freeing:
     """Gives back claims, the attempt taken back."""
 
     table: Table
-    verdict: RetryDecision = UNHARMED
+    decision: RetryDecision = UNHARMED
     more: str = ""
 
     @property
     def _sets(self) -> tuple[str, list[float]]:
-        sets, params = freed(self.table, self.verdict)
+        sets, params = freed(self.table, self.decision)
         return f"{sets}, attempts = {ONE_LESS}{self.more}", params
 
     def one(self, held: Held) -> Reaped | None:
-        return _reaped(self.table, held, *self._sets, self.verdict)
+        return _reaped(self.table, held, *self._sets, self.decision)
 
     def all(self, found: list[Held], prefix: str) -> list[Reaped]:
         """Together, unless some of them move on meanwhile."""
@@ -178,11 +186,11 @@ class Freeing:
             )
         except _MovedOn:
             return _each(self.table, found, self.one)
-        return [Reaped(held, self.verdict) for held in freed_now or ()]
+        return [Reaped(held, self.decision) for held in freed_now or ()]
 
     def _together(self, found: list[Held], prefix: str) -> list[Held]:
         table = self.table
-        free = set(unlocked(table, [held.key for held in found]))
+        free = set(unlocked_keys(table, [held.key for held in found]))
         mine = sorted((held for held in found if held.key in free), key=attrgetter("key"))
         if not mine:
             return []
@@ -204,7 +212,7 @@ def give_back(table: Table, owner: str) -> list[Reaped]:
     freed: list[Reaped] = []
     while unsure := _held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
         # Not skipped where it is locked: nobody comes by again.
-        step = [again(table.connection, partial(free, held)) for held in unsure]
+        step = [retry(table.connection, partial(free, held)) for held in unsure]
         if not any(step):
             break
         freed += [one for one in step if one is not None]
@@ -236,14 +244,14 @@ def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]
 
     A lock that comes up meanwhile costs one wait and ends the pass.
     """
-    probe = partial(unlocked, table, [held.key for held in found])
-    free = set(briefly(table.connection, probe) or ())
+    probe = partial(unlocked_keys, table, [held.key for held in found])
+    free = set(try_once(table.connection, probe) or ())
     reaped: list[Reaped] = []
     for held in found:
         if held.key not in free:
             continue
         # None has two meanings to tell apart: a lock, and a row that had moved on.
-        answer = briefly(table.connection, lambda held=held: [step(held)])  # type: ignore[misc]
+        answer = try_once(table.connection, lambda held=held: [step(held)])  # type: ignore[misc]
         if answer is None:
             break
         reaped += [one for one in answer if one is not None]
@@ -270,24 +278,24 @@ def _count(stored: Any) -> int:
 
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
     crashes = min(held.crashes + 1, MAX_COUNT)
-    verdict = after_crash(crashes)
-    error = WorkerLost(f"the worker died with it, crash {crashes} of {MAX_CRASHES}: {verdict}")
-    sets, params = freed(table, verdict)
+    decision = after_crash(crashes)
+    error = WorkerLost(f"the worker died with it, crash {crashes} of {MAX_CRASHES}: {decision}")
+    sets, params = freed(table, decision)
     sets += f", attempts = {ONE_LESS}, crashes = %s, errors = %s"
     values = [*params, crashes, _errors(held, error, trace)]
-    return _reaped(table, held, sets, values, verdict, error)
+    return _reaped(table, held, sets, values, decision, error)
 
 
 def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reaped | None:
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
     what = "nothing was heard of it" if stopped is None else "it was stopped"
-    verdict = after_failure(table.policy, held.attempts, TimeToRunExceeded())
-    error = TimeToRunExceeded(f"its time to run was over and {what}: {verdict}")
-    sets, params = freed(table, verdict)
+    decision = after_failure(table.policy, held.attempts, TimeToRunExceeded())
+    error = TimeToRunExceeded(f"its time to run was over and {what}: {decision}")
+    sets, params = freed(table, decision)
     values = [*params, _errors(held, error, stopped or Trace())]
     still = "" if stopped else f" AND {table.dialect.is_past('retry_at')}"
-    return _reaped(table, held, f"{sets}, errors = %s", values, verdict, error, still)
+    return _reaped(table, held, f"{sets}, errors = %s", values, decision, error, still)
 
 
 def _errors(held: Held, error: Exception, trace: Trace) -> str:
@@ -306,7 +314,7 @@ def _reaped(
     held: Held,
     sets: str,
     params: Sequence[Any],
-    verdict: RetryDecision,
+    decision: RetryDecision,
     error: Exception | None = None,
     still: str = "",
 ) -> Reaped | None:
@@ -317,4 +325,4 @@ def _reaped(
         f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND {same}{still}",
         [*params, held.key, *owner],
     )
-    return Reaped(held, verdict, error) if count else None
+    return Reaped(held, decision, error) if count else None

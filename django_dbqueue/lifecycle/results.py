@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import JSONField
 
-from ..guard import caught
+from ..guard import capture
 from .table import Table
 
 Results = tuple[str, list[Any]]
@@ -35,6 +35,6 @@ def _written(table: Table, field: Any, value: Any) -> Any:
 
 def results_or_none(table: Table, job: Any) -> Results:
     """For a failure, which is recorded whatever the run has left."""
-    found: list[Results] = []
-    caught(lambda: found.append(results_of(table, job)))
-    return found[0] if found else NONE
+    with capture():
+        return results_of(table, job)
+    return NONE

@@ -12,7 +12,7 @@ from django.utils.module_loading import import_string
 
 from ..exceptions import shown
 from ..fields import check_name
-from ..guard import caught, message_of
+from ..guard import capture, message_of
 from .checks import delivering_entries
 from .conf import DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
 from .limits import rates_of
@@ -77,11 +77,12 @@ def _classifier() -> Iterator[CheckMessage]:
 
 def _classifier_problem(classifier: Any) -> str:
     """Ask it for one error; what it says to others is caught when it comes to it."""
-    said: list[Any] = []
-    error = caught(lambda: said.append(classifier(SMTPException("asked by a system check"))))
-    if error is not None:
-        return f"it cannot be called with an exception: {message_of(error)}"
-    return "" if said[0] in MEANINGS else f"it said {shown(said[0])} of an exception"
+    said: Any = None
+    with capture() as asked:
+        said = classifier(SMTPException("asked by a system check"))
+    if asked.error is not None:
+        return f"it cannot be called with an exception: {message_of(asked.error)}"
+    return "" if said in MEANINGS else f"it said {shown(said)} of an exception"
 
 
 def _in_doubt() -> Iterator[CheckMessage]:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from ..lifecycle.execute import together
+from ..lifecycle.execute import in_transaction
 from ..lifecycle.table import Table
 from ..states import Status
 from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
@@ -20,7 +20,7 @@ def mark_as_sent(email: Email, by: str = "") -> bool:
     """
     table = mail_table()
     work = partial(_mark, table, email.pk, f"by the word of {by}" if by else "by hand")
-    return together(table.connection, work)
+    return in_transaction(table.connection, work)
 
 
 def _mark(table: Table, key: Any, said: str) -> bool:

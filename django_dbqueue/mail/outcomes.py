@@ -4,12 +4,12 @@ import logging
 import re
 import smtplib
 from email.errors import MessageError
-from typing import Any, Literal
+from typing import Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from ..guard import caught, message_of
+from ..guard import capture, message_of
 from .conf import mail_conf
 from .provider_errors import LATER, TOO_FAST, and_its_causes, status_of, word_of
 
@@ -83,12 +83,15 @@ def classify(error: Exception) -> Meaning:
 def meaning_of(error: Exception) -> Meaning:
     """What the project's classifier (``MAIL_CLASSIFIER``) says; where that makes no sense, which is
     logged, the mail is retried: what others have got of it must not be forgotten over that."""
-    given: list[Any] = []
     name = mail_conf["CLASSIFIER"]
-    problem = caught(lambda: given.append(import_string(name)(error)))
-    if problem is None and given[0] in MEANINGS:
-        return given[0]  # type: ignore[no-any-return]
-    said = f"{type(problem).__name__}: {message_of(problem)}" if problem else f"{given[0]!r:.80}"
+    said = ""
+    with capture() as asked:
+        given: Meaning = import_string(name)(error)
+        if given in MEANINGS:
+            return given
+        said = f"{given!r:.80}"
+    if asked.error is not None:
+        said = f"{type(asked.error).__name__}: {message_of(asked.error)}"
     logger.error("MAIL_CLASSIFIER: %s() must return one of %s, not %s", name, MEANINGS, said)
     return "retry"
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from ..guard import clean
-from ..lifecycle.execute import together
+from ..lifecycle.execute import in_transaction
 from ..states import Status
 from .deliveries import Deliveries, Delivery, Outcome, address_of, delivery
 from .models import Email, ProviderNote, Suppression
@@ -53,7 +53,7 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
         Suppression.objects.suppress(address, reason, f"{esp_name}: {_text(event)}")
     news = _news(event)
     name = clean(str(event.message_id or ""))[:LONGEST_NAME]
-    if news is not None and name and not note(name, address, news, together):
+    if news is not None and name and not note(name, address, news, in_transaction):
         _keep(name, address, news)
 
 

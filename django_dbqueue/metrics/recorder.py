@@ -5,21 +5,26 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import connections
 from django.db.models import F, Q
 from django.db.utils import Error
 
+from .. import events
 from ..dialects import dialect_of
 from ..fields import check_name
-from ..lifecycle.execute import again
+from ..lifecycle.execute import retry
+from ..lifecycle.reap import Reaped
+from ..lifecycle.retry_decision import RetryDecision
 from ..lifecycle.table import Table
 from ..models import Minute
 from ..models.minute import RAN, SPANS, SUMS, WAITED
+from ..worker import background
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -51,11 +56,13 @@ class Recorder:
         self._lanes: dict[Lane, Counts] = {}
         self._due_at = 0.0
 
-    def completed(self, table: Table, queue: str, seconds: float) -> None:
+    def completed(self, table: Table, done: Sequence[tuple[Any, float]]) -> None:
+        """Jobs, and the seconds that each ran."""
         with self._lock:
-            counts = self._of(table, queue)
-            counts.completed += 1
-            counts.ran[bisect_left(SPANS, seconds)] += 1
+            for job, seconds in done:
+                counts = self._of(table, job.queue)
+                counts.completed += 1
+                counts.ran[bisect_left(SPANS, seconds)] += 1
 
     def failed(self, table: Table, queue: str, seconds: float | None, is_buried: bool) -> None:
         """A failed attempt; ``seconds`` is None where nobody knows how long it ran."""
@@ -78,7 +85,7 @@ class Recorder:
             self._lanes[lane] = Counts()
         return self._lanes[lane]
 
-    def wait(self) -> float:
+    def due_in(self) -> float:
         """Seconds until it is to be written; a minute where there is nothing to write."""
         return max(0.0, self._due_at - time.monotonic()) if self._lanes else 60.0
 
@@ -132,10 +139,10 @@ def add(lane: Lane, columns: dict[str, int]) -> None:
     where = {"job_table": job_table, "queue": str(queue), "minute": this_minute(alias)}
     rows = Minute.objects.using(alias).filter(**where)
     plus = {name: F(name) + count for name, count in columns.items()}
-    if not again(connections[alias], partial(rows.update, **plus)):
+    if not retry(connections[alias], partial(rows.update, **plus)):
         fresh = partial(Minute.objects.using(alias).bulk_create, ignore_conflicts=True)
-        again(connections[alias], partial(fresh, [Minute(**where)]))
-        again(connections[alias], partial(rows.update, **plus))
+        retry(connections[alias], partial(fresh, [Minute(**where)]))
+        retry(connections[alias], partial(rows.update, **plus))
 
 
 def is_sampled(alias: str, job_table: str) -> bool:
@@ -173,6 +180,27 @@ def busy_lately(alias: str, job_table: str) -> set[str]:
 
 
 RECORDER = Recorder()
+
+
+def subscribe() -> None:
+    """From here on what happens to jobs is counted, and what children have counted is written."""
+    events.completed.subscribe(RECORDER.completed)
+    events.failed.subscribe(_failed)
+    events.reaped.subscribe(_reaped)
+    if RECORDER not in background.IN_CHILDREN:
+        background.IN_CHILDREN.append(RECORDER)
+
+
+def _failed(
+    table: Table, job: Any, _: Exception, seconds: float, decision: RetryDecision, __: str
+) -> None:
+    RECORDER.failed(table, job.queue, seconds, decision.is_buried)
+
+
+def _reaped(table: Table, reaped: list[Reaped]) -> None:
+    for one in reaped:
+        if one.error is not None:
+            RECORDER.failed(table, one.held.queue, None, one.decision.is_buried)
 
 
 def _forget() -> None:

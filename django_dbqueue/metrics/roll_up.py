@@ -5,7 +5,7 @@ from functools import partial
 from django.db import connections
 from django.db.models import F, Max, Sum
 
-from ..lifecycle.execute import together
+from ..lifecycle.execute import in_transaction
 from ..models import Minute
 from ..models.minute import FINE, KEPT, QUARTER, RAN, SUMS, WAITED
 from .recorder import this_minute
@@ -30,7 +30,7 @@ def fold(alias: str) -> int:
     """
     done = 0
     while done < MOST_QUARTERS and (quarter := _unfolded(alias)) is not None:
-        together(connections[alias], partial(_fold, alias, quarter))
+        in_transaction(connections[alias], partial(_fold, alias, quarter))
         done += 1
     return done
 

@@ -7,7 +7,8 @@ import logging
 import time
 from typing import Any
 
-from ..guard import caught
+from .. import events
+from ..guard import capture
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
 from .recorder import RECORDER
@@ -18,8 +19,13 @@ EVERY = 1.0  # seconds
 MOST_QUEUES = 100
 
 
+def subscribe() -> None:
+    """From here on claims are looked at."""
+    events.claimed.subscribe(WaitTimeSampler().look)
+
+
 class WaitTimeSampler:
-    """What one claiming thread looks at."""
+    """What the claiming thread of a process looks at."""
 
     def __init__(self) -> None:
         self._next_at: dict[tuple[str, str], float] = {}
@@ -35,8 +41,10 @@ class WaitTimeSampler:
         if len(self._next_at) >= MOST_QUEUES:
             self._next_at.clear()
         self._next_at[lane] = now + EVERY
-        if error := caught(lambda: _note(table, queue, fresh.claim_key)):
-            logger.debug("how long %s %s waited is not known: %s", *lane, error)
+        with capture() as look:
+            _note(table, queue, fresh.claim_key)
+        if look.error is not None:
+            logger.debug("how long %s %s waited is not known: %s", *lane, look.error)
 
 
 def _note(table: Table, queue: str, key: Any) -> None:

@@ -1,69 +1,67 @@
-"""What a supervisor and a reaper write for people to look at: the tally, and the backlogs."""
+"""What the process that works on a database writes for people to look at: counts and backlogs."""
 
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from django.db import connections
 from django.db.utils import Error
 
-from ..dialects import dialect_of
 from ..lifecycle.table import Table
-from ..worker.session import Session
+from ..worker import background
 from . import recorder, roll_up
 from .counts import backlogs
 
 logger = logging.getLogger("django_dbqueue")
 
-EVERY = 60.0  # seconds between two looks at the backlogs
-FIRST = 5.0
+SAMPLE_EVERY = 60.0  # seconds between two looks at the backlogs
+FIRST_SAMPLE = 5.0
+
+
+def subscribe() -> None:
+    """From here on every agent has a writer."""
+    if MetricsWriter not in background.IN_AGENTS:
+        background.IN_AGENTS.append(MetricsWriter)
 
 
 class MetricsWriter:
-    """Writes now and then; whatever fails is left for another time."""
+    """Writes what was counted, and now and then how many jobs wait in these tables."""
 
-    def __init__(self, tables: list[Table], session: Session) -> None:
+    def __init__(self, tables: Sequence[Table]) -> None:
         self.tables = tables
-        self.session = session
         # Not all workers of a host at once.
-        self._sample_at = time.monotonic() + random.uniform(FIRST, 2 * FIRST)
+        first = random.uniform(FIRST_SAMPLE, 2 * FIRST_SAMPLE)
+        self._sample_at = time.monotonic() + first
 
-    def turn(self) -> None:
-        if not recorder.RECORDER.wait():
-            self.write()
-        if time.monotonic() >= self._sample_at:
-            self._sample_at = time.monotonic() + EVERY
-            self._sample()
+    def due_in(self) -> float:
+        return min(recorder.RECORDER.due_in(), self._sample_at - time.monotonic())
 
     def write(self) -> None:
-        self._try(recorder.RECORDER.write)
+        """``Error`` where the database is away: then each step would have to wait for it."""
+        recorder.RECORDER.write()
+        if time.monotonic() < self._sample_at:
+            return
+        self._sample_at = time.monotonic() + SAMPLE_EVERY
+        for table in self.tables:
+            _try(table, partial(_sample, table))
+        for table in {one.connection.alias: one for one in self.tables}.values():
+            alias = table.connection.alias
+            _try(table, partial(roll_up.prune, alias))
+            _try(table, partial(roll_up.fold, alias))
 
-    def _sample(self) -> None:
-        steps: list[Callable[[], object]] = [partial(_sample, table) for table in self.tables]
-        for alias in {table.connection.alias for table in self.tables}:
-            steps += [partial(roll_up.prune, alias), partial(roll_up.fold, alias)]
-        for step in steps:
-            if not self._try(step):
-                return
 
-    def _try(self, step: Callable[[], object]) -> bool:
-        """Whether the next step may be tried: where the database is away, each had to wait for
-        it."""
-        try:
-            self.session.prepare()
-            step()
-        except Error as error:
-            self.session.recover(error)
-            logger.debug("the minutes cannot be written for now: %s", error)
-            aliases = self.session.aliases
-            return not any(dialect_of(connections[alias]).error_kind(error) for alias in aliases)
-        return True
+def _try(table: Table, step: Callable[[], object]) -> None:
+    try:
+        step()
+    except Error as error:
+        if table.dialect.error_kind(error):
+            raise
+        logger.debug("the minutes cannot be written for now: %s", error)
 
 
 def _sample(table: Table) -> None:
-    """Whoever comes first in a minute counts; that two of them do is no harm."""
+    """The first one in a minute counts; that two of them do is no harm."""
     alias = table.connection.alias
     if recorder.is_sampled(alias, table.job_table):
         return

@@ -21,7 +21,7 @@ from django.db.utils import Error
 
 from ..dialects import ErrorKind, dialect_of
 from ..exceptions import ClaimLost, Undone
-from ..guard import caught
+from ..guard import capture
 from ..lifecycle import holder
 from ..lifecycle.execute import Retries
 from ..lifecycle.holder import ClaimState
@@ -95,14 +95,16 @@ class ExactlyOnceRun:
 
     def run_and_complete(self) -> None:
         """``run`` for somebody's own loop, with what comes after it."""
-        error = caught(self.run)
-        if error is not None and not self.has_committed:
-            raise error
-        if error is not None:
-            logger.error("%s is done, but not what was to follow", self.job, exc_info=error)
+        with capture() as run:
+            self.run()
+        if run.error is not None and not self.has_committed:
+            raise run.error
+        if run.error is not None:
+            logger.error("%s is done, but not what was to follow", self.job, exc_info=run.error)
         if self.is_apart:
             self.job.complete()
-            caught(self.prune_sometimes)
+            with capture():
+                self.prune_sometimes()
         else:
             self.job.claim_owner = None
 
@@ -111,7 +113,8 @@ class ExactlyOnceRun:
         try:
             _nap.wait(self.pause_after(error))
         except Error:
-            caught(self._look_for_receipt)
+            with capture():
+                self._look_for_receipt()
             if not self.has_committed:
                 raise
 

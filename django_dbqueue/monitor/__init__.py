@@ -1,0 +1,1 @@
+"""What waits, who works and what is wrong: one answer for the admin and the command line."""

@@ -14,12 +14,11 @@ from django.db.utils import Error
 
 from .. import events, signals
 from ..current import workers_own
-from ..guard import caught
+from ..guard import capture
 from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
-from ..metrics.recorder import RECORDER
 from ..models import Worker
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
@@ -80,12 +79,12 @@ class InlineWorker:
         return [self.options.table(one.model, one.using) for one in self.options.served]
 
     def __enter__(self) -> Self:
-        caught(lambda: signals.worker_started.send_robust(sender=Worker))
+        signals.send(signals.worker_started, Worker)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        caught(lambda: signals.worker_stopped.send_robust(sender=Worker))
+        signals.send(signals.worker_stopped, Worker)
 
     def run(self) -> int:
         """Run what is ready, and what becomes ready by that, until nothing is; how many jobs."""
@@ -223,7 +222,7 @@ class InlineWorker:
         except Error as error:
             self._session.recover(error)
             return False
-        self.consumer.finisher.write_minutes()
+        self.consumer.finisher.end()
         return True
 
     def _refuse_transactions(self) -> None:
@@ -262,11 +261,9 @@ def by_clock(worker_timeout: float) -> Callable[[str], list[str]]:
 def _tell(table: Table, reaped: list[Reaped]) -> None:
     """Log, count and announce at once what a supervisor does in turns."""
     events.reaped(table, reaped)
-    for one in reaped:
-        if one.error is not None:
-            RECORDER.failed(table, one.held.queue, None, one.verdict.is_buried)
-    if reaped and events.has_listeners(table):
+    if reaped and signals.is_reaping_heard(table):
         # Of a supervisor a child does this: what fails there harms nobody.
-        error = caught(lambda: events.announced(table, reaped))
-        if error is not None:
-            logger.error("signals of reaped jobs were not sent", exc_info=error)
+        with capture() as announcement:
+            signals.send_reaped(table, reaped)
+        if announcement.error is not None:
+            logger.error("signals of reaped jobs were not sent", exc_info=announcement.error)

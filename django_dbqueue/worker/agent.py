@@ -14,10 +14,10 @@ from typing import Any
 from django.db import connections
 from django.db.utils import Error
 
-from ..guard import safely
+from ..guard import guarded
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
-from ..metrics.writer import MetricsWriter
+from .background import IN_AGENTS, write_due
 from .channel import Channel
 from .heartbeat import Beat, Heartbeat
 from .options import Options, all_served
@@ -101,7 +101,7 @@ class DatabaseAgent:
         self.dispatcher = SignalDispatcher()
         self.recovery = Recovery(tables, session, self._given_back, self._recovered)
         self.reaper = Reaper(tables, options.worker_timeout, self.dispatcher.tell)
-        self.metrics = MetricsWriter(tables, session)
+        self.writers = [make(tables) for make in IN_AGENTS]
         self.patience = ReconnectBackoff("reaping")
         # Who only reaps tells what it has done.
         self.level = logging.DEBUG if assignment.serves else logging.INFO
@@ -113,7 +113,7 @@ class DatabaseAgent:
     def run(self) -> int:
         """Until it has signed off, or the supervisor is gone; the exit code."""
         while not self.has_ended:
-            wait = safely(self.turn)
+            wait = guarded(self.turn)
             if not self.has_ended:
                 self.channel.wait(wait)
         connections.close_all()
@@ -128,11 +128,12 @@ class DatabaseAgent:
         self._beat()
         if self.heartbeat.is_away:
             return IDLE
-        recovery_wait = safely(self.recovery.turn)
+        recovery_wait = guarded(self.recovery.turn)
         if self.sign_off is not None and not self.recovery.waiting:
             return self._sign_off(self.sign_off)
-        for step in (self._reap, self.dispatcher.turn, self.metrics.turn):
-            safely(step)
+        for step in (self._reap, self.dispatcher.turn):
+            guarded(step)
+        write_due(self.writers, self.heartbeat.session)
         self.channel.flush()
         return max(0.0, min(IDLE, recovery_wait, self._next_reap - time.monotonic()))
 
@@ -177,7 +178,7 @@ class DatabaseAgent:
     def _sign_off(self, sign_off: SignOff) -> float:
         """Seconds until another try, where the database is away."""
         self.dispatcher.turn()
-        self.metrics.write()
+        write_due(self.writers, self.heartbeat.session, last=True)
         try:
             self.heartbeat.sign_off(sign_off.reason)
         except Error as error:

@@ -13,7 +13,6 @@ from ..dialects import Dialect, ErrorKind
 from ..lifecycle import holder, reap, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
-from ..metrics.wait_times import WaitTimeSampler
 from .buffer import ALLOWANCE, Buffer, Item, items_of
 from .job_sizes import JobSizes
 from .options import Options
@@ -61,7 +60,6 @@ class Claimer:
         self.left = share
         self.unwritten = unwritten
         self.scheduler = QueueScheduler(options)
-        self.waits = WaitTimeSampler()
         self.sizes = JobSizes()
         self.batch = options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
@@ -244,7 +242,7 @@ class Claimer:
         self._was_full = len(jobs) == limit
         if not self._was_full:
             self.scheduler.empty(poller, queue)
-        self.waits.look(table, queue, jobs)
+        events.claimed(table, queue, jobs)
         odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []
         sound = [job for job in jobs if job not in odd] if odd else jobs
         self._put(items_of(table, owner, sound, claimed_at, epoch))

@@ -18,7 +18,7 @@ from django.db.utils import Error
 
 from .. import signals
 from ..dialects import dialect_of
-from ..guard import caught, safely, whole
+from ..guard import exit_if_it_dies, guarded
 from ..models import Worker
 from .buffer import Buffer
 from .claimer import MOST, Claimer
@@ -86,7 +86,8 @@ class Consumer:
         """Work until ``control``, the pipe from the supervisor, says something or closes."""
         loops = [self._claim_and_finish] if self.one_writer else [self._claim, self._finish]
         threads = [
-            threading.Thread(target=partial(whole, loop), name=loop.__name__) for loop in loops
+            threading.Thread(target=exit_if_it_dies, args=[loop], name=loop.__name__)
+            for loop in loops
         ]
         for thread in [*self.runners, *threads]:
             thread.start()
@@ -137,7 +138,7 @@ class Consumer:
         """The claiming thread, where the finisher has a connection of its own."""
         try:
             while not self._is_over():
-                self.claimer.sleep(safely(self.claim_turn))
+                self.claimer.sleep(guarded(self.claim_turn))
             self._stop_runners()
         finally:
             connections.close_all()
@@ -146,7 +147,7 @@ class Consumer:
         """The finisher's thread."""
         try:
             while not self.stop.is_set() or self._runners_at_work():
-                self._pause(safely(self.finish_turn))
+                self._pause(guarded(self.finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -155,10 +156,10 @@ class Consumer:
         """Both in one thread, where the database has one writer at a time anyway."""
         try:
             while not self._is_over():
-                self.claimer.sleep(safely(self._both_turns))
+                self.claimer.sleep(guarded(self._both_turns))
             self._stop_runners()
             while self._runners_at_work():
-                self.claimer.wakeup.sleep(safely(self.finish_turn))
+                self.claimer.wakeup.sleep(guarded(self.finish_turn))
             self._flush_last()
         finally:
             connections.close_all()
@@ -238,7 +239,7 @@ class Consumer:
             if self.finisher.pending:
                 self.wake_finisher.clear()
                 self.wake_finisher.wait(time_to_wait)
-        self.finisher.write_minutes()
+        self.finisher.end()
 
 
 def max_unwritten(options: Options) -> int:
@@ -282,10 +283,10 @@ def run_child(
 
     forget_signals()
     signal.signal(signal.SIGTERM, stop)
-    caught(lambda: signals.worker_started.send_robust(sender=Worker))
+    signals.send(signals.worker_started, Worker)
     connections.close_all()
     _calm_collector()
     consumer.run(control)
-    caught(lambda: signals.worker_stopped.send_robust(sender=Worker))
+    signals.send(signals.worker_stopped, Worker)
     shared.exit_status = shared.exit_status or ExitStatus.ASKED
     return 0

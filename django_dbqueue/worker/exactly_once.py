@@ -8,11 +8,10 @@ from django.db.utils import Error
 
 from .. import events
 from ..dialects import ErrorKind
-from ..guard import caught
+from ..guard import capture
 from ..lifecycle.holder import ClaimState
 from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
-from ..metrics.recorder import RECORDER
 from ..models.exactly_once import TRIES, ExactlyOnceRun
 from .finisher import Finisher
 from .outcomes import Outcome
@@ -63,13 +62,13 @@ class WorkerExactlyOnceRun(ExactlyOnceRun):
         if self.has_committed and error is not None:
             logger.error("%s is done, but not what was to follow", self.job, exc_info=error)
         if self.has_committed and not self.is_apart:
-            RECORDER.completed(self.table, self.job.queue, seconds)
-            events.completed(self.table, self.job, seconds)
+            events.completed(self.table, [(self.job, seconds)])
         elif self.has_committed:
             outcome = Outcome(self.table, self.owner, self.job, None, seconds)
             outcome.results = results_or_none(self.table, self.job)
             finisher.write_now(outcome)
-            caught(self.prune_sometimes)
+            with capture():
+                self.prune_sometimes()
         elif isinstance(error, Expired):
             finisher.write_now(Outcome(self.table, self.owner, self.job, expired=True))
         elif self.claim_state is ClaimState.GONE:

@@ -11,10 +11,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
-from ..guard import caught
-from ..lifecycle.execute import briefly, unlocked
+from ..guard import capture
+from ..lifecycle.execute import try_once, unlocked_keys
 from ..lifecycle.table import Table
-from ..metrics.recorder import RECORDER
+from .background import IN_CHILDREN, write_due
 from .outcomes import Outcome, write_next
 from .session import ReconnectBackoff, Session, connect_impatiently
 from .statement_watchdog import STATEMENT_WATCHDOG
@@ -112,20 +112,11 @@ class Finisher:
 
     def turn(self, *, idle: bool) -> float:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
-        wait = self._turn(idle=idle)
-        if not RECORDER.wait():
-            self.write_minutes()
-        return min(wait, RECORDER.wait())
+        return min(self._turn(idle=idle), write_due(IN_CHILDREN, self.session))
 
-    def write_minutes(self) -> None:
-        """They are for people to look at: nothing waits for them, and nobody tries hard."""
-        error = caught(self._write_minutes)
-        if isinstance(error, Error):
-            self.session.recover(error)
-
-    def _write_minutes(self) -> None:
-        self.session.prepare()
-        RECORDER.write()
+    def end(self) -> None:
+        """All outcomes are written."""
+        write_due(IN_CHILDREN, self.session, last=True)
 
     def _turn(self, *, idle: bool) -> float:
         self._collect()
@@ -142,13 +133,16 @@ class Finisher:
         """Write everything collected; on trouble keep it and say how long to wait. ``whole``: leave
         the newest claim, if it is not at its end: it takes one statement however much there is."""
         self._collect()
-        error = caught(self._look_at_locked) if self._aside else None
-        if error is not None:
-            return self._failed(error)
+        with capture() as look:
+            if self._aside:
+                self._look_at_locked()
+        if look.error is not None:
+            return self._failed(look.error)
         while self._held and not (whole and self._is_begun()):
-            error = caught(self._write_first)
-            if error is not None and not self._put_aside(error):
-                return self._failed(error)
+            with capture() as write:
+                self._write_first()
+            if write.error is not None and not self._put_aside(write.error):
+                return self._failed(write.error)
             self._oldest = time.monotonic()
             self._make_room()
         self.patience.worked()
@@ -181,17 +175,15 @@ class Finisher:
             return False
         if not self._aside:
             logger.warning("recording outcomes: rows of %s are locked: %s", table.label, error)
-        found: list[Outcome] = []
-        failure = caught(lambda: found.extend(self._locked_among(table)))
-        if failure is None:
+        with capture() as look:
             # Where no lock is seen any more, it may be one that only a write meets with.
-            self._set_aside(found or self._outcomes_of(table))
-        return failure is None
+            self._set_aside(self._locked_among(table) or self._outcomes_of(table))
+        return look.error is None
 
     def _locked_among(self, table: Table) -> list[Outcome]:
         mine = self._outcomes_of(table)
-        look = partial(unlocked, table, [one.job.claim_key for one in mine])
-        free = set(briefly(table.connection, look) or ())
+        look = partial(unlocked_keys, table, [one.job.claim_key for one in mine])
+        free = set(try_once(table.connection, look) or ())
         return [one for one in mine if one.job.claim_key not in free]
 
     def _outcomes_of(self, table: Table) -> list[Outcome]:
@@ -210,11 +202,15 @@ class Finisher:
         """Write one outcome on the calling thread's own connection, however long it takes."""
         patience = ReconnectBackoff("recording an outcome")
         connection = outcome.table.on_this_thread().connection
-        while error := caught(lambda: _write_in_time(outcome, connection)):
-            hopeless = self._is_hopeless(outcome, error, patience)
+        while True:
+            with capture() as write:
+                _write_in_time(outcome, connection)
+            if write.error is None:
+                return
+            hopeless = self._is_hopeless(outcome, write.error, patience)
             connection.close()
             connect_impatiently(connection)
-            pause = patience.failed(error)
+            pause = patience.failed(write.error)
             if hopeless:
                 return
             self._nap.wait(pause)

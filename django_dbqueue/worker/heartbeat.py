@@ -14,7 +14,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from ..fields import DbNow
-from ..lifecycle.execute import again
+from ..lifecycle.execute import retry
 from ..models import Worker
 from .session import ReconnectBackoff, Session
 
@@ -75,7 +75,7 @@ class Heartbeat:
         try:
             self.session.prepare()
             # On a busy SQLite a first try often fails; that is no gap in the beats.
-            again(connections[self.alias], partial(self._beat, state))
+            retry(connections[self.alias], partial(self._beat, state))
         except Error as error:
             self.session.recover(error)
             self.patience.failed(error)
@@ -94,7 +94,7 @@ class Heartbeat:
         """Say why it has stopped; what is still claimed was given back before."""
         self.session.prepare()
         rows = Worker.objects.using(self.alias).filter(pk=self.uuid)
-        again(connections[self.alias], partial(rows.sign_off, reason))
+        retry(connections[self.alias], partial(rows.sign_off, reason))
 
     def _turn_epoch(self) -> None:
         self.last = replace(self.last, epoch=self.last.epoch + 1)

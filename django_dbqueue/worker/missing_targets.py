@@ -1,14 +1,13 @@
 """Jobs whose foreign key names a row that is gone: another try would be in vain."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import router
 
 from ..exceptions import Bury
-from ..guard import caught
+from ..guard import capture
 
 
 def explained(jobs: Sequence[Any], error: Exception | None) -> Exception | None:
@@ -19,8 +18,9 @@ def explained(jobs: Sequence[Any], error: Exception | None) -> Exception | None:
     if not isinstance(error, ObjectDoesNotExist) or len(jobs) != 1:
         return error
     # What goes wrong here, as with a database that is away, says nothing of the row.
-    found = caught(partial(_look, jobs[0], error))
-    return found if isinstance(found, Bury) else error
+    with capture() as look:
+        _look(jobs[0], error)
+    return look.error if isinstance(look.error, Bury) else error
 
 
 def _look(job: Any, error: ObjectDoesNotExist) -> None:

@@ -10,7 +10,6 @@ from ..lifecycle import holder
 from ..lifecycle.holder import Written
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
-from ..metrics.recorder import RECORDER
 
 
 @dataclass(slots=True)
@@ -53,17 +52,16 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
 def _complete(table: Table, group: list[Outcome]) -> None:
     owner = group[0].owner
     written = _written(table, owner, group)
-    lost, gone = set(written.lost), set(written.gone)
-    is_heard = events.are_completions_heard(table)
-    for outcome in group:
-        if outcome.job.claim_key in lost:
-            events.lost(table, outcome.job, owner)
-        elif outcome.job.claim_key in gone:
-            events.gone(table, outcome.job, owner)
-        else:
-            RECORDER.completed(table, outcome.job.queue, outcome.seconds)
-            if is_heard:
-                events.completed(table, outcome.job, outcome.seconds)
+    done = [(one.job, one.seconds) for one in group]
+    if written.lost or written.gone:
+        lost, gone = set(written.lost), set(written.gone)
+        for job, _ in done:
+            if job.claim_key in lost:
+                events.lost(table, job, owner, "it may run twice")
+            elif job.claim_key in gone:
+                events.gone(table, job, owner)
+        done = [(job, seconds) for job, seconds in done if job.claim_key not in lost | gone]
+    events.completed(table, done)
 
 
 def _written(table: Table, owner: str, group: list[Outcome]) -> Written:
@@ -90,15 +88,14 @@ def _expire(outcome: Outcome, table: Table) -> None:
 
 def _fail(outcome: Outcome, table: Table, error: Exception) -> None:
     try:
-        verdict = holder.fail(table, outcome.job, error, outcome.seconds)
+        decision = holder.fail(table, outcome.job, error, outcome.seconds)
     except ClaimLost:
         said = f"{type(error).__name__}: {message_of(error)}"
         events.lost(table, outcome.job, outcome.owner, f"its error was: {said}")
     else:
-        if verdict is None:
+        if decision is None:
             events.gone(table, outcome.job, outcome.owner)
         else:
-            RECORDER.failed(table, outcome.job.queue, outcome.seconds, verdict.is_buried)
-            events.failed(table, outcome.job, error, outcome.seconds, verdict, outcome.owner)
+            events.failed(table, outcome.job, error, outcome.seconds, decision, outcome.owner)
     # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
     error.__traceback__ = None

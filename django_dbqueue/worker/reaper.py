@@ -12,15 +12,15 @@ from typing import TypeVar
 
 from django.db.utils import Error
 
-from .. import events
 from ..dialects import ErrorKind
 from ..dialects.base import RowsLocked
-from ..guard import caught, message_of
+from ..guard import capture, message_of
 from ..lifecycle import archive, reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Worker
 from ..models.worker import KEPT
+from .job_log import log_event
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -210,7 +210,8 @@ class Reaper:
                 f"no beat for {self.worker_timeout:g} s: taken for dead"
             )
         message = "worker %s is gone: %d jobs run again elsewhere"
-        events.say(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
+        name = worker.uuid[:8]
+        log_event(logging.WARNING, "worker.gone", message, worker, count, worker=name)
 
     def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:
         """Its claims on what is not installed here, or was left out, are for another project or
@@ -229,16 +230,17 @@ class Reaper:
         hook = MAINTENANCE.get(table.label)
         if hook is None:
             return 0
-        counts: list[int] = []
-        error = caught(lambda: counts.append(hook(table)))
-        if isinstance(error, Error):
-            raise error
-        if error is not None:
-            why = f"{type(error).__name__}: {message_of(error)}"
+        count = 0
+        with capture() as outcome:
+            count = hook(table)
+        if isinstance(outcome.error, Error):
+            raise outcome.error
+        if outcome.error is not None:
+            why = f"{type(outcome.error).__name__}: {message_of(outcome.error)}"
             self._say(
                 "the maintenance of %s failed: %s", (table.connection.alias, table.label), why
             )
-        return sum(counts)
+        return count
 
     def _say(self, message: str, name: tuple[str, str], why: str) -> None:
         """A warning the first time, and a word for who debugs from then on."""

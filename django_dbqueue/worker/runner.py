@@ -13,7 +13,7 @@ from django.db.utils import Error
 
 from .. import current, events
 from ..current import running
-from ..guard import caught, whole
+from ..guard import capture, exit_if_it_dies
 from ..lifecycle import holder
 from ..lifecycle.results import NONE, Results, results_of
 from ..lifecycle.run_result import settle
@@ -62,7 +62,7 @@ class Runner(threading.Thread):
         self.has_ended = False
 
     def run(self) -> None:
-        whole(self._run)
+        exit_if_it_dies(self._run)
         self.has_ended = True
         self.woken()
 
@@ -136,19 +136,23 @@ class Runner(threading.Thread):
         started = self._start_clock(item)
         for job in item.jobs:
             events.started(item.table, job)
-        once: list[WorkerExactlyOnceRun] = []
-        error = caught(partial(_prepare, item, once))
-        if error is None:
-            error = caught(once[0].run if once else partial(_run, item))
+        once: WorkerExactlyOnceRun | None = None
         results: dict[Any, Results] = {}
-        if error is None and not once:
-            error = caught(partial(_take_results, item, results))
+        with capture() as run:
+            if item.table.policy.exactly_once and not item.table.takes_batches:
+                table = item.table.on_this_thread()
+                once = WorkerExactlyOnceRun(table, item.jobs[0], partial(_run, item))
+                once.run()
+            else:
+                _run(item)
+                # What a column cannot hold is the run's own failure, not its finisher's.
+                results = _results(item)
         seconds = time.monotonic() - started
         self.slot.finish()
-        reset_connections(failed=error is not None)
-        error = error and explained(item.jobs, error)
-        if once:
-            once[0].hand_on(self.finisher, error, seconds)
+        reset_connections(failed=run.error is not None)
+        error = run.error and explained(item.jobs, run.error)
+        if once is not None:
+            once.hand_on(self.finisher, error, seconds)
         else:
             self._hand_on(item, error, seconds, results)
 
@@ -196,21 +200,11 @@ class Runner(threading.Thread):
                 self.finisher.put(outcome)
 
 
-def _prepare(item: Item, once: list[WorkerExactlyOnceRun]) -> None:
-    """Whatever the project has made of its model may fail here, too."""
-    if item.table.policy.exactly_once and not item.table.takes_batches:
-        once.append(
-            WorkerExactlyOnceRun(item.table.on_this_thread(), item.jobs[0], partial(_run, item))
-        )
-
-
-def _take_results(item: Item, results: dict[Any, Results]) -> None:
-    """What a column cannot hold is the run's own failure, not its finisher's."""
+def _results(item: Item) -> dict[Any, Results]:
     if not item.table.policy.results:
-        return
+        return {}
     table = item.table.on_this_thread()
-    for job in item.jobs:
-        results[job.claim_key] = results_of(table, job)
+    return {job.claim_key: results_of(table, job) for job in item.jobs}
 
 
 def _run(item: Item) -> None:

@@ -3,10 +3,9 @@
 import os
 import signal
 
-from .. import events
+from .. import events, signals
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
-from ..metrics.recorder import RECORDER
 from .children import leave
 from .session import close_before_fork
 from .signalling import forget_signals
@@ -23,10 +22,7 @@ class SignalDispatcher:
 
     def tell(self, table: Table, reaped: list[Reaped]) -> None:
         events.reaped(table, reaped)
-        for one in reaped:
-            if one.error is not None:
-                RECORDER.failed(table, one.held.queue, None, one.verdict.is_buried)
-        if reaped and events.has_listeners(table):
+        if reaped and signals.is_reaping_heard(table):
             self._news.append((table, reaped))
 
     def turn(self) -> None:
@@ -47,5 +43,5 @@ class SignalDispatcher:
         # It ends even if receivers hang, and if nobody is left to see it.
         signal.alarm(PATIENCE)
         for table, reaped in self._news:
-            events.announced(table.on_this_thread(), reaped)
+            signals.send_reaped(table.on_this_thread(), reaped)
         return 0

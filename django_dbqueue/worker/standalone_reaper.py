@@ -1,12 +1,12 @@
 """The reaper as a process of its own: a supervisor without children, or a single pass."""
 
 import logging
-import time
+import threading
 from dataclasses import replace
 
 from ..lifecycle.reap import promote
 from ..lifecycle.table import table_of
-from ..metrics.writer import MetricsWriter
+from .background import IN_AGENTS, write_due
 from .options import Options, all_served
 from .reaper import Done, Reaper
 from .session import Session
@@ -26,6 +26,7 @@ class StandaloneReaper:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.stop = threading.Event()
 
     def once(self) -> Done:
         """One pass; waits ``worker_timeout`` first where claims may have to be ended, and looks
@@ -39,11 +40,11 @@ class StandaloneReaper:
         done, _ = reaper.turn(judge=lambda: False)
         if reaper.has_suspicion():
             logger.warning("a worker looks dead; looking again in %g s", timeout)
-            time.sleep(timeout)
+            self.stop.wait(timeout)
             again, _ = reaper.turn(judge=lambda: True)
             done += again
         dispatcher.turn()
-        MetricsWriter(tables, session).write()
+        write_due([make(tables) for make in IN_AGENTS], session, last=True)
         return done
 
     def run(self) -> int:

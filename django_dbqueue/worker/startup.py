@@ -1,8 +1,8 @@
-"""What happens before and instead of a supervisor: a wait, a word of advice, a single job."""
+"""What happens before and instead of a supervisor: a wait, or a single job."""
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 
 from django.db import connections, transaction
@@ -12,14 +12,12 @@ from ..current import workers_own
 from ..dialects import dialect_of
 from ..lifecycle.claim import claim
 from ..lifecycle.ready_queues import ready_queues
-from ..lifecycle.table import table_of
-from ..metrics.counts import is_empty
-from ..models import Minute, Queue
+from ..models import Queue
 from ..models.queryset import new_owner
 from .buffer import Buffer, Item
 from .finisher import Finisher
 from .health import HealthCheck
-from .options import Options, Served
+from .options import Options
 from .runner import Runner
 from .session import ReconnectBackoff, Session, connect_impatiently
 from .shared_memory import SharedMemory
@@ -93,31 +91,6 @@ class Startup:
             connections.close_all()
             return self.patience.failed(error)
         return None
-
-
-def advice_for_beginners(options: Options) -> str:
-    """How to enqueue, where no job has ever been; else ''."""
-    try:
-        if not all(_is_untouched(served) for served in options.served):
-            return ""
-    except Error:
-        return ""
-    model = _easiest(options.served)
-    return (
-        f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n"
-        f"  {model}.objects.create(...)"
-    )
-
-
-def _is_untouched(served: Served) -> bool:
-    minutes = Minute.objects.using(served.using).filter(job_table=served.job_table)
-    return is_empty(table_of(served.model, served.using)) and not minutes.exists()
-
-
-def _easiest(served: Iterable[Served]) -> str:
-    """The user's own queue table rather than one of ours."""
-    names = sorted((s.label.startswith("dbqueue"), s.model.__name__) for s in served)
-    return names[0][1]
 
 
 def run_once(options: Options) -> int:

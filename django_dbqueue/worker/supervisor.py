@@ -8,14 +8,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .. import events
-from ..guard import safely
+from ..guard import guarded
 from .agent import Assignment, SignOff, run_agent
 from .agents import BEAT_WITHIN, AgentHandle, Agents
 from .channel import Channel
 from .children import Children, Share
 from .consumer import run_child
 from .health import HealthCheck, notify
+from .job_log import log_event
 from .memory import resident
 from .options import Options
 from .recovery import AbandonedClaims
@@ -102,7 +102,7 @@ class Supervisor:
             *(self.health_check.turn, self.agents.turn, self._heed_signals, self._recover_children),
             *(self._beat, self._fill, self._stop_the_overdue, self._leave_if_nothing_is_left),
         ]
-        wait = min([safely(step) for step in steps])
+        wait = min([guarded(step) for step in steps])
         return min(wait, self.agents.wait(), max(0.0, self._grace_left()))
 
     def _nothing_is_left(self) -> bool:
@@ -291,7 +291,7 @@ class Supervisor:
 
     def _say(self, event: str, message: str, *args: object) -> None:
         name = self.uuid[:8]
-        events.say(logging.INFO, event, message, name, *args, worker=name)
+        log_event(logging.INFO, event, message, name, *args, worker=name)
 
 
 def _shown(job: Running) -> dict[str, Any]:

@@ -4,7 +4,7 @@ that never comes."""
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
-from django_dbqueue.lifecycle.execute import together
+from django_dbqueue.lifecycle.execute import in_transaction
 from django_dbqueue.worker.session import Session
 from tests.kit.jobs import in_thread
 from tests.queueapp.models import Note
@@ -33,7 +33,7 @@ def seen_by_others():
 
 def test_a_transaction_of_ours_leaves_no_connection_out_of_autocommit(broken_way_back):
     with pytest.raises(OperationalError):
-        together(connections["default"], Note.objects.create)
+        in_transaction(connections["default"], Note.objects.create)
     Note.objects.create()
     assert seen_by_others() == 2
 

@@ -11,7 +11,7 @@ from hypothesis import seed as seeded
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
 
-class Recorder:
+class Tally:
     """Counts inputs and keeps what went wrong."""
 
     def __init__(self, what):

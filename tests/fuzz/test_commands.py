@@ -16,7 +16,7 @@ from django_dbqueue.conf import Section, conf, wrong_values
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.fuzz.rows import any_text
-from tests.fuzz.tally import Recorder
+from tests.fuzz.tally import Tally
 from tests.fuzz.values import NASTY
 from tests.kit.processes import running
 
@@ -125,7 +125,7 @@ def started(monkeypatch, tmp_path):
 
 @pytest.mark.any_database
 def test_a_command_line_of_nonsense_is_refused_in_plain_words(full, started):
-    tally = Recorder("command lines")
+    tally = Tally("command lines")
     least = 10_000 if full else 200
     while tally.tried < least:
         name, line = any_line(tally.random)
@@ -202,7 +202,7 @@ def settings_judged(tally, name, value):
 
 @pytest.mark.any_database
 def test_a_setting_of_nonsense_is_named(full, started):
-    tally = Recorder("settings")
+    tally = Tally("settings")
     values = [value for value in NASTY if not callable(value)]
     for section, name in NAMES:
         for value in values if full else tally.random.sample(values, 2):

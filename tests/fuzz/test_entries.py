@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from django_dbqueue.exceptions import Retry
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
-from tests.fuzz.tally import Recorder, drawn
+from tests.fuzz.tally import Tally, drawn
 from tests.fuzz.values import ANY, NASTY
 from tests.kit.jobs import claimed, lifecycle_of
 from tests.queueapp.models import Note
@@ -92,7 +92,7 @@ PAIRS += [(way, "delay") for way in DELAYS]
 
 
 def test_every_way_to_enqueue_keeps_or_refuses_what_it_is_given(full):
-    tally = Recorder("values to enqueue")
+    tally = Tally("values to enqueue")
     for way, column in PAIRS if full else tally.random.sample(PAIRS, 2):
         for value in NASTY:
             enqueued(tally, way, column, value)
@@ -156,7 +156,7 @@ VERBS = {
 
 
 def test_every_verb_takes_or_refuses_what_it_is_given(full):
-    tally = Recorder("values for verbs")
+    tally = Tally("values for verbs")
     for name in VERBS if full else tally.random.sample(list(VERBS), 2):
         for value in NASTY:
             VERBS[name](tally, value)
@@ -171,7 +171,7 @@ def rows_given(tally, value):
 
 
 def test_rows_that_are_none_are_refused():
-    tally = Recorder("rows to enqueue")
+    tally = Tally("rows to enqueue")
     for value in NASTY:
         if not isinstance(value, dict):
             rows_given(tally, value)
@@ -179,7 +179,7 @@ def test_rows_that_are_none_are_refused():
 
 
 def test_lifecycle_columns_are_nobodys_to_give():
-    tally = Recorder("lifecycle columns")
+    tally = Tally("lifecycle columns")
     for column in ("status", "owner", "attempts", "crashes", "losses", "errors", "finished_at"):
         for value in NASTY[::3]:
             row = {column: value}

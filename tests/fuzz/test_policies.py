@@ -13,7 +13,7 @@ from django_dbqueue.checks import tables
 from django_dbqueue.lifecycle.policy import MAX_SECONDS, OPTIONS, Policy, policy_of, problems
 from django_dbqueue.models import Job
 from django_dbqueue.states import Status
-from tests.fuzz.tally import Recorder, drawn
+from tests.fuzz.tally import Tally, drawn
 from tests.fuzz.values import ANY, NAN, NASTY
 from tests.fuzz.working import work_off
 from tests.kit.jobs import forget_tables
@@ -110,7 +110,7 @@ def test_a_backoff_need_not_know_more_attempts_than_there_are(pauses):
 
 
 def test_whatever_a_policy_says_the_checks_can_say_it(full):
-    tally = Recorder("values of policies")
+    tally = Tally("values of policies")
 
     def judge(option, value):
         tally.tried += 1

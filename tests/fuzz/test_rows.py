@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
 from tests.fuzz.rows import KINDS, OF_NOTES, spoil, unprotected
-from tests.fuzz.tally import Recorder
+from tests.fuzz.tally import Tally
 from tests.fuzz.working import ERROR_KINDS, work_off
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
@@ -90,7 +90,7 @@ def work(jobs):
 
 
 def test_rows_of_nonsense_stop_no_row_beside_them(full, staff):
-    tally = Recorder("rows")
+    tally = Tally("rows")
     least = 4_000 if full else 150
     while tally.tried < least and len(tally.crashes) < 20:
         a_round(tally, staff)
@@ -104,7 +104,7 @@ def is_done(jobs):
 
 
 def test_a_real_worker_goes_on_beside_them(full, database_url):
-    tally = Recorder("rows for real workers")
+    tally = Tally("rows for real workers")
     fast = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "5"}
     for _ in range(10 if full else 1):
         said = spoiled(tally, Note, KINDS | OF_NOTES) + spoiled(tally, Kept, KINDS)

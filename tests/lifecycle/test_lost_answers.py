@@ -82,7 +82,7 @@ def write(job, error=None, then=lambda: None, **more):
         assert finisher.pending == 1
         finisher.flush()
     assert finisher.pending == 0
-    finisher.write_minutes()
+    finisher.end()
 
 
 def counted(model=Note):

@@ -20,7 +20,6 @@ from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
 from django_dbqueue.testing import virtual_clock
-from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.throughput import ThroughputCounter
 from tests.kit.broken_rows import edit
@@ -79,12 +78,12 @@ def test_any_number_of_processes_add_to_the_same_minute():
 
 def test_what_cannot_be_written_is_kept_and_written_once():
     table, tally = table_of(Note, "default"), Recorder()
-    tally.completed(table, "default", 0.02)
+    tally.completed(table, [(Note(), 0.02)])
     good, recorder.add = recorder.add, refuse
     try:
         tally.write()
         tally.failed(table, "default", None, is_buried=True)
-        tally.completed(table, "default", 5)
+        tally.completed(table, [(Note(), 5)])
     finally:
         recorder.add = good
     assert not Minute.objects.exists()
@@ -132,9 +131,9 @@ def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only()
 def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
     table, tally = table_of(Note, "default"), Recorder()
     for queue in ("default ", "", "\x1b[2J", "x" * 300, "default"):
-        tally.completed(table, queue, 1)
+        tally.completed(table, [(Note(queue=queue), 1)])
     tally.write()
-    assert tally.wait() == 60
+    assert tally.due_in() == 60
     assert sums(Note, "completed") == [1]
     write_backlog("default", "queueapp_note", {" x": 3, "other": 4})
     assert Minute.objects.get(queue="other").backlog == 4
@@ -226,11 +225,11 @@ def test_whoever_counts_the_backlogs_folds_and_prunes():
     end = (this_minute("default") - FINE) // QUARTER * QUARTER
     fine_minutes(end - QUARTER, QUARTER)
     Minute.objects.create(job_table="x.y", queue="old", minute=end - KEPT)
-    metrics = MetricsWriter([table_of(Note, "default")], Session(set()))
-    metrics.turn()
+    metrics = MetricsWriter([table_of(Note, "default")])
+    metrics.write()
     assert Minute.objects.count() == QUARTER + 2
     metrics._sample_at = 0.0
-    metrics.turn()
+    metrics.write()
     assert set(Minute.objects.values_list("queue", "minute")) == {
         ("often", end - QUARTER),
         ("seldom", end - QUARTER),

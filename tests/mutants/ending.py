@@ -1,4 +1,4 @@
-"""Mutants of how a claim ends: lifecycle/holder.py, free.py and verdict.py."""
+"""Mutants of how a claim ends: lifecycle/holder.py, free.py and decision.py."""
 
 FINISH, FREE, VERDICT = (
     "lifecycle/holder.py",
@@ -183,7 +183,7 @@ MUTANTS = [
     ),
     (
         FREE,
-        "return f\"{sets}{table.dialect.now_plus('%s')}\", [verdict.delay]",
+        "return f\"{sets}{table.dialect.now_plus('%s')}\", [decision.delay]",
         'return f"{sets}NULL", []',
         "a delayed job has no time to come back",
     ),

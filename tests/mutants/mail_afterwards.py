@@ -31,8 +31,8 @@ MUTANTS = [
     ),
     (
         OUTCOMES,
-        "if problem is None and given[0] in MEANINGS:",
-        "if problem is None:",
+        "if given in MEANINGS:",
+        "if True:",
         "a classifier's nonsense is believed",
     ),
     (

@@ -117,8 +117,8 @@ MUTANTS = [
     ),
     (
         REAP,
-        "[again(table.connection, partial(free",
-        "[briefly(table.connection, partial(free",
+        "[retry(table.connection, partial(free",
+        "[try_once(table.connection, partial(free",
         "a claim that is locked is not given back",
         {"database": "postgresql"},
     ),
@@ -154,8 +154,8 @@ MUTANTS = [
     ),
     (
         REAP,
-        "return Reaped(held, verdict, error) if count else None",
-        "return Reaped(held, verdict, error)",
+        "return Reaped(held, decision, error) if count else None",
+        "return Reaped(held, decision, error)",
         "a job that moved on counts as reaped",
     ),
     (
@@ -180,14 +180,14 @@ MUTANTS = [
     ),
     (
         KEEP,
-        "return together(table.connection, move)",
+        "return in_transaction(table.connection, move)",
         "return move()",
         "the move to the archive is no transaction",
     ),
     (
         KEEP,
-        'f"WHERE {table.pk} IN ({places(keys)}) AND {condition}"',
-        'f"WHERE {table.pk} IN ({places(keys)}) AND ({condition} OR 1 = 1)"',
+        'f"WHERE {table.pk} IN ({placeholders(keys)}) AND {condition}"',
+        'f"WHERE {table.pk} IN ({placeholders(keys)}) AND ({condition} OR 1 = 1)"',
         "a job is deleted that has moved on since the look",
     ),
     (KEEP, "        copy_to_archive(table, held)\n", "", "a job is deleted and not archived"),

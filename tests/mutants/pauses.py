@@ -68,8 +68,8 @@ JITTER = [
     ),
     (
         "metrics/writer.py",
-        "time.monotonic() + random.uniform(FIRST, 2 * FIRST)",
-        "time.monotonic() + FIRST",
+        "random.uniform(FIRST_SAMPLE, 2 * FIRST_SAMPLE)",
+        "FIRST_SAMPLE",
         "all workers count the backlogs together",
     ),
 ]

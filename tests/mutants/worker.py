@@ -142,8 +142,8 @@ MUTANTS = [
     ),
     (
         WRITING,
-        "        if outcome.job.claim_key in lost:",
-        "        if False:",
+        "            if job.claim_key in lost:",
+        "            if False:",
         "a completion that came too late is told as one",
     ),
     (
@@ -153,9 +153,9 @@ MUTANTS = [
         "nobody is told that outcomes cannot be recorded",
     ),
     (
-        WRITING,
-        "outcome.seconds, verdict.is_buried)",
-        "outcome.seconds, False)",
+        "metrics/recorder.py",
+        "RECORDER.failed(table, job.queue, seconds, decision.is_buried)",
+        "RECORDER.failed(table, job.queue, seconds, False)",
         "the minutes count no job as given up",
     ),
     (
@@ -221,7 +221,7 @@ MUTANTS = [
     (RUNNER, "        self.slot.finish()\n", "", "a job that has ended counts as running"),
     (
         RUNNER,
-        "reset_connections(failed=error is not None)",
+        "reset_connections(failed=run.error is not None)",
         "pass",
         "a job leaves its transaction to the next one",
     ),

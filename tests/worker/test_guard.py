@@ -12,7 +12,7 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.current import is_workers_own
-from django_dbqueue.guard import THREAD_DIED, caught, message_of, whole
+from django_dbqueue.guard import THREAD_DIED, capture, exit_if_it_dies, message_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.children import Children, leave
 from django_dbqueue.worker.consumer import Consumer, run_child
@@ -33,10 +33,9 @@ from tests.queueapp.models import Note, Unspeakable
     "kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 )
 def test_whatever_would_end_the_thread_is_a_failure(kind):
-    def leaves():
+    with capture() as outcome:
         raise kind("now")
-
-    assert str(caught(leaves)) == f"it raised {kind.__name__}(now)"
+    assert str(outcome.error) == f"it raised {kind.__name__}(now)"
 
 
 def test_a_message_is_what_a_terminal_and_a_database_take():
@@ -46,7 +45,7 @@ def test_a_message_is_what_a_terminal_and_a_database_take():
 
 def test_what_a_thread_does_outside_of_jobs_is_its_workers_own():
     seen = []
-    whole(lambda: seen.append(is_workers_own()))
+    exit_if_it_dies(lambda: seen.append(is_workers_own()))
     assert seen == [True]
     assert not is_workers_own()
 
@@ -68,7 +67,7 @@ def test_a_process_does_not_outlive_a_thread_that_it_needs(capfd, is_told):
     pid = os.fork()
     if not pid:
         sys.stderr = sys.__stderr__ if is_told else Broken()
-        thread = threading.Thread(target=partial(whole, die))
+        thread = threading.Thread(target=partial(exit_if_it_dies, die))
         thread.start()
         thread.join()
         os._exit(0)

@@ -21,7 +21,7 @@ from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.queue_poller import QueueScheduler
-from django_dbqueue.worker.session import ReconnectBackoff, Session
+from django_dbqueue.worker.session import ReconnectBackoff
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 
@@ -84,7 +84,7 @@ def mailer_at_rest():
 
 
 def first_look_at_the_backlogs():
-    return MetricsWriter([], Session(set()))._sample_at - time.monotonic()
+    return MetricsWriter([])._sample_at - time.monotonic()
 
 
 PAUSES = {

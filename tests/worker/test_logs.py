@@ -162,10 +162,10 @@ def test_reaped_jobs_are_told_as_they_are_by_now():
     Note.objects.create()
     [job] = claim(table(), "default", 1, "w1.1-1")
     with Heard("job_reaped", "job_buried") as news:
-        assert not events.has_listeners(table(Fleeting))
-        assert events.has_listeners(table())
+        assert not signals.is_reaping_heard(table(Fleeting))
+        assert signals.is_reaping_heard(table())
         started = {str(job.pk): reap.Trace()}
-        events.announced(table(), reap.reap_owner(table(), "w1.", started))
+        signals.send_reaped(table(), reap.reap_owner(table(), "w1.", started))
     [(name, pk, more)] = news
     assert (name, pk) == ("job_reaped", job.pk)
     assert type(more["error"]).__name__ == "WorkerLost"

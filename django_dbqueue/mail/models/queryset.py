@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ...lifecycle import operator
-from ...lifecycle.execute import places, rows, together
+from ...lifecycle.execute import in_transaction, placeholders, rows
 from ...lifecycle.operator import CHUNK, Changed, Seen
 from ...lifecycle.table import Table
 from ...models.queryset import JobManager, JobQuerySet
@@ -61,7 +61,7 @@ def kick(table: Table, seen: Sequence[Seen]) -> Kicked:
     in_order = sorted(seen, key=lambda one: one[0])
     for start in range(0, len(in_order), CHUNK):
         chunk = in_order[start : start + CHUNK]
-        done, resends = together(table.connection, partial(_kick, table, chunk))
+        done, resends = in_transaction(table.connection, partial(_kick, table, chunk))
         result.changed += done.changed
         result.skipped += done.skipped + len(resends)
         result.resends |= resends
@@ -89,6 +89,6 @@ def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]
 def _lock(table: Table, keys: Sequence[Any]) -> None:
     """Wait for whoever is queueing another mail for one of them, who has it locked."""
     if table.connection.features.has_select_for_update:
-        found = f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({places(keys)})"
+        found = f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)})"
         lock = table.connection.ops.for_update_sql()
         rows(table.connection, f"{found} ORDER BY {table.pk} {lock}", keys)

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import router
 
 from ...lifecycle.archive import CHUNK, delete_unlocked, on_unlocked
-from ...lifecycle.execute import changed_once, places, rows
+from ...lifecycle.execute import changed_once, placeholders, rows
 from ...lifecycle.table import Table
 from ...states import Status
 from ..conf import mail_conf
@@ -134,7 +134,7 @@ def _write(table: Table, name: str, old: str, seconds: float, keys: list[Any]) -
     return changed_once(
         table.connection,
         f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
-        f"WHERE {table.pk} IN ({places(keys)}) AND {old}",
+        f"WHERE {table.pk} IN ({placeholders(keys)}) AND {old}",
         ["", "", True, *keys, False, seconds],
     )
 

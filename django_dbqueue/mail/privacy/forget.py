@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
 from ...lifecycle import operator
-from ...lifecycle.execute import together
+from ...lifecycle.execute import in_transaction
 from ...states import Status
 from ..models import ArchivedEmail, Email, Mailer, ProviderNote, Suppression
 from ..rows import HAVE_ENDED, amend, locked, mail_table, windows
@@ -113,7 +113,7 @@ class Forget:
             for start in range(0, len(alone), CHUNK):
                 delete(alone[start : start + CHUNK], count)
             for key in sorted({one[0] for one in seen} - keys):
-                outcome = together(self.table.connection, partial(self._change, model, key))
+                outcome = in_transaction(self.table.connection, partial(self._change, model, key))
                 count.add(**outcome)
         return count
 
@@ -137,7 +137,7 @@ class Forget:
         keys = [key for key, _, _ in seen]
         if self.writes:
             rows = ArchivedEmail.objects.using(self.database).filter(pk__in=keys)
-            together(self.table.connection, rows.delete)
+            in_transaction(self.table.connection, rows.delete)
         count.deleted += len(keys)
 
     def _change(self, model: Any, key: Any) -> dict[str, int]:

@@ -7,7 +7,7 @@ from django.db import router
 from django.db.models import Q, QuerySet
 
 from ...fields import DbNow
-from ...guard import caught
+from ...guard import capture
 from ...states import Status
 from .. import limits
 from ..conf import mail_conf, mailer_of, rates_for
@@ -89,11 +89,10 @@ class Prospect:
     def __init__(self, using: str, taken: Any) -> None:
         self.taken = limits.read_taken(taken)
         self.rates: list[limits.Rate] = []
-        self.problem = caught(lambda: self._look(using))
-
-    def _look(self, using: str) -> None:
-        self.rates = rates_for(mailer_of(using))
-        new_backend(using)
+        with capture() as look:
+            self.rates = rates_for(mailer_of(using))
+            new_backend(using)
+        self.problem = look.error
 
     def held_back(self, email: Any, count: int) -> list[str]:
         if self.problem is not None:

@@ -16,11 +16,12 @@ from ...backoff import Backoff, Fixed, Listed
 from ...checks.schema import missing_migrations
 from ...conf import conf
 from ...lifecycle.policy import MAX_SECONDS
+from ...monitor.first_steps import advice_for_beginners
 from ...worker.options import Options, Served, UnknownTable, parse_served, timing
 from ...worker.reload import Reloader
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import look_after
-from ...worker.startup import Startup, advice_for_beginners, say
+from ...worker.startup import Startup, say
 from ...worker.stop_reasons import RELOADER
 from ._log import log_to_stderr
 
