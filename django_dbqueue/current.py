@@ -17,13 +17,16 @@ def current_job() -> Any:
     return getattr(_here, "job", None)
 
 
-@contextmanager
-def running(job: Any) -> Iterator[None]:
+class running:
     """While this lasts, the thread runs this job."""
-    _here.job = job
-    try:
-        yield
-    finally:
+
+    def __init__(self, job: Any) -> None:
+        self.job = job
+
+    def __enter__(self) -> None:
+        _here.job = self.job
+
+    def __exit__(self, *_: object) -> None:
         _here.job = None
 
 

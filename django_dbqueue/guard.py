@@ -41,6 +41,8 @@ class capture:  # a context manager reads as a verb
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        if error is None:
+            return False
         if isinstance(error, Exception):
             self.error = error
         elif isinstance(error, LEAVING):

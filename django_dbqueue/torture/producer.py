@@ -1,4 +1,4 @@
-"""Enqueues torments, in every way there is, until it is told to stop."""
+"""Enqueues test jobs, in every way there is, until it is told to stop."""
 
 import random
 import signal

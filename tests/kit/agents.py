@@ -12,7 +12,7 @@ from django_dbqueue.worker.supervisor import Supervisor
 UUID = "c" * 32
 
 
-class ClerkHere:
+class AgentHere:
     """``tell`` it something, let it ``turn``, and look at what it has ``said``."""
 
     def __init__(self, *tables: str, last: Beat | None = None, **options: Any) -> None:

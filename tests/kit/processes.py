@@ -62,10 +62,10 @@ class Process:
 
     def children(self) -> list[int]:
         """Those that run jobs."""
-        return [pid for pid in self._forked() if not _is_clerk(pid)]
+        return [pid for pid in self._forked() if not _is_agent(pid)]
 
     def agents(self) -> list[int]:
-        return [pid for pid in self._forked() if _is_clerk(pid)]
+        return [pid for pid in self._forked() if _is_agent(pid)]
 
     def _forked(self) -> list[int]:
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
@@ -119,7 +119,7 @@ def running(database_url: str, *args: str, **environment: Any) -> Iterator[Proce
         process.kill()
 
 
-def _is_clerk(pid: int) -> bool:
+def _is_agent(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip() == agent.NAME
     except (FileNotFoundError, ProcessLookupError):

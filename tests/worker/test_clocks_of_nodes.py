@@ -10,7 +10,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.kit.agents import ClerkHere
+from tests.kit.agents import AgentHere
 from tests.kit.jobs import fresh, start, table
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -49,7 +49,7 @@ def test_nobody_alive_is_called_dead_and_the_dead_are_reaped_in_time():
                 one.beat()
 
     beating = start(beat_all)
-    judge = ClerkHere(beat_interval=0.2, worker_timeout=1)
+    judge = AgentHere(beat_interval=0.2, worker_timeout=1)
     end = time.monotonic() + 3
     while time.monotonic() < end:
         judge.beat()

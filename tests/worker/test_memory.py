@@ -14,7 +14,7 @@ from django_dbqueue.worker.shared_memory import ExitStatus
 from django_dbqueue.worker.signalling import Signals, WakeupPipe
 from django_dbqueue.worker.stop_reasons import ENOUGH
 from django_dbqueue.worker.supervisor import Supervisor
-from tests.kit.agents import ClerkHere, state_of
+from tests.kit.agents import AgentHere, state_of
 from tests.kit.forked_children import end, exited_children, fill
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
@@ -66,7 +66,7 @@ def resident(pid):
 def test_a_worker_s_row_tells_its_memory_with_that_of_its_children(supervise):
     supervisor = supervise()
     all_of_them = sum(map(resident, [os.getpid(), *supervisor.children.living]))
-    ClerkHere().beat(**state_of(supervisor))
+    AgentHere().beat(**state_of(supervisor))
     assert abs(Worker.objects.get().memory - all_of_them) < GATHERED / 4
 
 

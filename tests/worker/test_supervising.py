@@ -26,7 +26,7 @@ from django_dbqueue.worker.shared_memory import (
 )
 from django_dbqueue.worker.stack_dumps import StackDump
 from django_dbqueue.worker.stop_reasons import Limits
-from tests.kit.agents import UUID, ClerkHere
+from tests.kit.agents import UUID, AgentHere
 from tests.kit.forked_children import exited_children, fill
 from tests.kit.jobs import fresh, table, table_locked
 from tests.kit.waiting import wait_until
@@ -51,26 +51,26 @@ def job_of_a_dead_worker(model):
 
 
 def test_others_can_see_what_it_serves():
-    ClerkHere().beat()
+    AgentHere().beat()
     assert Worker.objects.get().serves == ["queueapp.note"]
 
 
 def test_the_jobs_of_a_dead_worker_come_back_whichever_table_it_served():
     job = job_of_a_dead_worker(Mailed)
-    agent = ClerkHere(beat_interval=0.01, worker_timeout=0.2)
+    agent = AgentHere(beat_interval=0.01, worker_timeout=1)
     wait_until(lambda: agent.beat() and fresh(job).status == Status.READY)
 
 
 def test_who_was_not_in_touch_for_long_calls_nobody_dead():
     job = job_of_a_dead_worker(Note)
-    agent = ClerkHere()
+    agent = AgentHere()
     for _ in range(3):
         agent.beat()
     assert fresh(job).status == Status.CLAIMED
 
 
 def test_who_leaves_claims_behind_does_not_sign_off_so_that_others_miss_it():
-    agent = ClerkHere()
+    agent = AgentHere()
     agent.beat()
     Note.objects.create()
     [job] = claim(table(), "default", 1, "w.1-1")
@@ -190,7 +190,7 @@ def test_a_worker_that_has_reached_a_limit_exits_with_12():
 
 
 def test_a_worker_that_was_asked_to_drain_goes_on_when_it_is_asked_to():
-    agent = ClerkHere()
+    agent = AgentHere()
     heard = []
     for ask in (request_drain, request_resume, request_drain):
         agent.beat()
