@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 if TYPE_CHECKING:
+    from .lifecycle.claim_end import RetryDecision
     from .lifecycle.reap import Reaped
-    from .lifecycle.retry_decision import RetryDecision
     from .lifecycle.table import Table
 
 P = ParamSpec("P")

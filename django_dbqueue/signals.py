@@ -15,8 +15,8 @@ from . import events
 from .guard import capture
 
 if TYPE_CHECKING:
+    from .lifecycle.claim_end import RetryDecision
     from .lifecycle.reap import Reaped
-    from .lifecycle.retry_decision import RetryDecision
     from .lifecycle.table import Table
 
 job_started = Signal(use_caching=True)  # job

@@ -32,13 +32,30 @@ MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     verb: (frozenset(sources), frozenset(targets))
     for verb, sources, targets in (
         ("claim", {Status.READY}, {Status.CLAIMED}),
+        ("touch", {Status.CLAIMED}, {Status.CLAIMED}),
         ("complete", {Status.CLAIMED}, {Status.DONE}),
+        ("expire", {Status.CLAIMED}, {Status.DONE}),
         ("fail", {Status.CLAIMED}, {Status.READY, Status.DELAYED, Status.BURIED}),
         ("release", {Status.CLAIMED}, {Status.READY, Status.DELAYED}),
-        ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
         ("reap", {Status.CLAIMED}, {Status.READY, Status.DELAYED, Status.BURIED}),
         ("promote", {Status.DELAYED}, {Status.READY}),
+        ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
         ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY}),
+        ("cancel", set(Status), ()),
+        ("delete", set(Status) - {Status.CLAIMED}, ()),
+        ("archive", {Status.DONE}, ()),
     )
 }
 """verb -> (states that it takes a job from, states that it leaves a job in)"""
+
+
+def state_for(verb: str) -> str:
+    """SQL for: the job is in the one state from which this verb takes it."""
+    [source] = MOVES[verb][0]
+    return f"status = {source:d}"
+
+
+CLAIMABLE = state_for("claim")
+HELD = state_for("complete")
+PROMOTABLE = state_for("promote")
+ARCHIVABLE = state_for("archive")

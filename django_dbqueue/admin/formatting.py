@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ..lifecycle.retry_decision import duration
+from ..lifecycle.claim_end import duration
 
 
 def short_time(seconds: float) -> str:

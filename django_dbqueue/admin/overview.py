@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from ..conf import conf
 from ..fields import check_name
-from ..lifecycle.retry_decision import duration
+from ..lifecycle.claim_end import duration
 from ..metrics.counts import MOST_QUEUES
 from ..monitor.alerts import alerts, pause_end
 from ..monitor.overview import Lane, Overview, overview

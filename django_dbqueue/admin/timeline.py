@@ -10,10 +10,10 @@ from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
 from ..guard import clean
+from ..lifecycle.claim_end import duration
 from ..lifecycle.errors import MAX_ERRORS, VERBS, entries
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.reap import WorkerLost
-from ..lifecycle.retry_decision import duration
 from ..models import Job
 from ..models.archived import UNENDED
 from ..states import Status

@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from ..conf import conf
-from ..lifecycle.retry_decision import duration
+from ..lifecycle.claim_end import duration
 from ..models import Worker
 from ..monitor.worker_list import (
     UnknownWorker,

@@ -8,8 +8,8 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 
+from ..lifecycle.claim_end import duration
 from ..lifecycle.policy import MAX_CRASHES
-from ..lifecycle.retry_decision import duration
 from ..lifecycle.table import Table
 from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages

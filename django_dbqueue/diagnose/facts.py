@@ -8,6 +8,7 @@ from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
 from ..models import ArchivedJob
 from ..monitor.worker_list import ListedWorker, list_workers
+from ..states import CLAIMABLE
 
 AGES = ("retry_at", "expires_at", "created_at", "dequeued_time", "finished_at")
 COLUMNS = (
@@ -103,7 +104,7 @@ def before(facts: Facts) -> int:
     for condition, params in (ahead, older):
         [(count,)] = rows(
             table.connection,
-            f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE status = 0 AND "
+            f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE {CLAIMABLE} AND "
             f"queue = {place(facts.queue)} AND {condition} LIMIT {MOST_BEFORE + 1}) AS capped",
             [facts.queue, *params],
         )

@@ -8,8 +8,8 @@ from django.db.models.expressions import RawSQL
 
 from ..conf import conf
 from ..fields import DbNow
+from ..lifecycle.claim_end import duration
 from ..lifecycle.policy import MAX_CRASHES, SUSPECT_LOSSES
-from ..lifecycle.retry_decision import duration
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import is_for_good

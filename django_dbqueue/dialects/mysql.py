@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
+from ..states import CLAIMABLE
 from .base import Claim, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
@@ -89,7 +90,7 @@ class MySQL(Dialect):
                 return []
             among, these = self.among(claim.pk, keys)
             cursor.execute(
-                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} WHERE status = 0 AND {among}",
+                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} WHERE {CLAIMABLE} AND {among}",
                 [*claim.params, *these],
             )
             self._remember(claim, conflict=cursor.rowcount < len(keys))
@@ -120,7 +121,7 @@ class MySQL(Dialect):
         wide = (claim.table, claim.queue) in self.contended and not claim.strict_order
         window = 4 * claim.limit + 20 if wide else claim.limit
         cursor.execute(
-            f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s "
+            f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s "
             f"ORDER BY priority, {claim.pk} LIMIT %s",
             [claim.queue, window],
         )

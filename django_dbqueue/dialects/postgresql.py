@@ -9,6 +9,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, OperationalError
 
 from ..conf import conf
+from ..states import CLAIMABLE
 from .base import Claim, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
@@ -172,7 +173,7 @@ class PostgreSQL(Dialect):
 
 def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:
     sql = (
-        f"SELECT {claim.pk} FROM {claim.table} WHERE status = 0 AND queue = %s{condition} "
+        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{condition} "
         f"ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
     )
     return sql, [claim.queue, *bounds, claim.limit]

@@ -11,6 +11,7 @@ from typing import Any, Self
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
+from ..states import CLAIMABLE
 from .base import Claim, Dialect, ErrorKind, Row
 
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
@@ -73,7 +74,7 @@ class SQLite(Dialect):
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         cursor.execute(
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN (SELECT {claim.pk} "
-            f"FROM {claim.table} WHERE status = 0 AND queue = {self.placeholder(claim.queue)} "
+            f"FROM {claim.table} WHERE {CLAIMABLE} AND queue = {self.placeholder(claim.queue)} "
             f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )

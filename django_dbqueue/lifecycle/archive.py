@@ -6,6 +6,7 @@ from typing import Any
 
 from django.apps import apps
 
+from ..states import ARCHIVABLE
 from .execute import (
     changed,
     changed_once,
@@ -31,7 +32,7 @@ def archive(table: Table) -> int:
 
 
 def _archive(table: Table, keys: list[Any]) -> int:
-    return take_out(table, keys, "status = 2", [])
+    return take_out(table, keys, ARCHIVABLE, [])
 
 
 def on_unlocked(
@@ -60,7 +61,7 @@ def prune(table: Table) -> int:
         return 0
     if table.policy.archive is not None:
         return _prune_archive(table, table.policy.prune_after)
-    return delete_unlocked(table, table.name, _finished(table), "AND status = 2")
+    return delete_unlocked(table, table.name, _finished(table), f"AND {ARCHIVABLE}")
 
 
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
@@ -126,7 +127,7 @@ def _finished(table: Table) -> list[Any]:
     """Keys of up to 500 finished jobs whose time in this table is over."""
     found = rows(
         table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE status = 2 "
+        f"SELECT {table.pk} FROM {table.name} WHERE {ARCHIVABLE} "
         f"AND {table.dialect.is_past('retry_at')} ORDER BY retry_at LIMIT {CHUNK}",
         [],
     )

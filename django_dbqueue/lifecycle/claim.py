@@ -13,11 +13,10 @@ from ..dialects import Claim
 from ..dialects.base import Floor, Row
 from ..exceptions import shown
 from ..guard import capture
-from ..states import Status
-from .claim_end import ONE_MORE, claim_end, freed
+from ..states import CLAIMABLE, HELD, Status
+from .claim_end import ONE_MORE, RetryDecision, claim_end, freed
 from .errors import appended, entry
 from .execute import changed, exact_rows, retry, rows
-from .retry_decision import RetryDecision
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -109,11 +108,11 @@ def _pass_over(table: Table, request: Claim) -> None:
     no statement can write such a row, not even to bury it."""
     candidates = rows(
         table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE status = 0 AND queue = %s "
+        f"SELECT {table.pk} FROM {table.name} WHERE {CLAIMABLE} AND queue = %s "
         f"ORDER BY priority, {table.pk} LIMIT {request.limit + MOST_REFUSED}",
         [request.queue],
     )
-    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE status = 0 AND {table.pk} = %s"
+    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE {CLAIMABLE} AND {table.pk} = %s"
     left = request.limit
     for (key,) in candidates:
         try:
@@ -125,7 +124,7 @@ def _pass_over(table: Table, request: Claim) -> None:
 
 
 def _taken(table: Table, owner: str) -> list[Any]:
-    sql = f"SELECT {table.pk} FROM {table.name} WHERE status = 1 AND retry_at IS NOT NULL"
+    sql = f"SELECT {table.pk} FROM {table.name} WHERE {HELD} AND retry_at IS NOT NULL"
     return [key for (key,) in rows(table.connection, f"{sql} AND owner = %s", [owner])]
 
 
@@ -169,7 +168,7 @@ def _built(table: Table, request: Claim, rows: Sequence[Row]) -> list[Any]:
 def _bury_unread(table: Table, owner: str, key: Any, error: Exception) -> None:
     """By the raw key, since there is no instance."""
     logger.error("%s %s is buried: its row cannot be read", table.label, key, exc_info=error)
-    mine, params = f"{table.pk} = %s AND status = 1 AND owner = %s", [key, owner]
+    mine, params = f"{table.pk} = %s AND {HELD} AND owner = %s", [key, owner]
     sql = f"SELECT attempts, errors FROM {table.by_key} WHERE {mine}"
     for attempts, stored in rows(table.connection, sql, params):
         errors = appended(stored, entry(error, attempt=attempts, owner=owner))
@@ -184,8 +183,8 @@ def _bury_unread(table: Table, owner: str, key: Any, error: Exception) -> None:
 def _request(table: Table, queue: str, limit: int, owner: str, allowance: float) -> Claim:
     end, params = claim_end(table, allowance)
     sets = (
-        f"status = 1, owner = %s, attempts = {ONE_MORE}, dequeued_time = {table.dialect.now}, "
-        f"retry_at = {end}"
+        f"status = {Status.CLAIMED:d}, owner = %s, attempts = {ONE_MORE}, "
+        f"dequeued_time = {table.dialect.now}, retry_at = {end}"
     )
     if table.policy.dedup_until == "claim":
         sets += ", dedup_key = NULL"

@@ -7,13 +7,12 @@ from typing import Any
 
 from ..exceptions import ClaimLost
 from ..fields import check_seconds
-from ..states import Status
-from .claim_end import ONE_LESS, claim_end, freed
+from ..states import HELD, Status
+from .claim_end import ONE_LESS, RetryDecision, after_failure, claim_end, freed
 from .errors import appended, entry, is_among
 from .execute import changed, rows
 from .policy import MAX_SECONDS
 from .results import NONE, Results, results_or_none
-from .retry_decision import RetryDecision, after_failure
 from .table import Table
 
 
@@ -46,11 +45,12 @@ def complete(table: Table, owner: str, keys: Sequence[Any], results: Results = N
     Finished jobs keep their owner, so that after a lost connection the same call tells whether
     the first one had arrived.
     """
-    if _keeps_no_finished(table):
-        return _deleted(table, owner, keys)
-    sets, params = _done(table)
-    also, values = results
-    return _owned(table, owner, keys, sets + also, [*params, *values], kept=Status.DONE)
+    if not keys:
+        return Written()
+    keys = sorted(keys)  # everybody locks rows in that order
+    if _complete(table, owner, keys, results) == len(keys):
+        return Written(written=keys)
+    return _judged(table, owner, keys, None if _keeps_no_finished(table) else Status.DONE)
 
 
 def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -> bool:
@@ -59,11 +59,19 @@ def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -
     Unlike for ``complete`` it is no success that the job is done already, whoever did it: these
     effects would be second ones.
     """
+    return _complete(table, owner, [key], results) == 1
+
+
+def _complete(table: Table, owner: str, keys: Sequence[Any], results: Results) -> int:
+    among, these = table.dialect.among(table.pk, keys)
+    mine = f"WHERE {among} AND {HELD} AND owner = %s"
     if _keeps_no_finished(table):
-        return _delete(table, owner, [key]) == 1
+        sql = f"{table.dialect.delete_by_key(table.name)} {mine}"
+        return changed(table.connection, sql, [*these, owner])
     sets, params = _done(table)
     also, values = results
-    return _update(table, owner, [key], sets + also, [*params, *values]) == 1
+    sql = f"UPDATE {table.by_key} SET {sets}{also} {mine}"
+    return changed(table.connection, sql, [*params, *values, *these, owner])
 
 
 def claim_state(table: Table, owner: str, key: Any) -> ClaimState:
@@ -104,8 +112,23 @@ def fail(
 
     Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
     """
+    key, owner = job.claim_key, job.claim_owner
+    # Nobody but its owner writes a claimed row, so reading the column first is safe.
+    stored = rows(
+        table.connection,
+        f"SELECT errors FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s",
+        [key, owner],
+    )
+    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
+    errors = appended(stored[0][0] if stored else None, new)
     decision = after_failure(table.policy, job.attempts, error)
-    return decision if _end(table, job, decision, error, seconds) else None
+    sets, params = freed(table, decision)
+    also, values = results_or_none(table, job)
+    sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
+    written = _owned(table, owner, [key], sets, given, kept=None)
+    if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
+        return decision  # a try before had arrived
+    return decision if _is_there(table, job, written) else None
 
 
 def expire(table: Table, job: Any) -> bool:
@@ -117,38 +140,16 @@ def expire(table: Table, job: Any) -> bool:
     expired = owner, Status.DONE, None
     if written.lost and expired in _now(table, key, "owner, status, dequeued_time"):
         return True  # a try before had arrived
-    return _one(table, job, written)
+    return _is_there(table, job, written)
 
 
 def _done(table: Table) -> tuple[str, list[float]]:
     """A finished job moves once more by itself: to the archive, or away."""
     dialect, retention = table.dialect, table.policy.retention
-    sets = f"status = 2, finished_at = {dialect.now}, dedup_key = NULL, retry_at = "
+    sets = f"status = {Status.DONE:d}, finished_at = {dialect.now}, dedup_key = NULL, retry_at = "
     if retention is None:
         return f"{sets}NULL", []
     return f"{sets}{dialect.now_plus('%s')}", [retention]
-
-
-def _end(
-    table: Table, job: Any, decision: RetryDecision, error: BaseException, seconds: float | None
-) -> bool:
-    """End a claim with an entry in ``errors``. Nobody but its owner writes a claimed row, so
-    reading the column first is safe."""
-    key, owner = job.claim_key, job.claim_owner
-    stored = rows(
-        table.connection,
-        f"SELECT errors FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s",
-        [key, owner],
-    )
-    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
-    errors = appended(stored[0][0] if stored else None, new)
-    sets, params = freed(table, decision)
-    also, values = results_or_none(table, job)
-    sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
-    written = _owned(table, owner, [key], sets, given, kept=None)
-    if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
-        return True  # a try before had arrived
-    return _one(table, job, written)
 
 
 def _now(table: Table, key: Any, columns: str) -> list[tuple[Any, ...]]:
@@ -158,7 +159,7 @@ def _now(table: Table, key: Any, columns: str) -> list[tuple[Any, ...]]:
     return rows(table.connection, sql, [key])
 
 
-def _one(table: Table, job: Any, written: Written) -> bool:
+def _is_there(table: Table, job: Any, written: Written) -> bool:
     """Whether it was there to be written."""
     if written.lost:
         raise ClaimLost(f"{table.label} {job.pk}: another owner has it by now; nothing was written")
@@ -179,37 +180,12 @@ def _owned(
 ) -> Written:
     if not keys:
         return Written()
-    keys = sorted(keys)  # everybody locks rows in that order
-    if _update(table, owner, keys, sets, params) == len(keys):
+    keys = sorted(keys)
+    among, these = table.dialect.among(table.pk, keys)
+    sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND {HELD} AND owner = %s"
+    if changed(table.connection, sql, [*params, *these, owner]) == len(keys):
         return Written(written=keys)
     return _judged(table, owner, keys, kept)
-
-
-def _update(table: Table, owner: str, keys: Sequence[Any], sets: str, params: Sequence[Any]) -> int:
-    among, these = table.dialect.among(table.pk, keys)
-    return changed(
-        table.connection,
-        f"UPDATE {table.by_key} SET {sets} WHERE {among} AND status = 1 AND owner = %s",
-        [*params, *these, owner],
-    )
-
-
-def _deleted(table: Table, owner: str, keys: Sequence[Any]) -> Written:
-    if not keys:
-        return Written()
-    keys = sorted(keys)
-    if _delete(table, owner, keys) == len(keys):
-        return Written(written=keys)
-    return _judged(table, owner, keys, kept=None)
-
-
-def _delete(table: Table, owner: str, keys: Sequence[Any]) -> int:
-    among, these = table.dialect.among(table.pk, keys)
-    return changed(
-        table.connection,
-        f"{table.dialect.delete_by_key(table.name)} WHERE {among} AND status = 1 AND owner = %s",
-        [*these, owner],
-    )
 
 
 def _judged(table: Table, owner: str, keys: list[Any], kept: Status | None) -> Written:

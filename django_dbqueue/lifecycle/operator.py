@@ -1,20 +1,18 @@
 """What a person does to jobs, from the admin or code: compare-and-set on what was seen."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
 
-from ..states import Status
+from ..states import MOVES, Status
 from . import archive
-from .claim_end import ONE_LESS, freed, owned
+from .claim_end import ONE_LESS, UNHARMED, RetryDecision, freed, owned
 from .execute import changed, placeholders
-from .retry_decision import UNHARMED, RetryDecision
 from .table import LIFECYCLE_COLUMNS, Table
 
 CHUNK = 500
-UNHELD = set(Status) - {Status.CLAIMED}
 Seen = tuple[Any, int, str | None]
 
 
@@ -37,43 +35,50 @@ class Changed:
 def bury(table: Table, seen: Iterable[Seen]) -> Changed:
     """Park jobs for a person; a running one goes on, but cannot write its outcome any more."""
     sets, _ = freed(table, RetryDecision(Status.BURIED, 0, "buried by hand"))
-    return _move(table, seen, {Status.READY, Status.CLAIMED, Status.DELAYED}, sets)
+    return _move(table, seen, MOVES["bury"][0], sets)
 
 
 def kick(table: Table, seen: Iterable[Seen]) -> Changed:
     """Put buried and delayed jobs back to work, with all their attempts."""
-    sets = "status = 0, retry_at = NULL, attempts = 0, crashes = 0, losses = 0, finished_at = NULL"
-    return _move(table, seen, {Status.BURIED, Status.DELAYED}, sets)
+    sets = f"status = {Status.READY:d}, retry_at = NULL, attempts = 0, crashes = 0, losses = 0"
+    sets += ", finished_at = NULL"
+    return _move(table, seen, MOVES["kick"][0], sets)
 
 
 def release(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take claimed jobs away from their owners; one that still runs may run twice."""
     sets, _ = freed(table, UNHARMED)
-    return _move(table, seen, {Status.CLAIMED}, f"{sets}, attempts = {ONE_LESS}")
+    return _move(table, seen, MOVES["release"][0], f"{sets}, attempts = {ONE_LESS}")
 
 
 def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take jobs out for good: into the archive as they are, or deleted where there is none."""
 
-    return _by_state(table, seen, set(Status), partial(archive.take_out, table))
+    return _by_state(table, seen, MOVES["cancel"][0], partial(archive.take_out, table))
 
 
 def delete(table: Table, seen: Iterable[Seen]) -> Changed:
     """Delete jobs that nobody holds, without a copy in the archive."""
-    return _by_state(table, seen, UNHELD, partial(archive.delete, table))
+    return _by_state(table, seen, MOVES["delete"][0], partial(archive.delete, table))
 
 
 def amend(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
     """Write the same into columns of jobs that nobody holds; of the lifecycle's own, what the
     ``errors`` say."""
     sets, values = _written(table, columns)
-    return _move(table, seen, UNHELD, sets, values)
+    return _move(table, seen, MOVES["delete"][0], sets, values)
 
 
 def hasten(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
     """Make delayed jobs ready before their time, as they are but for these columns."""
     sets, values = _written(table, columns)
-    return _move(table, seen, {Status.DELAYED}, f"status = 0, retry_at = NULL, {sets}", values)
+    return _move(
+        table,
+        seen,
+        MOVES["promote"][0],
+        f"status = {Status.READY:d}, retry_at = NULL, {sets}",
+        values,
+    )
 
 
 def _written(table: Table, columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
@@ -92,7 +97,7 @@ def _written(table: Table, columns: Mapping[str, Any]) -> tuple[str, list[Any]]:
 def _move(
     table: Table,
     seen: Iterable[Seen],
-    sources: set[Status],
+    sources: Collection[Status],
     sets: str,
     values: Sequence[Any] = (),
 ) -> Changed:
@@ -110,7 +115,7 @@ def _move(
 def _by_state(
     table: Table,
     seen: Iterable[Seen],
-    sources: set[Status],
+    sources: Collection[Status],
     write: Callable[[Sequence[Any], str, Sequence[Any]], int],
 ) -> Changed:
     """Write chunks of jobs that were seen in the same state under the same owner."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..dialects.base import Floor
 from ..fields import check_name
+from ..states import CLAIMABLE
 from .execute import rows
 from .low_water import Head
 from .table import Table
@@ -78,7 +79,7 @@ def _hop(table: Table, last: str, until: str | None, most: int) -> list[Head]:
 def _first(table: Table, condition: str, params: Sequence[Any]) -> Head | None:
     found = rows(
         table.connection,
-        f"SELECT queue, priority, {table.pk} FROM {table.name} WHERE status = 0 AND {condition} "
+        f"SELECT queue, priority, {table.pk} FROM {table.name} WHERE {CLAIMABLE} AND {condition} "
         f"ORDER BY queue, priority, {table.pk} LIMIT 1",
         params,
     )

@@ -12,7 +12,19 @@ from typing import Any
 
 from ..dialects.base import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
-from .claim_end import MAX_COUNT, ONE_LESS, ONE_MORE_LOSS, freed, owned
+from ..states import HELD, PROMOTABLE, Status
+from .claim_end import (
+    LOST,
+    MAX_COUNT,
+    ONE_LESS,
+    ONE_MORE_LOSS,
+    UNHARMED,
+    RetryDecision,
+    after_crash,
+    after_failure,
+    freed,
+    owned,
+)
 from .errors import appended, entry
 from .execute import (
     changed_once,
@@ -24,10 +36,11 @@ from .execute import (
     unlocked_keys,
 )
 from .policy import MAX_CRASHES
-from .retry_decision import LOST, UNHARMED, RetryDecision, after_crash, after_failure
 from .table import Table
 
-CHUNK = 500
+CHUNK = 500  # rows
+BELONGS = "owner LIKE %s AND retry_at IS NOT NULL"
+COUNT_LOSS = f", losses = {ONE_MORE_LOSS}"
 KEYS = 100  # in a list: with many more a database may read the whole table
 
 
@@ -72,47 +85,38 @@ def promote(table: Table) -> int:
     is_due = table.dialect.is_past("retry_at")
     due = rows(
         table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE status = 3 AND {is_due} "
+        f"SELECT {table.pk} FROM {table.name} WHERE {PROMOTABLE} AND {is_due} "
         f"ORDER BY retry_at LIMIT {CHUNK}",
         [],
     )
     keys = sorted(key for (key,) in due)
-    if not keys:
-        return 0
-    return try_once_in_transaction(table.connection, partial(_set_ready, table, keys)) or 0
 
+    def set_ready() -> int:
+        free = sorted(unlocked_keys(table, keys))
+        if not free:
+            return 0
+        return changed_once(
+            table.connection,
+            f"UPDATE {table.by_key} SET status = {Status.READY:d}, retry_at = NULL "
+            f"WHERE {PROMOTABLE} AND {is_due} AND {table.pk} IN ({placeholders(free)})",
+            free,
+        )
 
-def _set_ready(table: Table, keys: list[Any]) -> int:
-    free = sorted(unlocked_keys(table, keys))
-    if not free:
-        return 0
-    return changed_once(
-        table.connection,
-        f"UPDATE {table.by_key} SET status = 0, retry_at = NULL WHERE status = 3 "
-        f"AND {table.dialect.is_past('retry_at')} AND {table.pk} IN ({placeholders(free)})",
-        free,
-    )
+    return (try_once_in_transaction(table.connection, set_ready) or 0) if keys else 0
 
 
 def next_moves(table: Table) -> tuple[float | None, float | None]:
     """Seconds until the next delayed job is due, and until the next claim's time is over; 0 or
     less when it is, None without any."""
-    [(due, over)] = rows(
-        table.connection, f"SELECT ({_soonest(table, 3)}), ({_soonest(table, 1)})", []
-    )
-    return _seconds(due), _seconds(over)
-
-
-def _soonest(table: Table, status: int) -> str:
     # No seconds where somebody wrote by hand what is no instant.
-    return (
+    soonest = (
         f"SELECT COALESCE({table.dialect.seconds_until('retry_at')}, 0) FROM {table.name} "
-        f"WHERE status = {status} AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1"
+        "WHERE {} AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1"
     )
-
-
-def _seconds(found: Any) -> float | None:
-    return None if found is None else float(found)
+    sql = f"SELECT ({soonest.format(PROMOTABLE)}), ({soonest.format(HELD)})"
+    [found] = rows(table.connection, sql, [])
+    due, over = (None if seconds is None else float(seconds) for seconds in found)
+    return due, over
 
 
 def find_overdue(table: Table) -> list[Held]:
@@ -140,28 +144,27 @@ def reap_owner(
     ``RowsLocked`` when some are left and all of these are locked.
     """
 
+    started_or_none = started or {}
+    gone = f"{prefix}%"
+    found = _held(table, BELONGS, [gone])
+    ended = overdue.keys() | started_or_none.keys()
+
     def end(held: Held) -> Reaped | None:
         key = str(held.key)
         if key in overdue:
             return _end_overdue(table, held, overdue[key])
-        return _end_crashed(table, held, (started or NOTHING)[key])
+        return _end_crashed(table, held, started_or_none[key])
 
-    def look() -> list[Held]:
-        return _held(table, "owner LIKE %s AND retry_at IS NOT NULL", [f"{prefix}%"])
-
-    found = look()
-    ended = overdue.keys() | (started or NOTHING).keys()
-    decision, more = (LOST, f", losses = {ONE_MORE_LOSS}") if started is None else (UNHARMED, "")
-    free = Freeing(table, decision, more)
     reaped = _each(table, [held for held in found if str(held.key) in ended], end)
-    reaped += free.all([held for held in found if str(held.key) not in ended], prefix)
-    if found and not reaped and look():
+    unharmed = GivingBack(table) if started is not None else GivingBack(table, LOST, COUNT_LOSS)
+    reaped += unharmed.all([held for held in found if str(held.key) not in ended], gone)
+    if found and not reaped and _held(table, BELONGS, [gone]):
         raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
     return reaped
 
 
 @dataclass(frozen=True)
-class Freeing:
+class GivingBack:
     """Gives back claims, the attempt taken back."""
 
     table: Table
@@ -169,37 +172,36 @@ class Freeing:
     more: str = ""
 
     @property
-    def _sets(self) -> tuple[str, list[float]]:
+    def sets(self) -> tuple[str, list[float]]:
         sets, params = freed(self.table, self.decision)
         return f"{sets}, attempts = {ONE_LESS}{self.more}", params
 
     def one(self, held: Held) -> Reaped | None:
-        return _reaped(self.table, held, *self._sets, self.decision)
+        return _reaped(self.table, held, *self.sets, self.decision)
 
-    def all(self, found: list[Held], prefix: str) -> list[Reaped]:
+    def all(self, found: list[Held], owners: str) -> list[Reaped]:
         """Together, unless some of them move on meanwhile."""
-        if len(found) < 2:
-            return _each(self.table, found, self.one)
-        try:
-            freed_now = try_once_in_transaction(
-                self.table.connection, partial(self._together, found, prefix)
-            )
-        except _MovedOn:
-            return _each(self.table, found, self.one)
-        return [Reaped(held, self.decision) for held in freed_now or ()]
-
-    def _together(self, found: list[Held], prefix: str) -> list[Held]:
         table = self.table
-        free = set(unlocked_keys(table, [held.key for held in found]))
-        mine = sorted((held for held in found if held.key in free), key=attrgetter("key"))
-        if not mine:
-            return []
-        sets, params = self._sets
-        among, keys = table.dialect.among(table.pk, [held.key for held in mine])
-        sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND status = 1 AND owner LIKE %s"
-        if changed_once(table.connection, sql, [*params, *keys, f"{prefix}%"]) < len(mine):
-            raise _MovedOn
-        return mine
+        if len(found) < 2:
+            return _each(table, found, self.one)
+
+        def together() -> list[Held]:
+            free = set(unlocked_keys(table, [held.key for held in found]))
+            mine = sorted((held for held in found if held.key in free), key=attrgetter("key"))
+            if not mine:
+                return []
+            sets, params = self.sets
+            among, keys = table.dialect.among(table.pk, [held.key for held in mine])
+            sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND {HELD} AND owner LIKE %s"
+            if changed_once(table.connection, sql, [*params, *keys, owners]) < len(mine):
+                raise _MovedOn
+            return mine
+
+        try:
+            given_back = try_once_in_transaction(table.connection, together)
+        except _MovedOn:
+            return _each(table, found, self.one)
+        return [Reaped(held, self.decision) for held in given_back or ()]
 
 
 class _MovedOn(DBQueueError):
@@ -208,15 +210,14 @@ class _MovedOn(DBQueueError):
 
 def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
-    free = Freeing(table).one
-    freed: list[Reaped] = []
+    given_back: list[Reaped] = []
     while unsure := _held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
         # Not skipped where it is locked: nobody comes by again.
-        step = [retry(table.connection, partial(free, held)) for held in unsure]
+        step = [retry(table.connection, partial(GivingBack(table).one, one)) for one in unsure]
         if not any(step):
             break
-        freed += [one for one in step if one is not None]
-    return freed
+        given_back += [one for one in step if one is not None]
+    return given_back
 
 
 def give_back_unknown(
@@ -227,16 +228,16 @@ def give_back_unknown(
 
     No such owner may claim meanwhile.
     """
-    ours, owners = "retry_at IS NOT NULL AND owner LIKE %s", prefix + "%"
-    sql = f"SELECT owner, {table.pk} FROM {table.name} WHERE status = 1 AND {ours}"
+    owners = f"{prefix}%"
+    sql = f"SELECT owner, {table.pk} FROM {table.name} WHERE {HELD} AND {BELONGS}"
     claimed = rows(table.connection, sql, [owners])
     unknown = sorted(key for owner, key in claimed if (owner, key) not in known)
-    freed: list[Reaped] = []
+    given_back: list[Reaped] = []
     for start in range(0, len(unknown), KEYS):
         among, these = table.dialect.among(table.pk, unknown[start : start + KEYS])
-        found = _held(table, f"{among} AND {ours}", [*these, owners])
-        freed += _each(table, found, Freeing(table).one)
-    return len(unknown), freed
+        found = _held(table, f"{among} AND {BELONGS}", [*these, owners])
+        given_back += _each(table, found, GivingBack(table).one)
+    return len(unknown), given_back
 
 
 def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]) -> list[Reaped]:
@@ -262,18 +263,19 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
     found = rows(
         table.connection,
         f"SELECT {table.pk}, queue, owner, attempts, crashes, errors FROM {table.name} "
-        f"WHERE status = 1 AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
+        f"WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )
+    # On SQLite a column of numbers may hold anything.
     return [
-        Held(key, queue, owner, _count(attempts), _count(crashes), errors)
+        Held(
+            *(key, queue, owner),
+            attempts if isinstance(attempts, int) else 0,
+            crashes if isinstance(crashes, int) else 0,
+            errors,
+        )
         for key, queue, owner, attempts, crashes, errors in found
     ]
-
-
-def _count(stored: Any) -> int:
-    """What the column holds; on SQLite that need not be a number."""
-    return stored if isinstance(stored, int) else 0
 
 
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
@@ -322,7 +324,7 @@ def _reaped(
     same, owner = owned(table, held.owner)
     count = changed_once(
         table.connection,
-        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND status = 1 AND {same}{still}",
+        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {HELD} AND {same}{still}",
         [*params, held.key, *owner],
     )
     return Reaped(held, decision, error) if count else None

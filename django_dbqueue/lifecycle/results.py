@@ -1,8 +1,12 @@
-"""What a run leaves in its own row: the columns of ``Policy.results``, written with its outcome."""
+"""What a run leaves: a coroutine that has to be run, and the columns of ``Policy.results``, which
+are written with its outcome."""
 
+import inspect
 import json
+from collections.abc import Awaitable
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.db.models import JSONField
 
 from ..guard import capture
@@ -10,6 +14,20 @@ from .table import Table
 
 Results = tuple[str, list[Any]]
 NONE: Results = "", []
+
+
+def settle(answer: Any) -> None:
+    """Run a coroutine on this thread; ``TypeError`` for what yields: nothing of it has run."""
+    if answer is None:
+        return
+    if inspect.isawaitable(answer):
+        async_to_sync(_wait_for)(answer)
+    elif inspect.isgenerator(answer) or inspect.isasyncgen(answer):
+        raise TypeError("run() yields: nothing in it was run; it has to be a plain method")
+
+
+async def _wait_for(answer: Awaitable[object]) -> None:
+    await answer
 
 
 def results_of(table: Table, job: Any) -> Results:

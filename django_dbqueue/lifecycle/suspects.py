@@ -8,6 +8,7 @@ which buries, is certainly their own.
 from collections.abc import Sequence
 from typing import Any
 
+from ..states import HELD
 from .claim import read_back
 from .claim_end import claim_end
 from .execute import changed, rows
@@ -33,7 +34,7 @@ def runs_alone(job: Any) -> bool:
 def still_held(table: Table, owner: str, keys: Sequence[Any]) -> set[Any]:
     """Those of the keys that this claim has still."""
     among, these = table.dialect.among(table.pk, sorted(keys))
-    sql = f"SELECT {table.pk} FROM {table.by_key} WHERE {among} AND status = 1 AND owner = %s"
+    sql = f"SELECT {table.pk} FROM {table.by_key} WHERE {among} AND {HELD} AND owner = %s"
     return {key for (key,) in rows(table.connection, sql, [*these, owner])}
 
 
@@ -46,7 +47,7 @@ def take_over(
     A compare-and-set: what was given back meanwhile, or taken by another, is left.
     """
     waits = (
-        "status = 1 AND retry_at IS NOT NULL AND owner LIKE %s AND owner NOT LIKE %s "
+        f"{HELD} AND retry_at IS NOT NULL AND owner LIKE %s AND owner NOT LIKE %s "
         f"AND {ALONE if alone else SHARED}"
     )
     theirs = [f"{worker}.%", f"{worker}.{SACRIFICIAL}%"]

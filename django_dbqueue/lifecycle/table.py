@@ -1,19 +1,30 @@
-"""A queue table on one database: its names, quoted, and how its rows become instances."""
+"""A queue table on one database: its names, quoted, and how its rows become instances.
+
+For a job that does little, becoming an instance is the most expensive part of its life.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import getattr_static
 from typing import Any
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.base import ModelState
 from django.db.models.fields import NOT_PROVIDED
+from django.db.models.fields.related_descriptors import ForeignKeyDeferredAttribute
+from django.db.models.query_utils import DeferredAttribute
+from django.db.models.signals import post_init, pre_init
 
 from ..dialects import Dialect, dialect_of
 from ..dialects.base import Row
-from .build import Builder, Conversion, conversions
-from .policy import Policy, policy_of
+from ..states import Status
+from .policy import MAX_SECONDS, Policy, policy_of
+
+Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
+Conversion = tuple[int, tuple[Converter, ...], Any]
 
 LIFECYCLE_COLUMNS = frozenset(
     {
@@ -38,6 +49,10 @@ LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
 # No limit of the schema says how much these hold.
 UNBOUNDED = (models.TextField, models.JSONField, models.BinaryField)
 SIZED = (str, bytes, memoryview)
+# What assigns an attribute and does nothing more.
+QUIET = {DeferredAttribute, ForeignKeyDeferredAttribute}
+NUMBERS = ("priority", "attempts", "crashes", "losses", "time_to_run")
+NUMBER = {int, type(None)}
 
 
 @dataclass(frozen=True)
@@ -54,9 +69,12 @@ class Table:
     pk: str
     columns: str
     pk_position: int
+    time_to_run_position: int
     unbounded: tuple[int, ...]  # positions of columns that may hold megabytes
     converters: tuple[Conversion, ...]
-    builder: Builder
+    attributes: tuple[str, ...]  # of the columns, in their order
+    # Whether nothing of the project's happens when Django makes an instance of a row.
+    is_quiet: bool
     # Whether all of its columns are written as they are, and in this table alone.
     is_plain: bool
     _inserts: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -100,7 +118,49 @@ class Table:
 
     def build(self, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
-        return self.builder.build(self, rows, queue, owner)
+        if not self.dialect.has_typed_columns:
+            self._check_numbers(rows)
+        known = {"queue": queue, "status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
+        model, names, alias = self.model, self.attributes, self.connection.alias
+        # Receivers may be connected at any time.
+        is_heard = pre_init.has_listeners(model) or post_init.has_listeners(model)
+        jobs: list[Any] = []
+        for row in rows:
+            values = self._read(row)
+            if self.is_quiet and not is_heard:
+                state = ModelState()
+                state.adding, state.db = False, alias
+                job = object.__new__(model)
+                # The last value has no name.
+                job.__dict__ = dict(zip(names, values, strict=False), _state=state, **known)
+            else:
+                job = model.from_db(alias, names, values[:-1])
+                job.__dict__.update(known)
+            job.__dict__["claim_key"] = row[self.pk_position]
+            if row[-1]:
+                job.__dict__["has_expired"] = True
+            jobs.append(job)
+        return jobs
+
+    def _check_numbers(self, rows: Sequence[Row]) -> None:
+        for name in NUMBERS:
+            position = self.attributes.index(name)
+            odd = {type(row[position]) for row in rows} - NUMBER
+            if odd:
+                raise TypeError(f"{name} is not a number, but {odd}")
+
+    def _read(self, row: Row) -> Sequence[Any]:
+        seconds = row[self.time_to_run_position]
+        is_usable = seconds is None or 1 <= seconds <= MAX_SECONDS
+        if is_usable and not self.converters:
+            return row
+        values = list(row)
+        if not is_usable:
+            values[self.time_to_run_position] = None  # as in claim_end
+        for position, converters, expression in self.converters:
+            for convert in converters:
+                values[position] = convert(values[position], expression, self.connection)
+        return values
 
 
 def table_of(model: type[Any], using: str) -> Table:
@@ -114,11 +174,11 @@ def table_of(model: type[Any], using: str) -> Table:
 
 
 def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
-    meta = model._meta
-    quote = connection.ops.quote_name
-    fetched = tuple(f for f in meta.concrete_fields if f.name not in LEFT_OUT)
-    dialect = dialect_of(connection)
-    columns = [*_selected(fetched, model, connection)]
+    meta, quote, dialect = model._meta, connection.ops.quote_name, dialect_of(connection)
+    fetched = [f for f in meta.concrete_fields if f.name not in LEFT_OUT]
+    names = tuple(one.attname for one in fetched)
+    compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
+    columns = [one.select_format(compiler, quote(str(one.column)), ())[0] for one in fetched]
     columns.append(f"(expires_at IS NOT NULL AND expires_at <= {dialect.now})")
     return Table(
         model=model,
@@ -131,9 +191,11 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         pk=quote(meta.pk.column),
         columns=", ".join(columns),
         pk_position=fetched.index(meta.pk),
+        time_to_run_position=names.index("time_to_run"),
         unbounded=tuple(i for i, one in enumerate(fetched) if isinstance(one, UNBOUNDED)),
         converters=tuple(conversions(fetched, connection)),
-        builder=Builder(model, fetched),
+        attributes=names,
+        is_quiet=is_quiet(model, names),
         is_plain=_is_plain(meta),
     )
 
@@ -142,19 +204,32 @@ def _is_plain(meta: Any) -> bool:
     # A key that a default of the database makes has to be asked for.
     if meta.parents or meta.pk.db_default is not NOT_PROVIDED:
         return False
-    return all(map(_is_written_as_it_is, meta.concrete_fields))
-
-
-def _is_written_as_it_is(column: models.Field[Any, Any]) -> bool:
     ways = ("get_placeholder", "get_placeholder_sql")
-    return not column.generated and not any(hasattr(column, way) for way in ways)
+    return not any(
+        column.generated or any(hasattr(column, way) for way in ways)
+        for column in meta.concrete_fields
+    )
 
 
-def _selected(
-    fetched: Sequence[models.Field[Any, Any]], model: type[Any], connection: BaseDatabaseWrapper
-) -> Iterable[str]:
-    compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
-    for one in fetched:
-        column = connection.ops.quote_name(str(one.column))
-        sql, _ = one.select_format(compiler, column, ())
-        yield sql
+def is_quiet(model: type[Any], names: Iterable[str]) -> bool:
+    """Whether nothing of the project's happens when Django makes an instance of a row."""
+    ways = ("__init__", "__new__", "__setattr__")
+    return (
+        all(getattr(model, way) is getattr(models.Model, way) for way in ways)
+        and model.from_db.__func__ is models.Model.from_db.__func__  # type: ignore[attr-defined]
+        and all(type(getattr_static(model, name)) in QUIET for name in names)
+    )
+
+
+def conversions(
+    fetched: Sequence[models.Field[Any, Any]], connection: BaseDatabaseWrapper
+) -> Iterable[Conversion]:
+    """Position, converters and expression of each field whose values need some."""
+    for position, column in enumerate(fetched):
+        expression = column.get_col(column.model._meta.db_table)
+        converters = [
+            *connection.ops.get_db_converters(expression),
+            *column.get_db_converters(connection),
+        ]
+        if converters:
+            yield position, tuple(converters), expression

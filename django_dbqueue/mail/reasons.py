@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db import router
 
-from ..lifecycle.retry_decision import duration
+from ..lifecycle.claim_end import duration
 from ..lifecycle.table import Table
 from ..states import Status
 from .conf import mailer_of, rates_for

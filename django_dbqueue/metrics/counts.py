@@ -7,7 +7,7 @@ from typing import Any
 
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
-from ..states import Status
+from ..states import CLAIMABLE, PROMOTABLE, Status
 
 MOST_PRIORITIES = 100
 MOST_COUNTED = 100_000
@@ -50,7 +50,7 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
     """The delayed jobs whose time has come, by queue; of ``most`` at most."""
     is_due = table.dialect.is_past("retry_at")
     sql = (
-        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = 3 "
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE {PROMOTABLE} "
         f"AND retry_at IS NOT NULL AND {is_due} ORDER BY retry_at LIMIT {most}) AS capped "
         "GROUP BY queue"
     )
@@ -60,7 +60,7 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
 def ready_queues(table: Table) -> Iterator[str]:
     """Every queue that has a ready job, by hopping through the index for claims."""
     beyond = "AND queue {} {} ORDER BY queue LIMIT 1"
-    sql = f"SELECT queue FROM {table.name} WHERE status = 0 {beyond}"
+    sql = f"SELECT queue FROM {table.name} WHERE {CLAIMABLE} {beyond}"
     found = rows(table.connection, sql.format(">=", "%s"), [""])
     while found:
         [(name,)] = found
@@ -71,7 +71,7 @@ def ready_queues(table: Table) -> Iterator[str]:
 def count_ready(table: Table, queue: str, most: int) -> int:
     """The ready jobs of one queue; one more than ``most`` where there are more."""
     sql = (
-        f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE status = 0 "
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE {CLAIMABLE} "
         f"AND queue = {table.dialect.placeholder(queue)} LIMIT {most + 1}) AS capped"
     )
     [(count,)] = rows(table.connection, sql, [queue])
@@ -96,7 +96,7 @@ def oldest_ready(table: Table, queue: str) -> float | None:
         found = rows(
             table.connection,
             f"SELECT priority, -{table.dialect.seconds_until('created_at')} FROM {table.name} "
-            f"WHERE queue = {place(queue)} AND status = 0 {beyond}"
+            f"WHERE queue = {place(queue)} AND {CLAIMABLE} {beyond}"
             f"ORDER BY priority, {table.pk} LIMIT 1",
             [queue, *last],
         )

@@ -18,9 +18,9 @@ from django.db.utils import Error
 from .. import events
 from ..dialects import dialect_of
 from ..fields import check_name
+from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.execute import retry
 from ..lifecycle.reap import Reaped
-from ..lifecycle.retry_decision import RetryDecision
 from ..lifecycle.table import Table
 from ..models import Minute
 from ..models.minute import RAN, SPANS, SUMS, WAITED

@@ -13,8 +13,7 @@ from ..lifecycle import enqueue, holder
 from ..lifecycle.errors import VERBS
 from ..lifecycle.holder import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
-from ..lifecycle.results import results_of
-from ..lifecycle.run_result import settle
+from ..lifecycle.results import results_of, settle
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .exactly_once import ExactlyOnceRun

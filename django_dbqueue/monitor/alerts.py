@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from ..conf import conf
-from ..lifecycle.retry_decision import duration
+from ..lifecycle.claim_end import duration
 from ..models.queue import is_for_good
 from ..states import Status
 from .overview import Lane, Overview

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.conf import settings
 
+from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.reap import WorkerLost
-from ..lifecycle.retry_decision import RetryDecision
 from .history import History
 
 SAID = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import events
 from ..guard import message_of
+from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.reap import Reaped
-from ..lifecycle.retry_decision import RetryDecision
 from ..lifecycle.table import Table
 
 logger = logging.getLogger("django_dbqueue")

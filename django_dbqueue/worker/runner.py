@@ -15,8 +15,7 @@ from .. import current, events
 from ..current import running
 from ..guard import capture, exit_if_it_dies
 from ..lifecycle import holder
-from ..lifecycle.results import NONE, Results, results_of
-from ..lifecycle.run_result import settle
+from ..lifecycle.results import NONE, Results, results_of, settle
 from .buffer import KILL_WITHIN, Buffer, Item
 from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher

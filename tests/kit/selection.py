@@ -13,7 +13,7 @@ OF_PROCESSES = {"database_url", "private", "private_session"}
 HEAVY, LIGHT = 1.0, 0.03  # seconds
 TESTS = Path(__file__).parents[1]
 # Folders of tests that look at rows through pages and messages, mostly by the ORM.
-OF_PAGES = TESTS / "admin", TESTS / "mail", TESTS / "monitor"
+OF_PAGES = "admin", "mail", "monitor"
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -83,7 +83,7 @@ def mark(item: pytest.Item) -> None:
     """What is known without being said."""
     if TESTS / "browser" in item.path.parents:
         item.add_marker(pytest.mark.browser)
-    elif item.path.parent in OF_PAGES:
+    elif item.path.parent.name in OF_PAGES:
         item.add_marker(pytest.mark.pages)
     if OF_PROCESSES & asked_for(item):
         item.add_marker(pytest.mark.process)

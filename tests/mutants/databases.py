@@ -13,7 +13,7 @@ MUTANTS = [
         "an instant is past a moment later",
         {"harmless": "the next pass comes within a second"},
     ),
-    (SQLITE, "WHERE status = 0 AND queue = {", "WHERE queue = {", "claims any job"),
+    (SQLITE, "WHERE {CLAIMABLE} AND queue = {", "WHERE queue = {", "claims any job"),
     (
         SQLITE,
         "AND queue = {self.placeholder(claim.queue)} ",
@@ -37,7 +37,7 @@ MUTANTS = [
     (BASE, "found[0][0] if found else None", "found[0][0] if found else 1", "a twin is new"),
     (
         MYSQL,
-        "SET {claim.sets} WHERE status = 0 AND {among}",
+        "SET {claim.sets} WHERE {CLAIMABLE} AND {among}",
         "SET {claim.sets} WHERE {among}",
         "claims what another has claimed since the look",
         MARIADB,
@@ -58,7 +58,7 @@ MUTANTS = [
     ),
     (
         MYSQL,
-        "WHERE status = 0 AND queue = %s ",
+        "WHERE {CLAIMABLE} AND queue = %s ",
         "WHERE queue = %s ",
         "finished jobs hide the ready ones",
         MARIADB,
@@ -87,7 +87,7 @@ MUTANTS = [
     ),
     (
         POSTGRESQL,
-        "WHERE status = 0 AND queue = %s",
+        "WHERE {CLAIMABLE} AND queue = %s",
         "WHERE queue = %s",
         "claims any job",
         ON_POSTGRESQL,

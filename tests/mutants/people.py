@@ -1,43 +1,48 @@
 """Mutants of what people and workers do: operator.py, the models, the heartbeat, the reaper."""
 
-HAND, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
+OPERATOR, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
 JOB, QUERYSET = "models/job.py", "models/queryset.py"
 QUEUE, WORKER = "models/queue.py", "models/worker.py"
 BEATS, REAPER = "worker/heartbeat.py", "worker/reaper.py"
 
 MUTANTS = [
     (
-        HAND,
+        OPERATOR,
         'f"+status = %s AND {same}", [status, *its]',
         '"status = %s", [status]',
         "a person's verb hits a job that another has claimed since the look",
     ),
     (
-        HAND,
+        OPERATOR,
         'f"+status = %s AND {same}", [status, *its]',
         "same, its",
         "a person's verb hits a job in another state than it saw",
     ),
-    (HAND, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
-    (HAND, "crashes = 0, losses", "losses", "a kick forgives no crashes"),
-    (HAND, ', finished_at = NULL"', '"', "a kicked job counts as finished"),
-    (HAND, "status = 0, retry_at = NULL, attempts", "status = 0, attempts", "a kick leaves a time"),
-    (HAND, "{Status.BURIED, Status.DELAYED}, sets", "set(Status), sets", "a kick of any job"),
+    (OPERATOR, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
+    (OPERATOR, "crashes = 0, losses", "losses", "a kick forgives no crashes"),
+    (OPERATOR, ', finished_at = NULL"', '"', "a kicked job counts as finished"),
     (
-        HAND,
-        "{Status.READY, Status.CLAIMED, Status.DELAYED}, sets",
+        OPERATOR,
+        "retry_at = NULL, attempts = 0, crashes",
+        "attempts = 0, crashes",
+        "a kick leaves a time",
+    ),
+    (OPERATOR, 'MOVES["kick"][0], sets', "set(Status), sets", "a kick of any job"),
+    (
+        OPERATOR,
+        'MOVES["bury"][0], sets',
         "set(Status), sets",
         "a finished job may be buried",
     ),
-    (HAND, "seen, {Status.CLAIMED}, f", "seen, set(Status), f", "a release of any job"),
+    (OPERATOR, 'seen, MOVES["release"][0], f', "seen, set(Status), f", "a release of any job"),
     (
-        HAND,
+        OPERATOR,
         'f"{sets}, attempts = {ONE_LESS}")',
         "sets)",
         "a job that a person takes away is charged its attempt",
     ),
     (
-        HAND,
+        OPERATOR,
         "result.skipped += len(chunk) - count",
         "result.skipped += 0",
         "nobody is told of skipped jobs",

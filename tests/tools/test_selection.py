@@ -1,5 +1,7 @@
 """Which tests run where, shown in a project of a few."""
 
+from textwrap import dedent
+
 import pytest
 
 from tests.kit.processes import ROOT
@@ -153,7 +155,7 @@ def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selecte
         def test_page_of_worker(database_url):
             pass
     """
-    pytester.makepyfile(test_mail_pages=pages)
+    (pytester.mkdir("mail") / "test_pages.py").write_text(dedent(pages))
     everything = selected()
     found = [selected("--share-pages", f"{number}/2") for number in (1, 2)]
     for name in everything:

@@ -12,7 +12,7 @@ import pytest
 from django_dbqueue import events, signals
 from django_dbqueue.lifecycle import holder, reap
 from django_dbqueue.lifecycle.claim import claim
-from django_dbqueue.lifecycle.retry_decision import after_failure, duration
+from django_dbqueue.lifecycle.claim_end import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
 from django_dbqueue.worker import signal_dispatcher as herald_module
