@@ -10,6 +10,7 @@ in a folder of its own; the mail goes to a real SMTP server in this process.
 """
 
 import argparse
+import importlib
 import mmap
 import os
 import signal
@@ -146,14 +147,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def trace(tracer: Tracer) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """By what was traced and the process, the functions that were called."""
-    from django.apps import apps
     from django.core.mail import send_mail
     from django.core.management import call_command
 
     from django_dbqueue.mail.models import Email
 
     call_command("migrate", verbosity=0, run_syncdb=True)
-    noop: Any = apps.get_model("noop", "Noop")
+    noop: Any = importlib.import_module("noop.models").Noop
 
     def enqueue() -> None:
         noop.objects.create()

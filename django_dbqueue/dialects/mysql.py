@@ -101,7 +101,10 @@ class MySQL(Dialect):
 
     def _read(self, cursor: CursorWrapper, claim: Claim, keys: list[Any]) -> list[Row]:
         """The rows that a claim has stamped."""
-        among, these = self._around(claim.pk, keys)
+        among, these = self.among(claim.pk, keys)
+        if type(keys[0]) is int and keys[-1] - keys[0] == len(keys) - 1:
+            # None is left out: a range takes half the time.
+            among, these = f"{claim.pk} BETWEEN %s AND %s", [keys[0], keys[-1]]
         cursor.execute(
             f"SELECT {claim.columns} FROM {self.by_key(claim.table)} WHERE {among} AND owner = %s",
             [*these, claim.owner],
@@ -109,12 +112,6 @@ class MySQL(Dialect):
         found = list(cursor.fetchall())
         self.unread = None
         return found
-
-    def _around(self, pk: str, keys: list[Any]) -> tuple[str, Sequence[Any]]:
-        """These ascending keys; where none is left out a range, which takes half the time."""
-        if type(keys[0]) is int and keys[-1] - keys[0] == len(keys) - 1:
-            return f"{pk} BETWEEN %s AND %s", [keys[0], keys[-1]]
-        return self.among(pk, keys)
 
     def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:
         """Keys to try, ascending; where others claim too, a random part of a wider window."""

@@ -28,11 +28,8 @@ def archive(table: Table) -> int:
     """
     if table.policy.archive is None:
         return 0
-    return on_unlocked(table, table.name, _finished(table), partial(_archive, table))
-
-
-def _archive(table: Table, keys: list[Any]) -> int:
-    return take_out(table, keys, ARCHIVABLE, [])
+    move = partial(take_out, table, condition=ARCHIVABLE, params=[])
+    return on_unlocked(table, table.name, _finished(table), move)
 
 
 def on_unlocked(
@@ -59,9 +56,17 @@ def prune(table: Table) -> int:
     """
     if table.policy.prune_after is None:
         return 0
-    if table.policy.archive is not None:
-        return _prune_archive(table, table.policy.prune_after)
-    return delete_unlocked(table, table.name, _finished(table), f"AND {ARCHIVABLE}")
+    if table.policy.archive is None:
+        return delete_unlocked(table, table.name, _finished(table), f"AND {ARCHIVABLE}")
+    archived = apps.get_model(table.policy.archive)._meta.db_table
+    name = table.connection.ops.quote_name(archived)
+    old = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {name} WHERE {table.dialect.is_past('finished_at', '%s')} "
+        f"ORDER BY finished_at LIMIT {CHUNK}",
+        [table.policy.prune_after],
+    )
+    return delete_unlocked(table, name, [key for (key,) in old])
 
 
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
@@ -69,28 +74,26 @@ def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence
     if table.policy.archive is None:
         return delete(table, keys, condition, params)
 
+    connection = table.connection
+    # SQLite's transaction holds the whole database.
+    has_locks = connection.features.has_select_for_update
+    locking = connection.ops.for_update_sql() if has_locks else ""
+
     def move() -> int:
         # Held until the commit: else a job may be claimed, or moved by another, after the copy.
-        held = _hold(table, keys, condition, params)
+        held = rows(
+            connection,
+            f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)}) "
+            f"AND {condition} ORDER BY {table.pk} {locking}",
+            [*keys, *params],
+        )
         if not held:
             return 0
-        copy_to_archive(table, held)
-        return delete(table, held, condition, params)
+        mine = [key for (key,) in held]
+        copy_to_archive(table, mine)
+        return delete(table, mine, condition, params)
 
-    return in_transaction(table.connection, move)
-
-
-def _hold(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> list[Any]:
-    """Lock rows in the order of their keys. SQLite's transaction holds the whole database."""
-    connection = table.connection
-    locking = connection.features.has_select_for_update
-    found = rows(
-        connection,
-        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)}) "
-        f"AND {condition} ORDER BY {table.pk} {connection.ops.for_update_sql() if locking else ''}",
-        [*keys, *params],
-    )
-    return [key for (key,) in found]
+    return in_transaction(connection, move)
 
 
 def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
@@ -132,19 +135,6 @@ def _finished(table: Table) -> list[Any]:
         [],
     )
     return sorted(key for (key,) in found)
-
-
-def _prune_archive(table: Table, seconds: float) -> int:
-    assert table.policy.archive is not None
-    meta = apps.get_model(table.policy.archive)._meta
-    name, pk = table.connection.ops.quote_name(meta.db_table), table.pk
-    found = rows(
-        table.connection,
-        f"SELECT {pk} FROM {name} WHERE {table.dialect.is_past('finished_at', '%s')} "
-        f"ORDER BY finished_at LIMIT {CHUNK}",
-        [seconds],
-    )
-    return delete_unlocked(table, name, [key for (key,) in found])
 
 
 def delete_unlocked(

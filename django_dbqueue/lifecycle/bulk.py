@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import models, transaction
@@ -15,7 +14,7 @@ from ..states import Status
 from .enqueue import CHECKS, notify_workers
 from .table import LIFECYCLE_COLUMNS, Table
 
-MOST = 1000  # rows of one statement
+ROWS_MAX = 1000  # of one statement
 # What the lifecycle writes into a new row; its other columns stay empty.
 FIXED: dict[str, Any] = {"attempts": 0, "crashes": 0, "losses": 0, "errors": []}
 OPEN = {"retry_at", "dedup_key"}
@@ -42,10 +41,15 @@ class Inserter:
         self.readers: list[Reader] = []
         for name in names:
             field = _field_of(table.model, name)
-            self._read(field, partial(_given, name, self._prepared(field)))
+            prepare = self._prepared(field)
+            self._read(field, lambda row, name=name, prepare=prepare: prepare(row[name]))  # type: ignore[misc]
         if delay:
             self._write("retry_at", table.dialect.now_plus(repr(float(delay))))
-        self._status(delay)
+        if "retry_at" in names:
+            self._write("status", "%s")
+            self.readers.append(_status_of)
+        else:
+            self._write("status", str(int(Status.DELAYED if delay else Status.READY)))
         meta = table.model._meta
         for field in meta.concrete_fields:
             if field.column not in self.columns and field is not meta.auto_field:
@@ -53,27 +57,19 @@ class Inserter:
 
     def run(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """All of them or none."""
-        read = self.readers
+        read, ops = self.readers, self.table.connection.ops
+        size = max(1, min(ROWS_MAX, ops.bulk_batch_size(read, rows)))
+        chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
         # Before the transaction, which a value that is refused shall not break.
-        filled = [
-            (len(chunk), [reader(row) for row in chunk for reader in read])
-            for chunk in self._chunks(rows)
-        ]
+        filled = [[reader(row) for row in chunk for reader in read] for chunk in chunks]
+        names = ", ".join(map(ops.quote_name, self.columns))
+        one = f"({', '.join(self.texts)})"
         with transaction.atomic(using=self.table.connection.alias, savepoint=False):
-            for length, params in filled:
+            for chunk, params in zip(chunks, filled, strict=True):
+                values = ", ".join([one] * len(chunk))
                 with self.table.connection.cursor() as cursor:
-                    cursor.execute(self._sql(length), params)
-
-    def _chunks(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
-        room: int = self.table.connection.ops.bulk_batch_size(self.readers, rows)
-        size = max(1, min(MOST, room))
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
-
-    def _sql(self, rows: int) -> str:
-        names = ", ".join(map(self.table.connection.ops.quote_name, self.columns))
-        row = f"({', '.join(self.texts)})"
-        return f"INSERT INTO {self.table.name} ({names}) VALUES {', '.join([row] * rows)}"
+                    sql = f"INSERT INTO {self.table.name} ({names}) VALUES {values}"
+                    cursor.execute(sql, params)
 
     def _read(self, field: Any, reader: Reader) -> None:
         self._write(field.column, "%s")
@@ -82,13 +78,6 @@ class Inserter:
     def _write(self, column: str, text: str) -> None:
         self.columns.append(column)
         self.texts.append(text)
-
-    def _status(self, delay: float) -> None:
-        if "retry_at" in self.names:
-            self._write("status", "%s")
-            self.readers.append(_status_of)
-        else:
-            self._write("status", str(int(Status.DELAYED if delay else Status.READY)))
 
     def _default(self, field: Any) -> None:
         """A number or a word stands in the text: it needs not be filled in for every row."""
@@ -169,24 +158,18 @@ def _field_of(model: type[models.Model], name: str) -> Any:
 
 
 def _plain(field: Any, value: Any) -> Any:
-    if isinstance(value, models.Model):
-        return _key_of(field, value)
+    """What the column of a field holds of a value; ``TypeError`` of an expression, ``ValueError``
+    of what is no saved instance that the field may name."""
     if hasattr(value, "resolve_expression"):
         raise TypeError(f"{field.name}: enqueue_many() takes values, not expressions")
-    return value
-
-
-def _key_of(field: Any, value: models.Model) -> Any:
+    if not isinstance(value, models.Model):
+        return value
     wanted = field.remote_field.model._meta if field.is_relation else None
     key = wanted and getattr(value, field.target_field.attname, None)
     if wanted is None or key is None or not isinstance(value, wanted.concrete_model):
         kind = f"saved {wanted.label}" if wanted else "relation"
         raise ValueError(f"{field.name}: {value!r} is no {kind}")
     return key
-
-
-def _given(name: str, prepare: Callable[[Any], Any], row: Mapping[str, Any]) -> Any:
-    return prepare(row[name])
 
 
 def _status_of(row: Mapping[str, Any]) -> int:

@@ -97,10 +97,11 @@ def _stamped(table: Table, request: Claim) -> Iterable[Row]:
         _raise_trouble(table, error)
         if isinstance(error, IntegrityError):
             _pass_over(table, request)
-        taken = _taken(table, request.owner)
+        sql = f"SELECT {table.pk} FROM {table.name} WHERE {HELD} AND retry_at IS NOT NULL"
+        taken = rows(table.connection, f"{sql} AND owner = %s", [request.owner])
         if not taken:
             raise
-        return _one_by_one(table, request.owner, taken)
+        return _one_by_one(table, request.owner, [key for (key,) in taken])
 
 
 def _pass_over(table: Table, request: Claim) -> None:
@@ -121,11 +122,6 @@ def _pass_over(table: Table, request: Claim) -> None:
             logger.debug("%s %s cannot be written: %s", table.label, key, error)
         if not left:
             break
-
-
-def _taken(table: Table, owner: str) -> list[Any]:
-    sql = f"SELECT {table.pk} FROM {table.name} WHERE {HELD} AND retry_at IS NOT NULL"
-    return [key for (key,) in rows(table.connection, f"{sql} AND owner = %s", [owner])]
 
 
 def read_back(table: Table, queue: str, owner: str, keys: Iterable[Any]) -> list[Any]:

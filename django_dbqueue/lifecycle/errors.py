@@ -31,11 +31,12 @@ def entry(
     ``stack`` stands in for a traceback where the process was stopped from outside.
     """
     lines = _formatted(error) if error.__traceback__ else stack
+    started = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
     return {
         "attempt": attempt,
         "owner": owner if owner is None else str(owner),
         "host": socket.gethostname(),
-        "started": None if seconds is None else _ago(seconds),
+        "started": started and started.isoformat(timespec="milliseconds"),
         "seconds": None if seconds is None else round(seconds, 3),
         "exception": type(error).__name__,
         "message": clean(words_of(error)[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS],
@@ -48,10 +49,6 @@ def _formatted(error: BaseException) -> str:
     with capture():
         return "".join(TracebackException.from_exception(error).format())
     return "".join([*format_tb(error.__traceback__), words_of(error)])
-
-
-def _ago(seconds: float) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
 
 
 def appended(stored: Any, new: dict[str, Any]) -> str:
@@ -77,11 +74,8 @@ def _entries(stored: Any) -> list[Any]:
         entries = json.loads(stored) if isinstance(stored, str | bytes) else stored
     except (ValueError, RecursionError):
         entries = None
-    return [one for one in entries if _is_flat(one)] if isinstance(entries, list) else []
-
-
-def _is_flat(item: Any) -> bool:
-    return isinstance(item, dict) and all(map(_is_plain, item.values()))
+    found = entries if isinstance(entries, list) else []
+    return [one for one in found if isinstance(one, dict) and all(map(_is_plain, one.values()))]
 
 
 def _is_plain(value: Any) -> bool:

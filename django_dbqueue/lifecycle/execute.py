@@ -79,10 +79,6 @@ def _prepare_another_try(connection: BaseDatabaseWrapper, error: Error) -> None:
         raise error
     logger.debug("%s asks for another try: %s", connection.alias, error)
     Retries.add()
-    _roll_back(connection)
-
-
-def _roll_back(connection: BaseDatabaseWrapper) -> None:
     # A lock wait timeout or a killed query leaves the transaction open with its locks.
     if connection.connection is not None and not connection.in_atomic_block:
         connection.rollback()

@@ -84,7 +84,7 @@ class LowWaterMarks:
 
     def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
         """A whole look took so long, and found these."""
-        may_help = table.dialect.passes_dead_rows and not _is_exact(table)
+        may_help = table.dialect.passes_dead_rows and not table.policy.strict_order
         self._in_force = may_help and _is_slow(table, seconds / (len(heads) + 1))
         self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
@@ -113,10 +113,6 @@ def _is_slow(table: Table, seconds: float) -> bool:
     began = time.monotonic()
     rows(table.connection, "SELECT 1", [])
     return seconds > CHEAP + TRIPS * (time.monotonic() - began)
-
-
-def _is_exact(table: Table) -> bool:
-    return table.policy.strict_order
 
 
 def _has_seen_all(lane: Lane, lows: dict[int, int]) -> bool:

@@ -40,15 +40,15 @@ def results_of(table: Table, job: Any) -> Results:
     fields = [table.model._meta.get_field(name) for name in table.policy.results]
     loaded = [field for field in fields if field.attname in job.__dict__]
     quote = table.connection.ops.quote_name
-    sets = "".join(f", {quote(field.column)} = %s" for field in loaded)
-    return sets, [_written(table, field, getattr(job, field.attname)) for field in loaded]
-
-
-def _written(table: Table, field: Any, value: Any) -> Any:
-    if isinstance(field, JSONField):
-        # Some drivers find out only when they send it, where it is too late to fail the job.
-        json.dumps(value, cls=field.encoder)
-    return field.get_db_prep_save(value, table.connection)
+    sets, params = "", []
+    for field in loaded:
+        value = getattr(job, field.attname)
+        if isinstance(field, JSONField):
+            # Some drivers find out only when they send it, where it is too late to fail the job.
+            json.dumps(value, cls=field.encoder)
+        sets += f", {quote(str(field.column))} = %s"
+        params.append(field.get_db_prep_save(value, table.connection))
+    return sets, params
 
 
 def results_or_none(table: Table, job: Any) -> Results:

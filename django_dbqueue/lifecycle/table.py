@@ -70,6 +70,7 @@ class Table:
     columns: str
     pk_position: int
     time_to_run_position: int
+    number_positions: tuple[int, ...]
     unbounded: tuple[int, ...]  # positions of columns that may hold megabytes
     converters: tuple[Conversion, ...]
     attributes: tuple[str, ...]  # of the columns, in their order
@@ -118,8 +119,9 @@ class Table:
 
     def build(self, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
-        if not self.dialect.has_typed_columns:
-            self._check_numbers(rows)
+        for position in () if self.dialect.has_typed_columns else self.number_positions:
+            if odd := {type(row[position]) for row in rows} - NUMBER:
+                raise TypeError(f"{self.attributes[position]} is not a number, but {odd}")
         known = {"queue": queue, "status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
         model, names, alias = self.model, self.attributes, self.connection.alias
         # Receivers may be connected at any time.
@@ -141,13 +143,6 @@ class Table:
                 job.__dict__["has_expired"] = True
             jobs.append(job)
         return jobs
-
-    def _check_numbers(self, rows: Sequence[Row]) -> None:
-        for name in NUMBERS:
-            position = self.attributes.index(name)
-            odd = {type(row[position]) for row in rows} - NUMBER
-            if odd:
-                raise TypeError(f"{name} is not a number, but {odd}")
 
     def _read(self, row: Row) -> Sequence[Any]:
         seconds = row[self.time_to_run_position]
@@ -192,6 +187,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         columns=", ".join(columns),
         pk_position=fetched.index(meta.pk),
         time_to_run_position=names.index("time_to_run"),
+        number_positions=tuple(map(names.index, NUMBERS)),
         unbounded=tuple(i for i, one in enumerate(fetched) if isinstance(one, UNBOUNDED)),
         converters=tuple(conversions(fetched, connection)),
         attributes=names,

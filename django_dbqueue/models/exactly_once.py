@@ -113,16 +113,13 @@ class ExactlyOnceRun:
         try:
             _nap.wait(self.pause_after(error))
         except Error:
+            # In another database the claim does not tell whether a lost COMMIT has arrived.
             with capture():
-                self._look_for_receipt()
+                if self.is_apart and self._receipt is not None:
+                    self.effects.close()
+                    self.has_committed = self._has_receipt()
             if not self.has_committed:
                 raise
-
-    def _look_for_receipt(self) -> None:
-        """In another database the claim does not tell whether a lost COMMIT has arrived."""
-        if self.is_apart and self._receipt is not None:
-            self.effects.close()
-            self.has_committed = self._has_receipt()
 
     def pause_after(self, error: Error) -> float:
         """Seconds until another try; raises the error where there is to be none."""
@@ -174,52 +171,50 @@ class ExactlyOnceRun:
         return False
 
     def _try(self) -> None:
-        has_one_writer = dialect_of(self.effects).one_writer
-        with turns_of(self.effects.alias).take() if has_one_writer else nullcontext():
-            self._try_now()
+        alias, has_one_writer = self.effects.alias, dialect_of(self.effects).one_writer
+        with turns_of(alias).take() if has_one_writer else nullcontext():
+            began = time.monotonic()
+            try:
+                self._run_in_transaction(alias)
+                self.has_committed = True
+            except IntegrityError:
+                # Of two that run the job, the second one to write the receipt is refused.
+                if self.has_committed or not (self.is_apart and self._has_receipt()):
+                    raise
+                self.has_committed = True
+            finally:
+                seconds = time.monotonic() - began
+                if seconds > LASTING:
+                    logger.warning("%s: its transaction was open for %.1f s", self.job, seconds)
 
-    def _try_now(self) -> None:
-        began = time.monotonic()
-        try:
-            self._do_in_transaction()
-            self.has_committed = True
-        except IntegrityError:
-            # Of two that run the job, the second one to write the receipt is refused.
-            if self.has_committed or not (self.is_apart and self._has_receipt()):
-                raise
-            self.has_committed = True
-        finally:
-            seconds = time.monotonic() - began
-            if seconds > LASTING:
-                logger.warning("%s: its transaction was open for %.1f s", self.job, seconds)
-
-    def _do_in_transaction(self) -> None:
-        alias = self.effects.alias
+    def _run_in_transaction(self, alias: str) -> None:
         if not (self.effects.in_atomic_block or self.effects.get_autocommit()):
             raise TransactionManagementError(f"{alias!r} is not in autocommit: nothing ends it")
+
+        def note_commit() -> None:
+            self.has_committed = True
+
         try:
             with transaction.atomic(using=alias, durable=True):
                 # The first one: another one's error keeps those after it from being called.
-                transaction.on_commit(self._note_commit, using=alias)
+                transaction.on_commit(note_commit, using=alias)
                 # A savepoint: releasing it fails where the transaction is not the same any more,
                 # after a deadlock that the job's code kept to itself, DDL, a COMMIT past Django.
                 with transaction.atomic(using=alias):
-                    self._work()
+                    self.tries += 1
+                    self.job.in_exactly_once_run = True
+                    depth = len(self.effects.savepoint_ids)
+                    self.work()
+                    if len(self.effects.savepoint_ids) != depth:
+                        what = f"{self.job}: its run left a block of atomic() open"
+                        raise TransactionManagementError(what)
+                    # Else a savepoint that is to be rolled back would be, and no more said of it.
+                    self.effects.validate_no_broken_transaction()
                 self._end()
         finally:
             self.job.in_exactly_once_run = False
             if not self.has_committed:
                 self._restore()
-
-    def _work(self) -> None:
-        self.tries += 1
-        self.job.in_exactly_once_run = True
-        depth = len(self.effects.savepoint_ids)
-        self.work()
-        if len(self.effects.savepoint_ids) != depth:
-            raise TransactionManagementError(f"{self.job}: its run left a block of atomic() open")
-        # Else a savepoint that is to be rolled back would be, and no more said of it.
-        self.effects.validate_no_broken_transaction()
 
     def _end(self) -> None:
         """The last statements: complete the job, or leave a receipt while its claim is held.
@@ -235,9 +230,6 @@ class ExactlyOnceRun:
             held = holder.complete_held(self.table, self.owner, self.key, results)
         if not held:
             raise NotHeld(f"{self.job}: its claim is not held; nothing was written")
-
-    def _note_commit(self) -> None:
-        self.has_committed = True
 
     def _has_receipt(self) -> bool:
         assert self._receipt is not None

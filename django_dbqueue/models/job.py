@@ -194,19 +194,16 @@ class Job(JobColumns):
         While the instance holds a claim, ``ClaimLost`` when another owner has the job by now.
         """
         if self._state.adding and kwargs.get("update_fields") is None:
-            self._insert(*args, **kwargs)
-            return
-        names = self._saved_names(kwargs.get("update_fields"))
-        super().save(*args, **kwargs | {"update_fields": names})
-
-    def _insert(self, *args: Any, **kwargs: Any) -> None:
-        enqueue.prepare(self)
-        self.claim_owner = None
-        unread = self.expressions()
-        # With a key of its own, a new instance would else overwrite the row that has it.
-        super().save(*args, **kwargs | {"force_insert": True})
-        self.forget(unread)
-        enqueue.notify_workers(self._table().connection, [self.status])
+            enqueue.prepare(self)
+            self.claim_owner = None
+            unread = self.expressions()
+            # With a key of its own, a new instance would else overwrite the row that has it.
+            super().save(*args, **kwargs | {"force_insert": True})
+            self.forget(unread)
+            enqueue.notify_workers(self._table().connection, [self.status])
+        else:
+            names = self._saved_names(kwargs.get("update_fields"))
+            super().save(*args, **kwargs | {"update_fields": names})
 
     def _do_insert(
         self, manager: Any, using: str, fields: Any, returning_fields: Any, raw: bool

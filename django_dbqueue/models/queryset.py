@@ -196,9 +196,6 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         if dedup_key is None:
             job.save(using=self._db, force_insert=True)
             return Enqueued(job, created=True)
-        return self._enqueue_once(job)
-
-    def _enqueue_once(self, job: Any) -> Enqueued[Any]:
         enqueue.prepare(job)
         table = table_of(self.model, self._for_writing())
         twins = self.using(table.connection.alias).filter(queue=job.queue, dedup_key=job.dedup_key)

@@ -1,4 +1,3 @@
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -19,7 +18,9 @@ class ReceiptManager(models.Manager["Receipt"]):
         found = dict(old.order_by("written_at").values_list("digest", "job_key")[:CHUNK])
         if not found:
             return 0
-        needed = _unfinished(table, found.values())
+        jobs = table.model._base_manager.using(table.connection.alias).exclude(status=Status.DONE)
+        keys = [table.model._meta.pk.to_python(key) for key in found.values()]
+        needed = {str(key) for key in jobs.filter(pk__in=keys).values_list("pk", flat=True)}
         kept = sorted(digest for digest, key in found.items() if key in needed)
         # Else the same ones would be looked at for ever.
         self.filter(digest__in=kept).update(written_at=DbNow())
@@ -61,10 +62,3 @@ def receipt_of(table: Table, job: Any) -> Receipt:
 def _place(table: Table) -> str:
     """The same queue table in another database has other jobs, of the same keys and times."""
     return f"{table.job_table}@{table.connection.alias}"
-
-
-def _unfinished(table: Table, keys: Iterable[str]) -> set[str]:
-    jobs = table.model._base_manager.using(table.connection.alias).exclude(status=Status.DONE)
-    pk = table.model._meta.pk
-    found = jobs.filter(pk__in=[pk.to_python(key) for key in keys])
-    return {str(key) for key in found.values_list("pk", flat=True)}

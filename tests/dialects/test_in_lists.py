@@ -5,6 +5,7 @@ of rows of a value, which is large where almost all are null.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from django.utils import timezone
 from django_dbqueue.admin import search
 from django_dbqueue.lifecycle import archive
 from django_dbqueue.lifecycle.operator import CHUNK
+from django_dbqueue.lifecycle.table import Table
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.privacy.erase import Eraser, FailedMailPruner
 from django_dbqueue.metrics import roll_up
@@ -108,6 +110,10 @@ def search_for_an_id_that_many_have() -> int:
     return len(list(search.found(whole, ["message_id"], "<one@x.example>", [])[:100]))
 
 
+def pruned_after(seconds: int) -> Table:
+    return replace(table(Email), policy=replace(Email.policy(), prune_after=seconds))
+
+
 ACTIONS: dict[str, tuple[type[Model], Callable[[list[int]], Any]]] = {
     "retry failed mail": (Email, lambda keys: failed(keys).kick().changed),
     "bury": (Email, lambda keys: (failed(keys).kick(), failed(keys).bury())[1].changed),
@@ -116,7 +122,7 @@ ACTIONS: dict[str, tuple[type[Model], Callable[[list[int]], Any]]] = {
     "archive, in the archive": (ArchivedEmail, lambda _: archive.archive(table(Email))),
     "erase": (Email, lambda _: Eraser()(table(Email))),
     "erase in the archive": (ArchivedEmail, lambda _: Eraser()(table(Email))),
-    "prune the archive": (ArchivedEmail, lambda _: archive._prune_archive(table(Email), DAY)),
+    "prune the archive": (ArchivedEmail, lambda _: archive.prune(pruned_after(DAY))),
     "prune failed mail": (Email, lambda _: FailedMailPruner()(table(Email))),
     "search": (Email, lambda _: search_for_an_id_that_many_have()),
     "suppressed": (

@@ -160,27 +160,27 @@ MUTANTS = [
     ),
     (
         KEEP,
-        "take_out(table, keys, ARCHIVABLE, [])",
-        'take_out(table, keys, "1 = 1", [])',
+        "condition=ARCHIVABLE, params",
+        'condition="1 = 1", params',
         "what is no longer done is archived",
         {"harmless": "a done job is in no other state ever again"},
     ),
     (
         KEEP,
-        "held = _hold(table, keys, condition, params)",
-        "held = list(keys)",
+        "mine = [key for (key,) in held]",
+        "mine = list(keys)",
         "a job is copied to the archive that has moved on since the look",
     ),
     (
         KEEP,
-        "connection.ops.for_update_sql() if locking else ''",
+        'connection.ops.for_update_sql() if has_locks else ""',
         "''",
         "a job is claimed while it moves to the archive",
         {"database": "postgresql"},
     ),
     (
         KEEP,
-        "return in_transaction(table.connection, move)",
+        "return in_transaction(connection, move)",
         "return move()",
         "the move to the archive is no transaction",
     ),
@@ -190,7 +190,7 @@ MUTANTS = [
         'f"WHERE {table.pk} IN ({placeholders(keys)}) AND ({condition} OR 1 = 1)"',
         "a job is deleted that has moved on since the look",
     ),
-    (KEEP, "        copy_to_archive(table, held)\n", "", "a job is deleted and not archived"),
+    (KEEP, "        copy_to_archive(table, mine)\n", "", "a job is deleted and not archived"),
     (
         KEEP,
         '_finished(table), f"AND {ARCHIVABLE}")',
@@ -200,8 +200,8 @@ MUTANTS = [
     ),
     (
         KEEP,
-        "    if table.policy.archive is not None:\n        return _prune_archive",
-        "    if False:\n        return _prune_archive",
+        "    if table.policy.archive is None:\n        return delete_unlocked",
+        "    if True:\n        return delete_unlocked",
         "a job is pruned before it is archived",
     ),
     (
