@@ -112,6 +112,15 @@ class Dialect:
         """Stamp up to ``limit`` ready jobs with the owner; the rows in any order."""
         raise NotImplementedError
 
+    def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str | None:
+        """A statement that finds the first ready job, (queue, priority, key), of up to ``most``
+        queues in one go; None = they are to be found one by one.
+
+        ``first`` is the condition for the first queue, ``others`` what is to be added for those
+        after it; their parameters come in this order.
+        """
+        return None
+
     def by_key(self, table: str) -> str:
         """The table as an UPDATE or SELECT names it when rows must be reached by primary key."""
         return table

@@ -81,6 +81,16 @@ class PostgreSQL(Dialect):
         )
         return list(cursor.fetchall())
 
+    def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str:
+        found = f"SELECT queue, priority, {pk} FROM {table} WHERE {CLAIMABLE} AND"
+        order = f"ORDER BY queue, priority, {pk} LIMIT 1"
+        following = f"{found} queue > heads.queue {others} {order}"
+        return (
+            f"WITH RECURSIVE heads AS (({found} {first} {order}) UNION ALL "
+            f"SELECT one.* FROM heads, LATERAL ({following}) AS one) "
+            f"SELECT * FROM heads LIMIT {most}"
+        )
+
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
         # One value is quicker to parse and to plan than a list of them.
         return f"{column} = ANY('{{{','.join(map(str, keys))}}}'::bigint[])", ()

@@ -80,6 +80,16 @@ class SQLite(Dialect):
         )
         return list(cursor.fetchall())
 
+    def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str:
+        least = f"SELECT MIN(queue) FROM {table} WHERE {CLAIMABLE} AND"
+        key = f"SELECT {pk} FROM {table} WHERE {CLAIMABLE} AND queue = name"
+        return (
+            f"WITH RECURSIVE named(name) AS (SELECT ({least} {first}) UNION ALL SELECT "
+            f"({least} queue > name {others}) FROM named WHERE name IS NOT NULL LIMIT {most}) "
+            f"SELECT queue, priority, {pk} FROM named JOIN {table} "
+            f"ON {pk} = ({key} ORDER BY priority, {pk} LIMIT 1)"
+        )
+
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
         # Always the same statement, hence prepared already.
         return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]

@@ -1,4 +1,4 @@
-"""Which queues of a table have ready jobs, found by hopping through the index."""
+"""Which queues of a table have ready jobs: one look-up in the index for each of them."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -39,9 +39,9 @@ def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
     They begin after the name ``after`` and go on round, so that with the last name of one answer
     the next one finds the rest.
     """
-    found = _hop(table, after, None, most)
-    if after:
-        found += _hop(table, "", after, most - len(found))
+    found = _heads(table, after, None, most)
+    if after and len(found) < most:
+        found += _heads(table, "", after, most - len(found))
     return found
 
 
@@ -58,21 +58,19 @@ def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:
     return any(_first(table, above, [queue, priority, key, priority]) for priority, key in floors)
 
 
-def _hop(table: Table, last: str, until: str | None, most: int) -> list[Head]:
+def _heads(table: Table, after: str, until: str | None, most: int) -> list[Head]:
+    placeholder = table.dialect.placeholder
+    last = [] if until is None else [until]
+    others = f"AND queue <= {placeholder(until)}" if last else ""
+    # '' only by hand; such a job is to be found, too.
+    first = f"queue {'>' if after else '>='} {placeholder(after)} {others}"
+    if sql := table.dialect.heads(table.name, table.pk, first, others, most):
+        return [Head(*row) for row in rows(table.connection, sql, [after, *last, *last])]
     found: list[Head] = []
-    while len(found) < most:
-        after = found[-1].queue if found else last
-        # '' only by hand; such a job is to be found, too.
-        beyond = ">" if found or last else ">="
-        # The database compares: it may order names otherwise than Python does.
-        condition, params = f"queue {beyond} {table.dialect.placeholder(after)}", [after]
-        if until is not None:
-            condition += f" AND queue <= {table.dialect.placeholder(until)}"
-            params.append(until)
-        head = _first(table, condition, params)
-        if head is None:
-            break
+    while len(found) < most and (head := _first(table, first, [after, *last])):
         found.append(head)
+        # The database compares: it may order names otherwise than Python does.
+        after, first = head.queue, f"queue > {placeholder(head.queue)} {others}"
     return found
 
 
