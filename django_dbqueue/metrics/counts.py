@@ -1,11 +1,10 @@
 """Counting jobs without ever counting all of a large table."""
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from ..lifecycle.execute import rows
+from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..states import Status
 
@@ -23,7 +22,7 @@ def backlogs(table: Table) -> dict[str, int | None]:
     for status in UNENDED:
         counted = count_by_queue(table, status, MOST_COUNTED)
         if sum(counted.values()) > MOST_COUNTED:
-            return dict.fromkeys(islice(ready_queues(table), MOST_QUEUES))
+            return dict.fromkeys(map(str, ready_queues(table, MOST_QUEUES)))
         found.update(counted)
     return dict(found.most_common(MOST_QUEUES))
 
@@ -55,17 +54,6 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
         "GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
-
-
-def ready_queues(table: Table) -> Iterator[str]:
-    """Every queue that has a ready job, by hopping through the index for claims."""
-    beyond = "AND queue {} {} ORDER BY queue LIMIT 1"
-    sql = f"SELECT queue FROM {table.name} WHERE status = 0 {beyond}"
-    found = rows(table.connection, sql.format(">=", "%s"), [""])
-    while found:
-        [(name,)] = found
-        yield str(name)
-        found = rows(table.connection, sql.format(">", table.dialect.placeholder(name)), [name])
 
 
 def count_ready(table: Table, queue: str, most: int) -> int:

@@ -1,11 +1,11 @@
 """Which queues a table has, and what is in them, by looks that are bounded."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from ..fields import DbNow
+from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
-from ..metrics.counts import MOST_QUEUES, count_by_queue, ready_queues
+from ..metrics.counts import MOST_QUEUES, count_by_queue
 from ..models import Minute, Queue
 from ..states import Status
 
@@ -32,7 +32,7 @@ def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = 
     names = {name for by_queue in counted.values() for name in by_queue}
     default = table.model._meta.get_field("queue").get_default()
     names |= {default} if default else set()
-    names |= set(islice(ready_queues(table), MOST_QUEUES + 1))
+    names |= {str(name) for name in ready_queues(table, MOST_QUEUES + 1)}
     names |= set(_queues_of_minutes(alias, table.job_table))
     wanted = Queue.objects.using(alias).filter(job_table=table.job_table, paused_until__gt=DbNow())
     names |= set(wanted.values_list("name", flat=True))
