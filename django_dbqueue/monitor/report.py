@@ -12,7 +12,7 @@ from ..states import Status
 # Of ready jobs the queues are found, and counted, one by one.
 TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
 MOST_COUNTED = 1_000  # at once: PostgreSQL reads each of these rows
-FEW = 200
+FEW = 200  # jobs
 
 
 def count_together(table: Table, most: int = MOST_COUNTED) -> dict[Status, dict[str, int]]:
