@@ -23,8 +23,8 @@ from .options import Plan
 from .proxy import Proxy
 from .verdicts import Report, Settings
 
-LEAVE_WITHIN = 60.0  # seconds
-MOST_THREADS = 2
+STOP_SECONDS = 60.0  # seconds
+THREADS_MAX = 2
 FINISHED = (Status.DONE, Status.BURIED)
 _nap = threading.Event()
 
@@ -69,7 +69,7 @@ class Campaign:
             "--processes",
             str(self.plan.children),
             "--threads",
-            str(1 + number % MOST_THREADS),
+            str(1 + number % THREADS_MAX),
         ]
         command = ["django", "runworker", *sizes, "--shutdown-timeout", "20"]
         return self._group(f"worker-{number}", *command, skew=skew, is_worker=True)
@@ -92,7 +92,7 @@ class Campaign:
         for group in groups:
             group.ask_to_stop()
         for group in groups:
-            group.end(LEAVE_WITHIN)
+            group.end(STOP_SECONDS)
             for code in group.own_ends:
                 self.troubles.append(f"{group.who} ended by itself, with {code}: see {group.log}")
 
@@ -126,7 +126,7 @@ class Campaign:
             max_attempts=TestJob.policy().max_attempts,
             max_crashes=MAX_CRASHES,
             time_to_run=TestJob.policy().time_to_run,
-            threads=MOST_THREADS,
+            threads=THREADS_MAX,
             beat_interval=conf["BEAT_INTERVAL"],
             worker_timeout=conf["WORKER_TIMEOUT"],
             reap_interval=conf["REAP_INTERVAL"],

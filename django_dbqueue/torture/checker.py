@@ -51,26 +51,26 @@ def check(
     crashes, errors: list, retry_at_past_seconds: float or None, finished: bool, dedup_key}, all
     rows of both tables; ``effects``: {mark} for each row that jobs wrote in their transactions.
     """
-    trial = Check(HistoryIndex(events, rows), settings or Settings())
+    check = Check(HistoryIndex(events, rows), settings or Settings())
     verdicts = {
-        name: Verdict(name, says, list(rule(trial))) for name, (says, rule) in RULES.items()
+        name: Verdict(name, says, list(rule(check))) for name, (says, rule) in RULES.items()
     }
-    verdicts["I6"] = Verdict("I6", EFFECTS, list(rules_of_rows.effects(trial, effects)))
-    return Report(verdicts, _figures(trial, verdicts))
+    verdicts["I6"] = Verdict("I6", EFFECTS, list(rules_of_rows.effects(check, effects)))
+    return Report(verdicts, _figures(check, verdicts))
 
 
-def _figures(trial: Check, verdicts: dict[str, Verdict]) -> Figures:
+def _figures(check: Check, verdicts: dict[str, Verdict]) -> Figures:
     figures = Figures(
-        jobs=sum(enqueued.kind == "ok" for enqueued in trial.book.enqueued.values()),
+        jobs=sum(enqueued.kind == "ok" for enqueued in check.index.enqueued.values()),
         lost=len(verdicts["I1"].violations),
         unexpected=len(verdicts["I2"].violations),
         unexplained=len(verdicts["I7"].violations),
         overlaps=len(verdicts["I3"].violations),
         zombie_writes=len(verdicts["I4"].violations),
     )
-    figures.duplicates = dict(Counter(r.cause for r in trial.repeats if r.cause))
-    figures.kills = dict(Counter(_kind(kill.event) for kill in trial.faults.kills))
-    _add_handovers(trial, figures)
+    figures.duplicates = dict(Counter(r.cause for r in check.repeats if r.cause))
+    figures.kills = dict(Counter(_kind(kill.event) for kill in check.faults.kills))
+    _add_handovers(check, figures)
     return figures
 
 
@@ -80,14 +80,14 @@ def _kind(kill: Event) -> str:
     return "supervisor" if kill.get("supervisor") else "child"
 
 
-def _add_handovers(trial: Check, figures: Figures) -> None:
+def _add_handovers(check: Check, figures: Figures) -> None:
     """From the last kill that cut a job off, and nothing but kills, to its next start. Of what a
     second killed worker had fetched meanwhile, from when that one's claim was ended."""
-    for repeat in trial.repeats:
+    for repeat in check.repeats:
         first, second = repeat.first, repeat.second
         hits = [
             fault
-            for fault in trial.faults.all
+            for fault in check.faults.all
             if fault.touches(first.t, second.t) and fault.hits(first)
         ]
         if first.end is not None or not hits or {fault.kind for fault in hits} != {"kill"}:
@@ -104,7 +104,7 @@ def _fetched_in_vain(repeat: Repeat) -> list[int]:
     first, second = repeat.first, repeat.second
     return [
         event["t"]
-        for event in repeat.story.accepted
+        for event in repeat.job.accepted
         if event["op"] == "reaped" and event["owner"] != first.owner
         if first.t < event["t"] < second.t
     ]

@@ -15,7 +15,7 @@ from django.db import connections
 
 from .fleet import environment, python
 from .options import Plan
-from .scratch import beside
+from .scratch import scratch_config
 
 
 def torture(options: dict[str, Any]) -> int:
@@ -23,7 +23,7 @@ def torture(options: dict[str, Any]) -> int:
     seed = options["seed"]
     plan = Plan.of(options | {"seed": random.randrange(10**6) if seed is None else seed})
     folder = _folder(options["keep"])
-    config = beside(connections[options["database"]].settings_dict, folder)
+    config = scratch_config(connections[options["database"]].settings_dict, folder)
     command = python("django_dbqueue.torture", "campaign", json.dumps(plan.as_dict()))
     code = _run(command, environment(config, str(folder), "injector", seed=plan.seed))
     if code or options["keep"]:

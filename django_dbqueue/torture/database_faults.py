@@ -58,21 +58,21 @@ class DatabaseFaults:
         port."""
         return None
 
-    def drop_connection(self, dice: random.Random) -> bool:
+    def drop_connection(self, rng: random.Random) -> bool:
         """Whether there was one to drop."""
         found = rows(here(), self.clients, []) if self.clients else []
         if found:
-            sql(self.drop, dice.choice(sorted(found))[0])
+            sql(self.drop, rng.choice(sorted(found))[0])
         return bool(found)
 
     def read_only(self, on: bool) -> None:
         """Let the database take no writes, or take them again."""
 
-    def quarrel(self, dice: random.Random) -> None:
+    def contend(self, rng: random.Random) -> None:
         """Transactions that are in the way of the queue's, for a moment."""
         with transaction.atomic():
             sql("SELECT 1")
-            _nap.wait(dice.uniform(0.1, 1))
+            _nap.wait(rng.uniform(0.1, 1))
 
 
 class ServerFaults(DatabaseFaults):
@@ -81,10 +81,10 @@ class ServerFaults(DatabaseFaults):
     takes_read_only = True
     missing = ""
 
-    def quarrel(self, dice: random.Random) -> None:
+    def contend(self, rng: random.Random) -> None:
         table = table_of(TestJob, "default")
         found = rows(here(), f"SELECT {table.pk} FROM {table.name} WHERE status < 2 LIMIT 20", [])
-        keys = [key for (key,) in dice.sample(found, min(4, len(found)))]
+        keys = [key for (key,) in rng.sample(found, min(4, len(found)))]
         gate = threading.Barrier(2)
         ways = [lambda: _lock(keys, gate), lambda: _lock(keys[::-1], gate)]
         threads = [threading.Thread(target=apart, args=(way,), daemon=True) for way in ways]

@@ -20,14 +20,14 @@ from .fleet import Group
 from .options import Plan
 from .proxy import Proxy
 from .recorder import tell
-from .restarts import RESTART_WITHIN, Restarts
+from .restarts import RESTART_SECONDS_MAX, Restarts
 from .schedule import Fault, schedule
 from .silence import Silence
 
-LOOK_EVERY = 0.05  # seconds
-READ_ONLY = 3.0  # seconds that a spell lasts
-HELD = 0.75  # of its interval, an old snapshot
-WHOLE = 0.45  # the share of the stops that takes a whole worker
+POLL_SECONDS = 0.05  # seconds
+READ_ONLY_SECONDS = 3.0  # seconds that a spell lasts
+SNAPSHOT_SHARE = 0.75  # of its interval, an old snapshot
+WHOLE_WORKER_SHARE = 0.45  # the share of the stops that takes a whole worker
 _nap = threading.Event()
 
 
@@ -72,7 +72,7 @@ class FaultInjector:
             left = until - time.monotonic()
             if left <= 0:
                 return
-            _nap.wait(min(left, LOOK_EVERY))
+            _nap.wait(min(left, POLL_SECONDS))
 
     def _chores(self) -> None:
         for group in self.groups:
@@ -85,7 +85,7 @@ class FaultInjector:
         self.healed.set()
         while self._undo:
             heappop(self._undo)[2]()
-        give_up = time.monotonic() + RESTART_WITHIN
+        give_up = time.monotonic() + RESTART_SECONDS_MAX
         for thread in self.threads:
             thread.join(max(0, give_up - time.monotonic()))
         for group in self.groups:
@@ -104,11 +104,11 @@ class FaultInjector:
     # Processes
 
     def do_kill9(self, fault: Fault) -> None:
-        dice = fault.dice
-        if dice.random() < self.plan.groups:
-            self._kill_group(dice.choice(self.groups))
+        rng = fault.rng
+        if rng.random() < self.plan.groups:
+            self._kill_group(rng.choice(self.groups))
             return
-        child = self._a_child(dice)
+        child = self._a_child(rng)
         if child is not None:
             group, pid = child
             _send(os.kill, pid, signal.SIGKILL)
@@ -120,22 +120,22 @@ class FaultInjector:
         group.send(signal.SIGKILL)
         tell("kill", "info", pids=pids, group=True, supervisor=True, target=group.who)
 
-    def _a_child(self, dice: random.Random) -> tuple[Group, int] | None:
+    def _a_child(self, rng: random.Random) -> tuple[Group, int] | None:
         """One that is not stopped, nor its worker."""
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
         pids = [(group, pid) for group in going for pid in group.children()]
         found = [(group, pid) for group, pid in pids if pid not in self._stopped]
-        return dice.choice(found) if found else None
+        return rng.choice(found) if found else None
 
     def do_stop(self, fault: Fault) -> None:
-        dice = fault.dice
-        length = dice.uniform(0, 1)
+        rng = fault.rng
+        length = rng.uniform(0, 1)
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
         # What is continued with one stop must not be under another.
         whole = [group for group in going if not self._stopped & {*group.children()}]
-        if dice.random() < WHOLE and whole and len(going) > len(self.workers) // 2:
-            self._stop_group(dice.choice(whole), self._seconds(length))
-        elif child := self._a_child(dice):
+        if rng.random() < WHOLE_WORKER_SHARE and whole and len(going) > len(self.workers) // 2:
+            self._stop_group(rng.choice(whole), self._seconds(length))
+        elif child := self._a_child(rng):
             group, pid = child
             # Mostly a short one: nobody else has the jobs of who is stopped alone.
             seconds = self._seconds(length**3)
@@ -176,7 +176,7 @@ class FaultInjector:
             if not dialect_of(here()).one_writer or _is_writable():
                 return
             send(signal.SIGCONT)
-            _nap.wait(LOOK_EVERY)
+            _nap.wait(POLL_SECONDS)
 
     def _thaw(self, target: Group, said: dict[str, Any], send: Callable[[int], None]) -> None:
         self._stopped -= {*said["pids"]}
@@ -189,17 +189,17 @@ class FaultInjector:
 
     def do_drop_connections(self, fault: Fault) -> None:
         def drop() -> None:
-            if self.faults.drop_connection(fault.dice):
+            if self.faults.drop_connection(fault.rng):
                 tell("conn_kill", "info")
 
         self._aside(drop)
 
     def do_deadlocks(self, fault: Fault) -> None:
         tell("deadlock", "info")
-        self._aside(partial(self.faults.quarrel, fault.dice))
+        self._aside(partial(self.faults.contend, fault.rng))
 
     def do_snapshot(self, fault: Fault) -> None:
-        self._aside(partial(self._hold_snapshot, self.plan.snapshot * HELD))
+        self._aside(partial(self._hold_snapshot, self.plan.snapshot * SNAPSHOT_SHARE))
 
     def _hold_snapshot(self, seconds: float) -> None:
         for statement in self.faults.snapshot:
@@ -217,14 +217,14 @@ class FaultInjector:
         tell("read_only", "info", on=True)
         try:
             self.faults.read_only(on=True)
-            self.healed.wait(READ_ONLY)
+            self.healed.wait(READ_ONLY_SECONDS)
         finally:
             self._insist(partial(self.faults.read_only, on=False))
             tell("read_only", "info", on=False)
 
     def _insist(self, work: Callable[[], object]) -> None:
         """Until the database does it: it may be away."""
-        give_up = time.monotonic() + RESTART_WITHIN
+        give_up = time.monotonic() + RESTART_SECONDS_MAX
         while True:
             try:
                 work()
@@ -238,9 +238,9 @@ class FaultInjector:
 
     def do_silence(self, fault: Fault) -> None:
         if self.proxy is not None:
-            spell = Silence(self.proxy, fault.dice)
+            spell = Silence(self.proxy, fault.rng)
             spell.begin()
-            self._later(self.timeout * fault.dice.uniform(0.3, 1.5), spell.end)
+            self._later(self.timeout * fault.rng.uniform(0.3, 1.5), spell.end)
 
     def do_restart(self, fault: Fault) -> None:
         self._aside(self.restarts.restart)

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
-MOST_BYTES = 4096
+EVENT_BYTES_MAX = 4096
 
 
 class BrokenHistory(ValueError):
@@ -57,8 +57,8 @@ class History:
         now, pid = time.monotonic_ns(), os.getpid()
         event = {"t": now, "pid": pid, "who": self.who, "op": op, "type": kind, **fields}
         line = json.dumps(event).encode() + b"\n"
-        if len(line) > MOST_BYTES:
-            raise ValueError(f"an event of {len(line)} bytes; the limit is {MOST_BYTES}")
+        if len(line) > EVENT_BYTES_MAX:
+            raise ValueError(f"an event of {len(line)} bytes; the limit is {EVENT_BYTES_MAX}")
         if os.write(self._opened(pid), line) != len(line):
             raise OSError(f"no room for an event in {self.folder}")
 

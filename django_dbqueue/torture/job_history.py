@@ -85,7 +85,7 @@ class HistoryIndex:
         self.events = sorted(events, key=lambda event: event["t"])
         self.rows = rows
         self.enqueued: dict[str, Enqueued] = {}
-        self.stories: dict[Any, JobHistory] = {}
+        self.jobs: dict[Any, JobHistory] = {}
         self.strays: list[Event] = []
         self._open: dict[tuple[Any, str, int], Run] = {}
         told = {"enqueue": self._enqueue, "start": self._start, "effect": self._effect}
@@ -95,14 +95,14 @@ class HistoryIndex:
             if event["op"] in told:
                 told[event["op"]](event)
         for row in rows:
-            self.story(row["key"]).row = row
+            self.job(row["key"]).row = row
         self.first_starts = self._first_starts()
 
-    def story(self, key: Any) -> JobHistory:
-        return self.stories.setdefault(key, JobHistory(key))
+    def job(self, key: Any) -> JobHistory:
+        return self.jobs.setdefault(key, JobHistory(key))
 
-    def enqueue_of(self, story: JobHistory) -> Enqueued | None:
-        mark = story.runs[0].start["mark"] if story.runs else (story.row or {}).get("mark")
+    def enqueue_of(self, job: JobHistory) -> Enqueued | None:
+        mark = job.runs[0].start["mark"] if job.runs else (job.row or {}).get("mark")
         return self.enqueued.get(str(mark))
 
     def _first_starts(self) -> dict[str, int]:
@@ -113,7 +113,7 @@ class HistoryIndex:
         return first
 
     def runs(self) -> Iterable[Run]:
-        return (run for story in self.stories.values() for run in story.runs)
+        return (run for job in self.jobs.values() for run in job.runs)
 
     def rows_by(self, *columns: str) -> dict[tuple[Any, ...], list[Row]]:
         found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -134,7 +134,7 @@ class HistoryIndex:
     def _start(self, event: Event) -> None:
         run = Run(event)
         self._open[event["key"], event["owner"], event["pid"]] = run
-        self.story(event["key"]).runs.append(run)
+        self.job(event["key"]).runs.append(run)
 
     def _effect(self, event: Event) -> None:
         run = self._open.get((event["key"], event["owner"], event["pid"]))
@@ -151,10 +151,10 @@ class HistoryIndex:
             run.end = event
 
     def _by_hand(self, event: Event) -> None:
-        self.story(event["key"]).by_hand.append(event)
+        self.job(event["key"]).by_hand.append(event)
 
     def _ended(self, event: Event) -> None:
-        story = self.story(event["key"])
-        story.accepted.append(event)
-        if event["op"] in {"completed", "failed"} and story.run_of(event["owner"]) is None:
+        job = self.job(event["key"])
+        job.accepted.append(event)
+        if event["op"] in {"completed", "failed"} and job.run_of(event["owner"]) is None:
             self.strays.append(event)

@@ -14,7 +14,7 @@ from .models import TestJob
 from .recorder import history, tell
 
 QUEUES = ("default", "mail", "reports")
-DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
+ACTIONS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
 MOST = 20  # jobs in one transaction
 PAUSE = 0.005  # seconds between two transactions, at least
 OUTAGE = 0.1  # after one that did not work
@@ -27,7 +27,7 @@ class Producer:
     """Keeps up a rate; its seed decides what it enqueues."""
 
     def __init__(self, number: int, long_jobs: float, seed: int) -> None:
-        self.dice = random.Random(f"{seed} producer {number}")
+        self.rng = random.Random(f"{seed} producer {number}")
         self.long_jobs = long_jobs
         self.began = time.monotonic()
 
@@ -39,7 +39,7 @@ class Producer:
         while not stop.is_set():
             tried += 1
             batch = self._batch(f"{history().who}-{self.began:.0f}-{tried}")
-            has_worked = Attempt(self.dice, batch).make()
+            has_worked = Attempt(self.rng, batch).make()
             made += len(batch) if has_worked else 0
             due_in = self.began + made / rate - time.monotonic()
             stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
@@ -47,19 +47,19 @@ class Producer:
 
     def _batch(self, prefix: str) -> Batch:
         """Jobs of one transaction, with one delay."""
-        count = 1 if self.dice.random() < 0.5 else self.dice.randint(2, MOST)
-        delay = self.dice.choice([0, 0, 0, 0, self.dice.uniform(0.1, 5)])
+        count = 1 if self.rng.random() < 0.5 else self.rng.randint(2, MOST)
+        delay = self.rng.choice([0, 0, 0, 0, self.rng.uniform(0.1, 5)])
         return [self._columns(f"{prefix}.{place}", delay) for place in range(count)]
 
     def _columns(self, mark: str, delay: float) -> dict[str, Any]:
-        dice = self.dice
-        is_long = dice.random() < self.long_jobs
+        rng = self.rng
+        is_long = rng.random() < self.long_jobs
         return {
             "mark": mark,
-            "deed": dice.choice(DEEDS),
-            "queue": dice.choice(QUEUES),
-            "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
-            "seconds": dice.uniform(0.3, 1.5) if is_long else dice.uniform(0, 0.04),
+            "action": rng.choice(ACTIONS),
+            "queue": rng.choice(QUEUES),
+            "priority": rng.choice([0, 1024, 1024, 1024, 5000]),
+            "seconds": rng.uniform(0.3, 1.5) if is_long else rng.uniform(0, 0.04),
             "delay": delay,
         }
 
@@ -67,8 +67,8 @@ class Producer:
 class Attempt:
     """One transaction: what it tried, and what is known of its end."""
 
-    def __init__(self, dice: random.Random, batch: Batch) -> None:
-        self.dice = dice
+    def __init__(self, rng: random.Random, batch: Batch) -> None:
+        self.rng = rng
         self.batch = batch
         self.keys: dict[str, int] = {}
         # The answer of the commit is what is waited for.
@@ -80,7 +80,7 @@ class Attempt:
     def make(self) -> bool:
         """Whether the database took part."""
         for job in self.batch:
-            exact = {"exactly_once": True} if job["deed"] == "exact" else {}
+            exact = {"exactly_once": True} if job["action"] == "exact" else {}
             delay = {"delay": job["delay"]} if job["delay"] else {}
             tell("enqueue", "invoke", mark=job["mark"], queue=job["queue"], **delay, **exact)
         try:
@@ -101,8 +101,8 @@ class Attempt:
 
     def _transact(self) -> None:
         with transaction.atomic():
-            self.dice.choice(self._ways())()
-            self.undone = self.dice.random() < 0.1
+            self.rng.choice(self._ways())()
+            self.undone = self.rng.random() < 0.1
             transaction.set_rollback(self.undone)
             self.is_committing = not self.undone
 
@@ -121,7 +121,7 @@ class Attempt:
     def _once(self) -> None:
         """With a key that others have, too."""
         [job] = self.batch
-        made, is_new = TestJob.objects.enqueue(dedup_key=f"twin-{self.dice.randrange(5)}", **job)
+        made, is_new = TestJob.objects.enqueue(dedup_key=f"twin-{self.rng.randrange(5)}", **job)
         if is_new and made is not None:
             self.keys[job["mark"]] = made.pk
         else:

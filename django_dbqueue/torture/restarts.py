@@ -5,7 +5,7 @@ import threading
 
 from .recorder import tell
 
-RESTART_WITHIN = 90.0  # seconds
+RESTART_SECONDS_MAX = 90.0  # seconds
 
 
 class Restarts:
@@ -22,7 +22,7 @@ class Restarts:
             try:
                 code, said = _call(self.command)
             except subprocess.TimeoutExpired:
-                code, said = 1, f"it took more than {RESTART_WITHIN:g} s"
+                code, said = 1, f"it took more than {RESTART_SECONDS_MAX:g} s"
             tell("db_up", "info")
         if code:
             self.problem = f"--restart-database exited with {code}: {said}"
@@ -31,6 +31,6 @@ class Restarts:
 def _call(command: str) -> tuple[int, str]:
     """Run a shell command; its exit code and the end of what it said."""
     done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, timeout=RESTART_WITHIN, check=False
+        command, shell=True, capture_output=True, text=True, timeout=RESTART_SECONDS_MAX, check=False
     )
     return done.returncode, (done.stdout + done.stderr).strip()[-500:]

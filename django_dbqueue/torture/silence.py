@@ -28,9 +28,9 @@ def behind_a_proxy(config: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Pro
 class Silence:
     """One spell."""
 
-    def __init__(self, proxy: Proxy, dice: random.Random) -> None:
+    def __init__(self, proxy: Proxy, rng: random.Random) -> None:
         self.proxy = proxy
-        self.way = dice.choice(WAYS)
+        self.way = rng.choice(WAYS)
 
     def begin(self) -> None:
         tell("silence", "info", on=True, way=self.way.name)

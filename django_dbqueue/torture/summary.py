@@ -7,7 +7,7 @@ from .history import Event
 from .options import Plan
 from .verdicts import Report, Verdict, percentile
 
-MOST_SHOWN = 5
+SHOWN_MAX = 5
 WIDTH = 32
 
 
@@ -72,9 +72,9 @@ def verdicts_text(report: Report, troubles: Sequence[str]) -> str:
 def _violations(verdict: Verdict) -> Iterable[str]:
     violations = verdict.violations
     yield f"{verdict.name} is broken {len(violations)} times: {verdict.says}"
-    for violation in violations[:MOST_SHOWN]:
+    for violation in violations[:SHOWN_MAX]:
         yield f"  {violation.words}"
-        for event in violation.events[:MOST_SHOWN]:
+        for event in violation.events[:SHOWN_MAX]:
             yield f"    {_event_text(event)}"
 
 
