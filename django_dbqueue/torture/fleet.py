@@ -1,4 +1,4 @@
-"""The processes that are tortured, and whoever starts them again."""
+"""The processes that are tortured, and who starts them again."""
 
 import json
 import os
@@ -70,7 +70,8 @@ class Group:
 
     def _forked(self) -> list[int]:
         try:
-            return [int(pid) for pid in _children_of(self.pid).read_text().split()]
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+            return [int(pid) for pid in children.split()]
         except OSError:
             return []
 
@@ -115,10 +116,6 @@ class Group:
         if self.process is not None:
             self.send(signal.SIGKILL)
             self.process.wait()
-
-
-def _children_of(pid: int) -> Path:
-    return Path(f"/proc/{pid}/task/{pid}/children")
 
 
 def _name_of(pid: int) -> str:

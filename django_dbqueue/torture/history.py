@@ -30,7 +30,6 @@ writes it afterwards. All processes of one worker have one ``who``.
 import json
 import os
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,27 +58,21 @@ class History:
         line = json.dumps(event).encode() + b"\n"
         if len(line) > EVENT_BYTES_MAX:
             raise ValueError(f"an event of {len(line)} bytes; the limit is {EVENT_BYTES_MAX}")
-        if os.write(self._opened(pid), line) != len(line):
-            raise OSError(f"no room for an event in {self.folder}")
-
-    def _opened(self, pid: int) -> int:
         if self._pid != pid:
             path = self.folder / f"{self.who}-{pid}.jsonl"
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._file, self._pid = os.open(path, flags, 0o600), pid
-        return self._file
+        if os.write(self._file, line) != len(line):
+            raise OSError(f"no room for an event in {self.folder}")
 
 
 def read(folder: str | Path) -> list[Event]:
     """The events of all files in the order of time; ``BrokenHistory`` for one that is no event."""
-    events = [event for path in sorted(Path(folder).glob("*.jsonl")) for event in _events(path)]
+    events = []
+    for path in sorted(Path(folder).glob("*.jsonl")):
+        *whole, _torn = path.read_bytes().split(b"\n")
+        events += [_event(line, f"{path}:{number}") for number, line in enumerate(whole, 1)]
     return sorted(events, key=lambda event: event["t"])
-
-
-def _events(path: Path) -> Iterable[Event]:
-    *whole, _torn = path.read_bytes().split(b"\n")
-    for number, line in enumerate(whole, 1):
-        yield _event(line, f"{path}:{number}")
 
 
 def _event(line: bytes, place: str) -> Event:

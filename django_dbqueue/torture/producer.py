@@ -4,7 +4,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from django.db import connections, transaction
@@ -15,9 +14,9 @@ from .recorder import history, tell
 
 QUEUES = ("default", "mail", "reports")
 ACTIONS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
-MOST = 20  # jobs in one transaction
-PAUSE = 0.005  # seconds between two transactions, at least
-OUTAGE = 0.1  # after one that did not work
+BATCH_MAX = 20  # jobs in one transaction
+PAUSE_SECONDS = 0.005  # between two transactions, at least
+OUTAGE_SECONDS = 0.1  # after one that did not work
 stop = threading.Event()
 
 Batch = list[dict[str, Any]]
@@ -42,26 +41,26 @@ class Producer:
             has_worked = Attempt(self.rng, batch).make()
             made += len(batch) if has_worked else 0
             due_in = self.began + made / rate - time.monotonic()
-            stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
+            stop.wait(max(PAUSE_SECONDS if has_worked else OUTAGE_SECONDS, due_in))
         connections.close_all()
 
     def _batch(self, prefix: str) -> Batch:
         """Jobs of one transaction, with one delay."""
-        count = 1 if self.rng.random() < 0.5 else self.rng.randint(2, MOST)
-        delay = self.rng.choice([0, 0, 0, 0, self.rng.uniform(0.1, 5)])
-        return [self._columns(f"{prefix}.{place}", delay) for place in range(count)]
-
-    def _columns(self, mark: str, delay: float) -> dict[str, Any]:
-        rng = self.rng
-        is_long = rng.random() < self.long_jobs
-        return {
-            "mark": mark,
-            "action": rng.choice(ACTIONS),
-            "queue": rng.choice(QUEUES),
-            "priority": rng.choice([0, 1024, 1024, 1024, 5000]),
-            "seconds": rng.uniform(0.3, 1.5) if is_long else rng.uniform(0, 0.04),
-            "delay": delay,
-        }
+        rng, batch = self.rng, []
+        count = 1 if rng.random() < 0.5 else rng.randint(2, BATCH_MAX)
+        delay = rng.choice([0, 0, 0, 0, rng.uniform(0.1, 5)])
+        for place in range(count):
+            is_long = rng.random() < self.long_jobs
+            job = {
+                "mark": f"{prefix}.{place}",
+                "action": rng.choice(ACTIONS),
+                "queue": rng.choice(QUEUES),
+                "priority": rng.choice([0, 1024, 1024, 1024, 5000]),
+                "seconds": rng.uniform(0.3, 1.5) if is_long else rng.uniform(0, 0.04),
+                "delay": delay,
+            }
+            batch.append(job)
+        return batch
 
 
 class Attempt:
@@ -83,8 +82,17 @@ class Attempt:
             exact = {"exactly_once": True} if job["action"] == "exact" else {}
             delay = {"delay": job["delay"]} if job["delay"] else {}
             tell("enqueue", "invoke", mark=job["mark"], queue=job["queue"], **delay, **exact)
+        ways = [self._create, self._in_bulk, self._many]
+        if len(self.batch) == 1:
+            ways = [self._create, self._once]
+        elif self.batch[0]["delay"]:
+            ways = [self._create, self._many]
         try:
-            self._transact()
+            with transaction.atomic():
+                self.rng.choice(ways)()
+                self.undone = self.rng.random() < 0.1
+                transaction.set_rollback(self.undone)
+                self.is_committing = not self.undone
         except Error:
             connections.close_all()
             self._close("info" if self.is_committing else "fail")
@@ -98,20 +106,6 @@ class Attempt:
             key = {"key": self.keys[mark]} if outcome == "ok" and mark in self.keys else {}
             kind = "fail" if mark in self.refused else outcome
             tell("enqueue", kind, mark=mark, queue=job["queue"], **key)
-
-    def _transact(self) -> None:
-        with transaction.atomic():
-            self.rng.choice(self._ways())()
-            self.undone = self.rng.random() < 0.1
-            transaction.set_rollback(self.undone)
-            self.is_committing = not self.undone
-
-    def _ways(self) -> list[Callable[[], None]]:
-        if len(self.batch) == 1:
-            return [self._create, self._once]
-        if self.batch[0]["delay"]:
-            return [self._create, self._many]
-        return [self._create, self._in_bulk, self._many]
 
     def _create(self) -> None:
         for job in self.batch:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .faults import OUTAGES, Fault, Faults
+from .faults import OUTAGES, Faults
 from .job_history import NS, HistoryIndex, JobHistory, Run
 from .verdicts import Settings
 
@@ -61,14 +61,8 @@ class Repeats:
         off for a while."""
         if any(e["t"] <= run.t for e in job.ended(run.owner, "reaped")):
             return "reaped"
-        fault = self._cut_off(run)
-        return fault.kind if fault else None
-
-    def _cut_off(self, run: Run) -> Fault | None:
-        since = run.t - self.buffered
-        found = [
-            fault
-            for fault in self.faults.all
-            if fault.kind in {"stop", *OUTAGES} and fault.touches(since, run.t)
-        ]
-        return next((fault for fault in found if fault.hits(run)), None)
+        for fault in self.faults.all:
+            is_outage = fault.kind in {"stop", *OUTAGES}
+            if is_outage and fault.touches(run.t - self.buffered, run.t) and fault.hits(run):
+                return fault.kind
+        return None

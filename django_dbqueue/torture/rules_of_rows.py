@@ -1,11 +1,12 @@
 """Invariants that the rows show which are left."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .faults import FOREVER
 from .history import Event
-from .job_history import Enqueued, JobHistory, Run
+from .job_history import JobHistory, Run
 from .rules_of_runs import Check
 from .verdicts import Row, Violation
 
@@ -26,19 +27,14 @@ def lost(check: Check) -> Iterator[Violation]:
 
 def phantoms(check: Check) -> Iterator[Violation]:
     seen: dict[str, Any] = {}
-    for mark, key, event in _marks(check):
+    events = [*(run.start for run in check.index.runs()), *check.index.rows]
+    for event in events:
+        mark, key = event["mark"], event["key"]
         enqueued = check.index.enqueued.get(mark)
         if enqueued is None or enqueued.kind == "fail":
             yield Violation(f"job {key} ({mark}) was never enqueued", [event])
         elif key != seen.setdefault(mark, key if enqueued.key is None else enqueued.key):
             yield Violation(f"{mark} was enqueued as {seen[mark]}, and is {key}, too", [event])
-
-
-def _marks(check: Check) -> Iterator[tuple[str, Any, Event]]:
-    for run in check.index.runs():
-        yield run.start["mark"], run.start["key"], run.start
-    for row in check.index.rows:
-        yield row["mark"], row["key"], row
 
 
 def attempts(check: Check) -> Iterator[Violation]:
@@ -80,9 +76,7 @@ def _charges(
     return fewest, len((owners | known) - spared) + len(job.hands("bury"))
 
 
-def _counted(
-    job: JobHistory, used: int, low: int, high: int, event: Event
-) -> Iterator[Violation]:
+def _counted(job: JobHistory, used: int, low: int, high: int, event: Event) -> Iterator[Violation]:
     if not low <= used <= high:
         words = f"job {job.key}: {used} attempts used before, where {low} to {high} are known"
         yield Violation(words, [event])
@@ -108,9 +102,7 @@ def _unnoted_crashes(check: Check, job: JobHistory) -> int:
     index, faults = check.index, check.faults
     end = index.events[-1]["t"] if index.events else 0
     cut = [
-        run
-        for run in job.runs
-        if not job.ended(run.owner) and faults.that_harmed(run, run.t, end)
+        run for run in job.runs if not job.ended(run.owner) and faults.that_harmed(run, run.t, end)
     ]
     enqueued = index.enqueue_of(job)
     since = enqueued.invoked["t"] if enqueued else 0
@@ -118,26 +110,21 @@ def _unnoted_crashes(check: Check, job: JobHistory) -> int:
 
 
 def effects(check: Check, written: Iterable[Row]) -> Iterator[Violation]:
-    counts: dict[str, int] = {}
-    for effect in written:
-        counts[effect["mark"]] = counts.get(effect["mark"], 0) + 1
+    counts = Counter(effect["mark"] for effect in written)
     for mark in counts.keys() - check.index.enqueued.keys():
         yield Violation(f"an effect of {mark}, which was never enqueued", [])
     for row in check.index.rows:
         job, enqueued = check.index.job(row["key"]), check.index.enqueued.get(row["mark"])
-        if enqueued and not job.has("expired"):
-            yield from _effect(job, row, enqueued, counts.get(row["mark"], 0))
-
-
-def _effect(job: JobHistory, row: Row, enqueued: Enqueued, count: int) -> Iterator[Violation]:
-    is_done = row["status"] == "done"
-    if enqueued.invoked.get("exactly_once"):
-        if count != is_done:
-            yield Violation(f"job {row['key']} is {row['status']}, and had {count} effects", [row])
-        return
-    run = job.run_of(row["owner"]) if row["owner"] else None
-    if is_done and not (run and run.effects):
-        yield Violation(f"job {row['key']} is done, without an effect by {row['owner']}", [row])
+        if not enqueued or job.has("expired"):
+            continue
+        is_done, count = row["status"] == "done", counts[row["mark"]]
+        run = job.run_of(row["owner"]) if row["owner"] else None
+        if enqueued.invoked.get("exactly_once"):
+            if count != is_done:
+                words = f"job {row['key']} is {row['status']}, and had {count} effects"
+                yield Violation(words, [row])
+        elif is_done and not (run and run.effects):
+            yield Violation(f"job {row['key']} is done, without an effect by {row['owner']}", [row])
 
 
 def unfinished(check: Check) -> Iterator[Violation]:
@@ -177,7 +164,7 @@ def twins(check: Check) -> Iterator[Violation]:
 
 
 def undone(check: Check) -> Iterator[Violation]:
-    """What was completed stays so, by whoever completed it."""
+    """What was completed stays so, by who completed it."""
     for row in check.index.rows:
         for event in check.index.job(row["key"]).accepted:
             if event["op"] != "completed":
@@ -192,14 +179,11 @@ def causeless_burials(check: Check) -> Iterator[Violation]:
     for row in check.index.rows:
         if row["status"] != "buried" or check.index.job(row["key"]).hands("bury"):
             continue
+        last = row["errors"][-1] if row["errors"] else None
+        asked_for = isinstance(last, dict) and last.get("exception") == "Bury"
         used_up = row["attempts"] >= most.max_attempts or row["crashes"] >= most.max_crashes
-        if not used_up and _last_exception(row) != "Bury":
+        if not used_up and not asked_for:
             yield Violation(f"job {row['key']} is buried, and nothing says why", [row])
-
-
-def _last_exception(row: Row) -> Any:
-    last = row["errors"][-1] if row["errors"] else None
-    return last.get("exception") if isinstance(last, dict) else None
 
 
 def unrecorded(check: Check) -> Iterator[Violation]:

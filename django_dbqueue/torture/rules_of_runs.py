@@ -7,7 +7,7 @@ from typing import Any
 
 from .faults import FOREVER, Faults
 from .history import Event
-from .job_history import NS, Enqueued, HistoryIndex, JobHistory, Run
+from .job_history import NS, HistoryIndex, JobHistory, Run
 from .repeats import Repeats
 from .verdicts import Settings, Violation
 
@@ -47,7 +47,7 @@ def overlaps(check: Check) -> Iterator[Violation]:
 def duplicates(check: Check) -> Iterator[Violation]:
     for repeat in check.repeats:
         same = repeat.first.owner == repeat.second.owner
-        over = _is_terminal(repeat.job, repeat.second)
+        over = any(e["op"] in TERMINAL and e["t"] < repeat.second.t for e in repeat.job.accepted)
         if same or not (repeat.cause or repeat.is_overlap or over):
             words = f"job {repeat.job.key}: started again without a cause"
             yield Violation(words, [repeat.first.start, repeat.second.start])
@@ -56,35 +56,25 @@ def duplicates(check: Check) -> Iterator[Violation]:
             yield Violation(f"job {run.start['key']}: one run had its effect twice", run.effects)
 
 
-def _is_terminal(job: JobHistory, run: Run) -> bool:
-    return any(e["op"] in TERMINAL and e["t"] < run.t for e in job.accepted)
-
-
 def zombies(check: Check) -> Iterator[Violation]:
-    for job in check.jobs:
-        yield from _ended_twice(job)
-        for first, second in job.repeats():
-            if first.owner != second.owner and not check.repeats.late_start(job, second):
-                yield from _written_too_late(job, first, second)
-
-
-def _ended_twice(job: JobHistory) -> Iterator[Violation]:
-    by_owner: dict[str, list[Event]] = defaultdict(list)
-    for event in job.accepted:
-        if event["op"] in CLOSING:
-            by_owner[str(event["owner"])].append(event)
-    for owner, events in by_owner.items():
-        if len(events) > 1:
-            yield Violation(f"job {job.key}: the claim {owner} ended more than once", events)
-
-
-def _written_too_late(job: JobHistory, first: Run, second: Run) -> Iterator[Violation]:
     """Of a write that is noted after the next start, only one of a run that went on until then was
     certainly made after it; but what is done is never claimed."""
-    for event in job.ended(first.owner, "completed", "failed", "buried"):
-        if event["t"] > second.t and (event["op"] == "completed" or first.is_open_at(second.t)):
-            words = f"job {job.key}: {first.owner} wrote when {second.owner} had it"
-            yield Violation(words, [first.start, second.start, event])
+    for job in check.jobs:
+        by_owner: dict[str, list[Event]] = defaultdict(list)
+        for event in job.accepted:
+            if event["op"] in CLOSING:
+                by_owner[str(event["owner"])].append(event)
+        for owner, events in by_owner.items():
+            if len(events) > 1:
+                yield Violation(f"job {job.key}: the claim {owner} ended more than once", events)
+        for first, second in job.repeats():
+            if first.owner == second.owner or check.repeats.late_start(job, second):
+                continue
+            for event in job.ended(first.owner, "completed", "failed", "buried"):
+                is_late = event["op"] == "completed" or first.is_open_at(second.t)
+                if event["t"] > second.t and is_late:
+                    words = f"job {job.key}: {first.owner} wrote when {second.owner} had it"
+                    yield Violation(words, [first.start, second.start, event])
 
 
 def dead_acts(check: Check) -> Iterator[Violation]:
@@ -101,29 +91,19 @@ def dead_acts(check: Check) -> Iterator[Violation]:
 def early_starts(check: Check) -> Iterator[Violation]:
     slack = check.settings.clock
     for job in check.jobs:
+        if job.hands("kick"):
+            continue
         enqueued = check.index.enqueue_of(job)
-        kicks = job.hands("kick")
-        if enqueued and job.runs and not kicks:
-            yield from _before_its_delay(job, enqueued, slack)
+        if enqueued and job.runs:
+            invoked, first = enqueued.invoked, job.runs[0]
+            if first.t < invoked["t"] + (float(invoked.get("delay") or 0) - slack) * NS:
+                yield Violation(f"job {job.key}: started too early", [invoked, first.start])
         for first, second in job.repeats():
-            if not kicks and not first.is_open_at(second.t):
-                yield from _before_its_retry(job, first, second, slack)
-
-
-def _before_its_retry(
-    job: JobHistory, first: Run, second: Run, slack: float
-) -> Iterator[Violation]:
-    since = first.end or first.start
-    for failed in job.ended(first.owner, "failed"):
-        if second.t < since["t"] + (float(failed.get("retry_in") or 0) - slack) * NS:
-            words = f"job {job.key}: retried too early"
-            yield Violation(words, [since, failed, second.start])
-
-
-def _before_its_delay(job: JobHistory, enqueued: Enqueued, slack: float) -> Iterator[Violation]:
-    invoked, first = enqueued.invoked, job.runs[0]
-    if first.t < invoked["t"] + (float(invoked.get("delay") or 0) - slack) * NS:
-        yield Violation(f"job {job.key}: started too early", [invoked, first.start])
+            since = first.end or first.start
+            for failed in () if first.is_open_at(second.t) else job.ended(first.owner, "failed"):
+                if second.t < since["t"] + (float(failed.get("retry_in") or 0) - slack) * NS:
+                    words = f"job {job.key}: retried too early"
+                    yield Violation(words, [since, failed, second.start])
 
 
 def paused_starts(check: Check) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""The scratch database: made beside the alias' own, migrated, dropped."""
+"""The scratch database: made next to the alias' own, migrated, dropped."""
 
 import sys
 from collections.abc import Iterator
