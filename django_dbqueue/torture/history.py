@@ -35,6 +35,7 @@ from typing import Any
 
 Event = dict[str, Any]
 EVENT_BYTES_MAX = 4096
+REQUIRED = {"t", "pid", "who", "op", "type"}
 
 
 class BrokenHistory(ValueError):
@@ -71,15 +72,12 @@ def read(folder: str | Path) -> list[Event]:
     events = []
     for path in sorted(Path(folder).glob("*.jsonl")):
         *whole, _torn = path.read_bytes().split(b"\n")
-        events += [_event(line, f"{path}:{number}") for number, line in enumerate(whole, 1)]
+        for number, line in enumerate(whole, 1):
+            try:
+                event = json.loads(line)
+            except ValueError as error:
+                raise BrokenHistory(f"{path}:{number}: {error}") from error
+            if not isinstance(event, dict) or not event.keys() >= REQUIRED:
+                raise BrokenHistory(f"{path}:{number}: this is no event: {line.decode()}")
+            events.append(event)
     return sorted(events, key=lambda event: event["t"])
-
-
-def _event(line: bytes, place: str) -> Event:
-    try:
-        event = json.loads(line)
-    except ValueError as error:
-        raise BrokenHistory(f"{place}: {error}") from error
-    if not isinstance(event, dict) or not {"t", "pid", "who", "op", "type"} <= event.keys():
-        raise BrokenHistory(f"{place}: this is no event: {line.decode()}")
-    return event

@@ -134,16 +134,12 @@ def restarts(check: Check) -> Iterator[Violation]:
     for job in check.jobs:
         for run in job.runs:
             ends = [e for e in job.accepted if e["op"] in TERMINAL and e["t"] < run.t]
-            is_over = ends or _was_buried(check, job, run)
+            buried = [e["t"] for e in job.accepted if e["op"] == "buried" and e["t"] < run.t]
+            since = buried[-1] - check.late if buried else FOREVER
+            was_kicked = any(since < kick["t"] <= run.t + check.late for kick in job.hands("kick"))
+            is_over = ends or (buried and not was_kicked)
             if is_over and not check.repeats.late_start(job, run):
                 yield Violation(f"job {job.key}: started after its end", [*ends, run.start])
-
-
-def _was_buried(check: Check, job: JobHistory, run: Run) -> bool:
-    buried = [e["t"] for e in job.accepted if e["op"] == "buried" and e["t"] < run.t]
-    return bool(buried) and not any(
-        buried[-1] - check.late < kick["t"] <= run.t + check.late for kick in job.hands("kick")
-    )
 
 
 def causeless_reaps(check: Check) -> Iterator[Violation]:
