@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.retry_decision import duration
-from ..metrics.counts import MOST_QUEUES
+from ..metrics.counts import QUEUES_MAX
 from ..monitor.alerts import alerts, pause_end
 from ..monitor.overview import Overview, QueueOverview, overview
 from ..states import Status
@@ -95,7 +95,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "groups": groups(found, site, request),
         "problems": found.problems,
         "heads": [status.label for status in SHOWN],
-        "most_queues": MOST_QUEUES,
+        "most_queues": QUEUES_MAX,
         "may_pause": model_admin.has_pause_permission(request),
         "workers_url": _workers_url(site, request),
         "resume_url": page(site, "dbqueue_queue_resume"),

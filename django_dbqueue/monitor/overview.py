@@ -8,12 +8,12 @@ from django.db.utils import Error
 from ..exceptions import first_line
 from ..fields import DbNow
 from ..lifecycle.table import Table, table_of
-from ..metrics.counts import MOST_QUEUES, count_ready, due_by_queue, oldest_ready
+from ..metrics.counts import QUEUES_MAX, count_ready, due_by_queue, oldest_ready
 from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
 from ..states import Status
 from ..worker.options import Served, all_served
-from .report import MOST_COUNTED, count_together, known_queues
+from .report import COUNTED_MAX, count_together, known_queues
 from .worker_list import ListedWorker, list_workers
 
 
@@ -78,27 +78,27 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     except Error as error:
         found.problems[served.label] = first_line(error)
         return
-    for one in queues[:MOST_QUEUES]:
+    for one in queues[:QUEUES_MAX]:
         one.hour = hours.get((served.job_table, one.queue), one.hour)
         one.paused = paused.get(one.queue)
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
-    found.queues += queues[:MOST_QUEUES]
-    found.cut += [served.label] if len(queues) > MOST_QUEUES else []
+    found.queues += queues[:QUEUES_MAX]
+    found.cut += [served.label] if len(queues) > QUEUES_MAX else []
 
 
 def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOverview]:
     """One more than 100, where there are more."""
-    counts, due = count_together(table), due_by_queue(table, MOST_COUNTED)
-    more = {s for s, counted in counts.items() if sum(counted.values()) > MOST_COUNTED}
+    counts, due = count_together(table), due_by_queue(table, COUNTED_MAX)
+    more = {s for s, counted in counts.items() if sum(counted.values()) > COUNTED_MAX}
     names = sorted({*known_queues(table, counts), *served_by_name})
-    queues = [QueueOverview(table.label, name) for name in names[: MOST_QUEUES + 1]]
+    queues = [QueueOverview(table.label, name) for name in names[: QUEUES_MAX + 1]]
     for one in queues:
         one.counts = {status: counted.get(one.queue, 0) for status, counted in counts.items()}
         one.at_least, one.due = set(more), due.get(one.queue, 0)
         # Of this queue alone: the index for claims begins with the queue.
-        ready = count_ready(table, one.queue, MOST_COUNTED)
-        one.counts[Status.READY] = min(ready, MOST_COUNTED)
-        one.at_least |= {Status.READY} if ready > MOST_COUNTED else set()
+        ready = count_ready(table, one.queue, COUNTED_MAX)
+        one.counts[Status.READY] = min(ready, COUNTED_MAX)
+        one.at_least |= {Status.READY} if ready > COUNTED_MAX else set()
         if ready:
             one.oldest_seconds = oldest_ready(table, one.queue)
     return queues

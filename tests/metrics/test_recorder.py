@@ -159,7 +159,7 @@ def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):
     table, minute = table_of(Note, "default"), this_minute("default")
     Minute.objects.create(job_table=table.job_table, queue="other", minute=minute - 5, completed=1)
     Note.objects.bulk_create([Note() for _ in range(3)])
-    monkeypatch.setattr("django_dbqueue.metrics.counts.MOST_COUNTED", 2)
+    monkeypatch.setattr("django_dbqueue.metrics.counts.BACKLOG_MAX", 2)
     sample_backlogs(table)
     assert not Minute.objects.filter(backlog__isnull=False).exists()
 
