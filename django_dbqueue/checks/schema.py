@@ -20,15 +20,10 @@ def missing_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> 
     """
     commands, served = [], set(aliases)
     models = [model for model in apps.get_models() if issubclass(model, Job | ArchivedJob)]
+    models = [model for model in models if model._meta.managed and not model._meta.proxy]
     for using in sorted(served):
         # All of this database's queue tables: the reaper looks after each of them.
-        wanted = [
-            model
-            for model in models
-            if model._meta.managed
-            and not model._meta.proxy
-            and router.allow_migrate_model(using, model)
-        ]
+        wanted = [model for model in models if router.allow_migrate_model(using, model)]
         unmade = _unmade(wanted, using)
         if unmade:
             commands.append(f"makemigrations {' '.join(sorted(unmade))}")

@@ -56,8 +56,7 @@ class Campaign:
         run = "django", "runworker", "--shutdown-timeout", "20", "--processes", str(plan.children)
         self.workers = [
             self._group(
-                f"worker-{n}",
-                *(*run, "--threads", str(1 + n % THREADS_MAX)),
+                *(f"worker-{n}", *run, "--threads", str(1 + n % THREADS_MAX)),
                 skew=plan.skew * (n % 3 - 1),
                 is_worker=True,
             )

@@ -143,7 +143,7 @@ def test_each_finding_is_told_by_its_row():
     assert not {job.pk for job in good if isinstance(job, Note)} & expected.keys()
 
 
-def test_every_symptom_has_a_row_that_shows_it():
+def test_every_rule_has_a_row_that_breaks_it():
     elsewhere = {"is in the archive, too"}
     assert {one.words for one in ROW + ERRORS} - elsewhere <= {*FOUND.values()}
 
