@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from ..lifecycle.table import table_of
-from ..metrics.counts import MOST_COUNTED, MOST_QUEUES
+from ..metrics.counts import BACKLOG_MAX, QUEUES_MAX
 from ..metrics.time_series import CHARTED, Point, history
 from ..monitor.report import known_queues
 from ..worker.options import Served, UnknownTable, parse_served, queue_tables
@@ -86,13 +86,13 @@ def _shown(served: Served, queue: str | None, span: str) -> dict[str, Any]:
         "charts": plots.charts(points, span),
         "rows": [Row(*row) for row in zip(reversed(points), reversed(names), strict=True)],
         "step": plots.step_words(span),
-        "most_counted": number(MOST_COUNTED),
+        "most_counted": number(BACKLOG_MAX),
         "zone": timezone.get_current_timezone_name(),
     }
 
 
 def _known_queues(served: Served) -> list[str]:
-    return known_queues(table_of(served.model, served.using))[:MOST_QUEUES]
+    return known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
 
 
 def _has_something(point: Point) -> bool:

@@ -14,9 +14,9 @@ from django.utils.safestring import SafeString
 from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.claim_end import duration
-from ..metrics.counts import MOST_QUEUES
+from ..metrics.counts import QUEUES_MAX
 from ..monitor.alerts import alerts, pause_end
-from ..monitor.overview import Lane, Overview, overview
+from ..monitor.overview import Overview, QueueOverview, overview
 from ..states import Status
 from .auto_refresh import live
 from .formatting import number, percent
@@ -47,7 +47,7 @@ class Cell:
 class Row:
     """A queue as the page shows it; '' is what is not known, or must not be done."""
 
-    lane: Lane
+    lane: QueueOverview
     cells: list[Cell]
     oldest: str
     is_late: bool
@@ -95,7 +95,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "groups": groups(found, site, request),
         "problems": found.problems,
         "heads": [status.label for status in SHOWN],
-        "most_queues": MOST_QUEUES,
+        "most_queues": QUEUES_MAX,
         "may_pause": model_admin.has_pause_permission(request),
         "workers_url": _workers_url(site, request),
         "resume_url": page(site, "dbqueue_queue_resume"),
@@ -106,13 +106,13 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
 
 def summary(found: Overview) -> list[tuple[str, str]]:
     """Words and numbers of all queues together."""
-    said = [(name, _sum(found.lanes, states)) for name, states in SUMMED.items()]
-    living = sum(one.lives and bool(one.serves) for one in found.members)
-    rate = number(sum(lane.hour.rate_out for lane in found.lanes))
+    said = [(name, _sum(found.queues, states)) for name, states in SUMMED.items()]
+    living = sum(one.lives and bool(one.serves) for one in found.workers)
+    rate = number(sum(lane.hour.rate_out for lane in found.queues))
     return [*said, ("living workers", number(living)), ("jobs per minute", rate)]
 
 
-def _sum(lanes: Iterable[Lane], states: Iterable[Status]) -> str:
+def _sum(lanes: Iterable[QueueOverview], states: Iterable[Status]) -> str:
     lanes, states = list(lanes), list(states)
     total = sum(lane.counts.get(status, 0) for lane in lanes for status in states)
     return number(total) + "+" * any(lane.at_least & set(states) for lane in lanes)
@@ -120,14 +120,16 @@ def _sum(lanes: Iterable[Lane], states: Iterable[Status]) -> str:
 
 def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group]:
     """The queue tables that have a queue to show, or cannot be asked."""
-    by_table: dict[str, list[Lane]] = {label: [] for label in found.problems if " " not in label}
-    for lane in found.lanes:
+    by_table: dict[str, list[QueueOverview]] = {
+        label: [] for label in found.problems if " " not in label
+    }
+    for lane in found.queues:
         by_table.setdefault(lane.table, []).append(lane)
     return [_group(label, lanes, found, site, request) for label, lanes in by_table.items()]
 
 
 def _group(
-    label: str, lanes: list[Lane], found: Overview, site: AdminSite, request: HttpRequest
+    label: str, lanes: list[QueueOverview], found: Overview, site: AdminSite, request: HttpRequest
 ) -> Group:
     model = apps.get_model(label)
     return Group(
@@ -140,7 +142,7 @@ def _group(
     )
 
 
-def _row(lane: Lane, site: AdminSite, request: HttpRequest) -> Row:
+def _row(lane: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
     hour, where = lane.hour, {"table": lane.table, "queue": lane.queue}
     title = f"Charts of {lane.queue}: {hour.completed:,} done in the last hour"
     return Row(
@@ -158,7 +160,7 @@ def _row(lane: Lane, site: AdminSite, request: HttpRequest) -> Row:
     )
 
 
-def _cell(lane: Lane, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
+def _cell(lane: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
     count, is_more = lane.counts.get(status, 0), status in lane.at_least
     text = number(count) + "+" * is_more if count or not is_more else "?"
     query = {"state": status.value, "queue": lane.queue}

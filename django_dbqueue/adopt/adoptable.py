@@ -1,6 +1,5 @@
 """What has to hold before a table becomes a queue table."""
 
-from collections.abc import Iterator
 from typing import Any, NoReturn, TypeAlias
 
 from django.apps import apps
@@ -25,7 +24,16 @@ class CannotAdopt(ValueError):
 
 def queue_table(label: str) -> type[Job]:
     """The model that APP.MODEL names, or a model's name alone."""
-    model = _find(label)
+    wanted = label.lower()
+    known = {model._meta.label_lower: model for model in apps.get_models()}
+    found = [m for m in known.values() if wanted in {m._meta.label_lower, m._meta.model_name}]
+    if len(found) > 1:
+        raise CannotAdopt(f"{label}: which one? {', '.join(sorted(m._meta.label for m in found))}")
+    if not found:
+        near = known.get(nearest(wanted, set(known)))
+        hint = f"Did you mean {near._meta.label}?" if near else "Give it as APP.MODEL."
+        raise CannotAdopt(f"No installed model is called {label!r}. {hint}")
+    [model] = found
     name, parent = model._meta.label, model._meta.concrete_model
     if model._meta.proxy and parent is not None:
         raise CannotAdopt(f"{name} is a proxy and has no table; adopt {parent._meta.label}.")
@@ -40,19 +48,6 @@ def queue_table(label: str) -> type[Job]:
             f"then run this again."
         )
     return model
-
-
-def _find(label: str) -> Model:
-    wanted = label.lower()
-    known = {model._meta.label_lower: model for model in apps.get_models()}
-    found = [m for m in known.values() if wanted in {m._meta.label_lower, m._meta.model_name}]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise CannotAdopt(f"{label}: which one? {', '.join(sorted(m._meta.label for m in found))}")
-    near = known.get(nearest(wanted, set(known)))
-    hint = f"Did you mean {near._meta.label}?" if near else "Give it as APP.MODEL."
-    raise CannotAdopt(f"No installed model is called {label!r}. {hint}")
 
 
 def newest(model: Model, loader: MigrationLoader) -> str:
@@ -75,9 +70,17 @@ def as_migrated(model: Model, state: ProjectState, loader: MigrationLoader) -> M
     if (app, name.lower()) not in state.models:
         _refuse_new(model)
     before: Model = state.apps.get_model(app, name)
-    if {field.name for field in before._meta.fields} >= LIFECYCLE_COLUMNS:
-        _refuse_adopted(model, loader)
-    return before
+    if not {field.name for field in before._meta.fields} >= LIFECYCLE_COLUMNS:
+        return before
+    if unsafe := _migration_that_runs_old_rows(model, loader):
+        raise CannotAdopt(
+            f"{app}.{unsafe} makes {model._meta.label} a queue table already, with its old rows "
+            f"ready: they will run. If it is applied nowhere yet, delete that file and run this "
+            f"again. Else run `{name}.objects.ready().bury()` before a worker starts."
+        )
+    raise CannotAdopt(
+        f"{model._meta.label} is a queue table in its migrations already: nothing to do."
+    )
 
 
 def _refuse_new(model: Model) -> NoReturn:
@@ -90,19 +93,8 @@ def _refuse_new(model: Model) -> NoReturn:
     )
 
 
-def _refuse_adopted(model: Model, loader: MigrationLoader) -> NoReturn:
-    name, app = model._meta.label, model._meta.app_label
-    if unsafe := _runs_old_rows(model, loader):
-        raise CannotAdopt(
-            f"{app}.{unsafe} makes {name} a queue table already, with its old rows ready: they "
-            f"will run. If it is applied nowhere yet, delete that file and run this again. Else "
-            f"run `{model.__name__}.objects.ready().bury()` before a worker starts."
-        )
-    raise CannotAdopt(f"{name} is a queue table in its migrations already: nothing to do.")
-
-
-def _runs_old_rows(model: Model, loader: MigrationLoader) -> str:
-    """The migration that adds the status as ready to a table that exists, or ''."""
+def _migration_that_runs_old_rows(model: Model, loader: MigrationLoader) -> str:
+    """The one that adds the status as ready to a table that exists, or ''."""
     for (app, name), migration in loader.disk_migrations.items():
         for step in migration.operations if app == model._meta.app_label else ():
             if not isinstance(step, AddField) or step.model_name_lower != model._meta.model_name:
@@ -114,7 +106,15 @@ def _runs_old_rows(model: Model, loader: MigrationLoader) -> str:
 
 def refuse_clashes(model: Model, before: Model) -> None:
     """Columns whose contents would be taken for ours."""
-    clashes = list(_clashes(before))
+    ours, clashes = {field.name for field in Job._meta.fields}, []
+    for field in before._meta.get_fields():
+        names = {field.name, str(getattr(field, "column", "")).lower()}
+        if not names & ours or not isinstance(field, models.Field):
+            continue
+        # An old column may already be what a queue table may declare again.
+        kind = LOOSE.get(field.name)
+        if kind is None or not isinstance(field, kind) or field.null:
+            clashes.append(f"{field.name} ({type(field).__name__})")
     if not clashes:
         return
     app, base = model._meta.app_label, model._meta.label
@@ -124,20 +124,6 @@ def refuse_clashes(model: Model, before: Model) -> None:
         f"them other names in the code, run `manage.py makemigrations {app}` and answer yes to "
         f"its questions; then make it a Job and run this again."
     )
-
-
-def _clashes(before: Model) -> Iterator[str]:
-    ours = {field.name for field in Job._meta.fields}
-    for field in before._meta.get_fields():
-        names = {field.name, str(getattr(field, "column", "")).lower()}
-        if names & ours and isinstance(field, models.Field) and not _may_stay(field):
-            yield f"{field.name} ({type(field).__name__})"
-
-
-def _may_stay(field: Column) -> bool:
-    """Whether an old column already is what a queue table may declare anew."""
-    kind = LOOSE.get(field.name)
-    return kind is not None and isinstance(field, kind) and not field.null
 
 
 def refuse_faults(model: type[Job]) -> None:

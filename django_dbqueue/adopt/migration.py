@@ -1,6 +1,6 @@
 """The migration that turns an existing table into a queue table, its rows done."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -80,28 +80,22 @@ class Adoption:
         """What the migration does, what it means for rows old and new, and what comes next."""
         app, alias = self.model._meta.app_label, router.db_for_write(self.model)
         database = "" if alias == DEFAULT_DB_ALIAS else f" --database {alias}"
+        rest = [f"Not in it; for these run `manage.py makemigrations {app}` afterwards:"]
         return [
             *(f"  {step.formatted_description()}" for step in self.migration.operations),
             "Rows that the table has when this is applied are done: they never run. They have no",
             "finished_at, hence are never archived or pruned. Rows made later are jobs, and run.",
-            *self._about_the_rest(),
+            *(rest if self.left else []),
+            *(f"  {change}" for change in self.left),
             "Next (from then on, old code that still runs cannot insert rows):",
             f"  manage.py migrate {app}{database}",
-        ]
-
-    def _about_the_rest(self) -> list[str]:
-        if not self.left:
-            return []
-        app = self.model._meta.app_label
-        return [
-            f"Not in it; for these run `manage.py makemigrations {app}` afterwards:",
-            *(f"  {change}" for change in self.left),
         ]
 
 
 def plan(label: str, name: str | None = None) -> Adoption:
     """Work out the migration that adopts APP.MODEL; ``CannotAdopt`` says what to do first."""
     model = queue_table(label)
+    app = model._meta.app_label
     loader = MigrationLoader(None, ignore_no_migrations=True)
     leaf = newest(model, loader)
     state = loader.project_state()
@@ -110,7 +104,12 @@ def plan(label: str, name: str | None = None) -> Adoption:
     refuse_faults(model)
     migration = _migration(model, before, leaf, name or f"adopt_{model._meta.model_name}")
     after = migration.mutate_state(state, preserve=False)
-    return Adoption(model, migration, tuple(_left(model, after, loader)))
+    detector = MigrationAutodetector(
+        after, ProjectState.from_apps(apps), MigrationQuestioner(specified_apps=set())
+    )
+    changes = detector.changes(loader.graph, trim_to_apps={app}, convert_apps={app}).get(app, ())
+    left = [step.formatted_description() for one in changes for step in one.operations]
+    return Adoption(model, migration, tuple(left))
 
 
 def _migration(model: type[Job], before: Model, leaf: str, name: str) -> Migration:
@@ -118,12 +117,16 @@ def _migration(model: type[Job], before: Model, leaf: str, name: str) -> Migrati
     if not name.isidentifier():
         raise CannotAdopt(f"{name!r} is no name for a migration: letters, digits and _ only.")
     number = (MigrationAutodetector.parse_number(leaf) or 0) + 1
+    # The operation takes away whatever option it does not name.
+    known = before._meta.original_attrs
+    options = {k: v for k, v in known.items() if k in AlterModelOptions.ALTER_OPTION_KEYS}
+    options |= {"default_permissions": model._meta.default_permissions}
     content = {
         "dependencies": [(app, leaf)],
         "operations": [
             *_columns(model, before),
             *_parts_of_meta(model),
-            _permissions(model, before),
+            AlterModelOptions(str(model._meta.model_name), options),
         ],
     }
     kind: type[Migration] = type("Migration", (Migration,), content)
@@ -131,28 +134,22 @@ def _migration(model: type[Job], before: Model, leaf: str, name: str) -> Migrati
 
 
 def _columns(model: type[Job], before: Model) -> Iterator[Operation]:
-    there = {field.name for field in before._meta.fields}
+    table, there = str(model._meta.model_name), {field.name for field in before._meta.fields}
     for ours in Job._meta.fields:
-        if ours.name not in there:
-            yield from _column(model, ours)
-
-
-def _column(model: type[Job], ours: Column) -> Iterator[Operation]:
-    table, name = str(model._meta.model_name), ours.name
-    field: Column = cast("Column", model._meta.get_field(name)).clone()
-    if name in FOR_OLD_ROWS:
-        yield AddField(table, name, type(field)(**_options(field) | FOR_OLD_ROWS[name]))
-        yield AlterField(table, name, field)
-    elif field.null or field.has_default() or field.has_db_default():
-        yield AddField(table, name, field)
-    else:
-        # Redeclared without a default: old rows need some value.
-        field.default = ours.default
-        yield AddField(table, name, field, preserve_default=False)
-
-
-def _options(field: Column) -> dict[str, Any]:
-    return {k: v for k, v in field.deconstruct()[3].items() if k not in {"default", "db_default"}}
+        if ours.name in there:
+            continue
+        name = ours.name
+        field: Column = cast("Column", model._meta.get_field(name)).clone()
+        if name in FOR_OLD_ROWS:
+            options = {k: v for k, v in field.deconstruct()[3].items() if k != "db_default"}
+            yield AddField(table, name, type(field)(**options | FOR_OLD_ROWS[name]))
+            yield AlterField(table, name, field)
+        elif field.null or field.has_default() or field.has_db_default():
+            yield AddField(table, name, field)
+        else:
+            # Redeclared without a default: old rows need some value.
+            field.default = ours.default
+            yield AddField(table, name, field, preserve_default=False)
 
 
 def _parts_of_meta(model: type[Job]) -> Iterator[Operation]:
@@ -165,25 +162,3 @@ def _parts_of_meta(model: type[Job]) -> Iterator[Operation]:
     for index in model._meta.indexes:
         if isinstance(index, HotIndex) and (index.fields, index.where) in ours:
             yield AddIndex(table, index.clone())
-
-
-def _permissions(model: type[Job], before: Model) -> Operation:
-    """The operation takes away whatever option it does not name."""
-    known = before._meta.original_attrs
-    kept = {k: v for k, v in known.items() if k in AlterModelOptions.ALTER_OPTION_KEYS}
-    ours = {"default_permissions": model._meta.default_permissions}
-    return AlterModelOptions(str(model._meta.model_name), kept | ours)
-
-
-def _left(model: Model, after: ProjectState, loader: MigrationLoader) -> Iterable[str]:
-    """What `makemigrations` would still find in the app."""
-    detector = MigrationAutodetector(
-        after, ProjectState.from_apps(apps), MigrationQuestioner(specified_apps=set())
-    )
-    app = model._meta.app_label
-    changes = detector.changes(loader.graph, trim_to_apps={app}, convert_apps={app})
-    return [
-        step.formatted_description()
-        for migration in changes.get(app, ())
-        for step in migration.operations
-    ]

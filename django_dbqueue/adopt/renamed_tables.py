@@ -13,7 +13,7 @@ from ..models import Minute, Queue, Receipt
 
 Key = tuple[str, str]  # app label, model name
 
-MOST_TABLES = 100
+TABLES_MAX = 100
 PAUSE = "pauses a table that is not there"
 RECEIPTS = "are receipts of a table that is not there"
 ADVICE = {
@@ -50,7 +50,7 @@ def _places(using: str) -> Iterator[str]:
     """By hopping: there may be many of each."""
     places = Receipt.objects.using(using).order_by("job_table").values_list("job_table", flat=True)
     place = places.first()
-    for _ in range(MOST_TABLES):
+    for _ in range(TABLES_MAX):
         if place is None:
             return
         yield place

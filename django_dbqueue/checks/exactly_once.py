@@ -14,7 +14,7 @@ from ..lifecycle.policy import policy_of
 from ..models import Job, Receipt
 from .schema import is_migrated
 
-LONG = 60  # seconds of time_to_run
+LONG_RUN_SECONDS = 60
 
 
 def check_exactly_once(model: type[Job]) -> Iterator[CheckMessage]:
@@ -22,7 +22,7 @@ def check_exactly_once(model: type[Job]) -> Iterator[CheckMessage]:
     asked = policy_of(model).exactly_once
     if asked is False:
         return
-    if problem := _value_problem(asked) or _model_problem(model, asked):
+    if problem := _problem(model, asked):
         yield Error(
             f"Policy.exactly_once = {asked!r}: {problem}.",
             hint=(
@@ -32,19 +32,26 @@ def check_exactly_once(model: type[Job]) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E013",
         )
-    else:
-        yield from _length(model, _effects_alias(model, asked))
+    elif (seconds := policy_of(model).time_to_run) > LONG_RUN_SECONDS:
+        effects = router.db_for_write(model) if asked is True else str(asked)
+        blocks = (
+            "On SQLite nobody else writes to the database meanwhile, not even a worker's beat."
+            if dialect_of(connections[effects]).one_writer
+            else "Its locks and its snapshot are held as long."
+        )
+        yield Caution(
+            f"With exactly_once a run is one transaction, which may be open for {seconds} s here.",
+            hint=f"{blocks} Set Policy.time_to_run to {LONG_RUN_SECONDS} or less.",
+            obj=model,
+            id="dbqueue.W004",
+        )
 
 
-def _value_problem(asked: Any) -> str:
-    if asked is True:
-        return ""
-    if not isinstance(asked, str):
+def _problem(model: type[Job], asked: Any) -> str:
+    if asked is not True and not isinstance(asked, str):
         return "it is True, False or the alias of a database"
-    return "" if asked in connections else "there is no such database"
-
-
-def _model_problem(model: type[Job], asked: Any) -> str:
+    if asked is not True and asked not in connections:
+        return "there is no such database"
     if hasattr(model, "run_batch"):
         return "a batch is not one transaction; define run(), not run_batch()"
     if asked is not True:
@@ -55,27 +62,6 @@ def _model_problem(model: type[Job], asked: Any) -> str:
         if target is not None and router.db_for_write(target) != own:
             apart.append(f"{field.name} ({router.db_for_write(target)!r})")
     return f"what it names is in another database: {', '.join(apart)}" if apart else ""
-
-
-def _effects_alias(model: type[Job], asked: Any) -> str:
-    return router.db_for_write(model) if asked is True else str(asked)
-
-
-def _length(model: type[Job], alias: str) -> Iterator[CheckMessage]:
-    seconds = policy_of(model).time_to_run
-    if seconds <= LONG:
-        return
-    blocks = (
-        "On SQLite nobody else writes to the database meanwhile, not even a worker's beat."
-        if dialect_of(connections[alias]).one_writer
-        else "Its locks and its snapshot are held as long."
-    )
-    yield Caution(
-        f"With exactly_once a run is one transaction, which may be open for {seconds} s here.",
-        hint=f"{blocks} Set Policy.time_to_run to {LONG} or less.",
-        obj=model,
-        id="dbqueue.W004",
-    )
 
 
 def check_receipts(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:

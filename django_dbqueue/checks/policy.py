@@ -17,13 +17,6 @@ NOT_THEIRS = {field.name for field in JobColumns._meta.get_fields()} | {"id"}
 
 def check_policy(model: Model) -> Iterator[CheckMessage]:
     """Judge what a queue table's policy says."""
-    yield from _options(model)
-    yield from _values(model)
-    yield from _results(model)
-    yield from _archive(model)
-
-
-def _options(model: Model) -> Iterator[CheckMessage]:
     for name in sorted(set(declared_options(model)) - OPTIONS):
         known = nearest(name, set(OPTIONS))
         yield Error(
@@ -32,9 +25,6 @@ def _options(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E007",
         )
-
-
-def _values(model: Model) -> Iterator[CheckMessage]:
     for name, problem in problems(model).items():
         yield Error(
             f"Policy.{name} makes no sense: {problem}.",
@@ -42,9 +32,6 @@ def _values(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E014",
         )
-
-
-def _results(model: Model) -> Iterator[CheckMessage]:
     own = {field.name for field in model._meta.concrete_fields} - NOT_THEIRS
     for name in policy_of(model).results:
         if name not in own:
@@ -55,11 +42,24 @@ def _results(model: Model) -> Iterator[CheckMessage]:
                 obj=model,
                 id="dbqueue.E017",
             )
+    yield from _check_archive(model)
 
 
-def _archive(model: Model) -> Iterator[CheckMessage]:
+def _check_archive(model: Model) -> Iterator[CheckMessage]:
     name = policy_of(model).archive
-    problem = _archive_problem(model, name) if name is not None else ""
+    if name is None:
+        return
+    problem = ""
+    try:
+        archive = model._meta.apps.get_model(name)
+    except (LookupError, ValueError):
+        problem = "there is no such model"
+    else:
+        there, here = _written(archive), _written(model)
+        if lacks := here - there:
+            problem = f"it lacks the columns {', '.join(sorted(lacks))}"
+        elif extra := there - here:
+            problem = f"it has columns that the queue table lacks: {', '.join(sorted(extra))}"
     if problem:
         yield Error(
             f"Policy.archive = {name!r}: {problem}.",
@@ -70,19 +70,6 @@ def _archive(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E009",
         )
-
-
-def _archive_problem(model: Model, name: str) -> str:
-    try:
-        archive = model._meta.apps.get_model(name)
-    except (LookupError, ValueError):
-        return "there is no such model"
-    there, here = _written(archive), _written(model)
-    if lacks := here - there:
-        return f"it lacks the columns {', '.join(sorted(lacks))}"
-    if extra := there - here:
-        return f"it has columns that the queue table lacks: {', '.join(sorted(extra))}"
-    return ""
 
 
 def _written(model: type[models.Model]) -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, connections, models, router
+from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
@@ -18,14 +18,27 @@ def missing_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> 
 
     ``aliases`` hold queue tables; jobs of others write to ``receipts`` exactly once.
     """
-    commands = [_commands(using) for using in sorted(set(aliases))]
-    commands += [_of_receipts(using) for using in sorted(set(receipts) - set(aliases))]
-    lines = [f"  python manage.py {command}" for some in commands for command in some]
-    if not lines:
+    commands, served = [], set(aliases)
+    models = [model for model in apps.get_models() if issubclass(model, Job | ArchivedJob)]
+    models = [model for model in models if model._meta.managed and not model._meta.proxy]
+    for using in sorted(served):
+        # All of this database's queue tables: the reaper looks after each of them.
+        wanted = [model for model in models if router.allow_migrate_model(using, model)]
+        unmade = _unmade(wanted, using)
+        if unmade:
+            commands.append(f"makemigrations {' '.join(sorted(unmade))}")
+        if unmade or not is_migrated(using, {model._meta.app_label for model in wanted} | OURS):
+            where = "" if using == DEFAULT_DB_ALIAS else f" --database {using}"
+            commands.append(f"migrate{where}")
+    commands += [
+        f"migrate dbqueue --database {using}"
+        for using in sorted(set(receipts) - served)
+        if not is_migrated(using, OURS)
+    ]
+    if not commands:
         return ""
-    return "\n".join(
-        ["The queue tables are not up to date. Run this first:", *dict.fromkeys(lines)]
-    )
+    lines = dict.fromkeys(f"  python manage.py {command}" for command in commands)
+    return "\n".join(["The queue tables are not up to date. Run this first:", *lines])
 
 
 def is_migrated(using: str, labels: Container[str]) -> bool:
@@ -35,26 +48,7 @@ def is_migrated(using: str, labels: Container[str]) -> bool:
     return not executor.migration_plan(targets)
 
 
-def _commands(using: str) -> list[str]:
-    # All of this database's queue tables: the reaper looks after each of them.
-    wanted = [model for model in _models() if router.allow_migrate_model(using, model)]
-    unmade = _unmade(wanted, using)
-    commands = [f"makemigrations {' '.join(sorted(unmade))}"] if unmade else []
-    if unmade or not is_migrated(using, {model._meta.app_label for model in wanted} | OURS):
-        commands.append("migrate" if using == DEFAULT_DB_ALIAS else f"migrate --database {using}")
-    return commands
-
-
-def _of_receipts(using: str) -> list[str]:
-    return [] if is_migrated(using, OURS) else [f"migrate dbqueue --database {using}"]
-
-
-def _models() -> list[type[models.Model]]:
-    found = (model for model in apps.get_models() if issubclass(model, Job | ArchivedJob))
-    return [model for model in found if model._meta.managed and not model._meta.proxy]
-
-
-def _unmade(wanted: list[type[models.Model]], using: str) -> set[str]:
+def _unmade(wanted: Iterable[type[Job | ArchivedJob]], using: str) -> set[str]:
     """The apps whose migrations know nothing of a table, or of a column."""
     loader = MigrationLoader(connections[using])
     known: Any = loader.project_state().models

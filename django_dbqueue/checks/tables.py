@@ -21,7 +21,7 @@ from .policy import check_policy
 
 Model = type[Job]
 
-# Columns of ours that a subclass may declare anew, as long as they stay what they are.
+# Columns of ours that a subclass may declare again, as long as they stay what they are.
 LOOSE: dict[str, Any] = {"queue": NameField, "priority": models.BigIntegerField}
 FIXED = LIFECYCLE_COLUMNS | {"created_at", "expires_at", "time_to_run"}
 # What a subclass is meant to define, or may well extend.
@@ -75,7 +75,12 @@ def check_databases(databases: Sequence[str] | None = None, **_: Any) -> list[Ch
     """Judge the databases that hold queue tables; asks them, so only where they are named."""
     found: list[CheckMessage] = []
     for alias in databases or ():
-        if names := _table_names(alias):
+        names = [
+            model._meta.db_table
+            for model in _tables(apps.get_models())
+            if router.allow_migrate_model(alias, model)
+        ]
+        if names:
             found += _check_database(connections[alias], names)
         found += check_receipts(connections[alias])
     return found
@@ -84,12 +89,10 @@ def check_databases(databases: Sequence[str] | None = None, **_: Any) -> list[Ch
 def check_table(model: Model) -> list[CheckMessage]:
     """Judge one queue table, without asking its database."""
     parts: tuple[Callable[[Model], Iterable[CheckMessage]], ...] = (
-        _parts_of_meta,
-        _columns,
-        _verbs,
-        _manager,
-        _parents,
-        _key,
+        _check_meta,
+        _check_columns,
+        _check_attributes,
+        _check_parents_and_key,
         check_policy,
         check_exactly_once,
     )
@@ -102,9 +105,9 @@ def _tables(found: Iterable[type[models.Model]]) -> Iterator[Model]:
             yield model
 
 
-def _parts_of_meta(model: Model) -> Iterator[CheckMessage]:
+def _check_meta(model: Model) -> Iterator[CheckMessage]:
     if model._meta.parents:
-        return  # said by _parents
+        return  # _check_parents_and_key says so
     kept = [(i.fields, i.where) for i in model._meta.indexes if isinstance(i, HotIndex)]
     wanted = [(i.fields, i.where) for i in Job._meta.indexes if isinstance(i, HotIndex)]
     unique = any(isinstance(c, DedupConstraint) for c in model._meta.constraints)
@@ -122,9 +125,20 @@ def _parts_of_meta(model: Model) -> Iterator[CheckMessage]:
     )
 
 
-def _columns(model: Model) -> Iterator[CheckMessage]:
+def _check_columns(model: Model) -> Iterator[CheckMessage]:
     for name in sorted(FIXED | set(LOOSE)):
-        if not _is_ours(model, name):
+        ours: Any = Job._meta.get_field(name)
+        try:
+            field: Any = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            is_ours = False
+        else:
+            is_ours = (
+                isinstance(field, LOOSE[name]) and field.column == name and not field.null
+                if name in LOOSE
+                else field.deconstruct()[1:] == ours.deconstruct()[1:]
+            )
+        if not is_ours:
             yield Error(
                 f"The column {name!r} belongs to the lifecycle and was redefined.",
                 hint="Give your own column another name.",
@@ -133,18 +147,7 @@ def _columns(model: Model) -> Iterator[CheckMessage]:
             )
 
 
-def _is_ours(model: Model, name: str) -> bool:
-    ours: Any = Job._meta.get_field(name)
-    try:
-        field: Any = model._meta.get_field(name)
-    except FieldDoesNotExist:
-        return False
-    if name in LOOSE:
-        return isinstance(field, LOOSE[name]) and field.column == name and not field.null
-    return bool(field.deconstruct()[1:] == ours.deconstruct()[1:])
-
-
-def _verbs(model: Model) -> Iterator[CheckMessage]:
+def _check_attributes(model: Model) -> Iterator[CheckMessage]:
     above = model.__mro__[: model.__mro__.index(Job)]
     defined = {name for part in above for name in vars(part)}
     fields = {field.name for field in model._meta.get_fields()}
@@ -155,9 +158,6 @@ def _verbs(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E003",
         )
-
-
-def _manager(model: Model) -> Iterator[CheckMessage]:
     manager = model._default_manager
     if not isinstance(manager, JobManager):
         yield Error(
@@ -171,7 +171,7 @@ def _manager(model: Model) -> Iterator[CheckMessage]:
         )
 
 
-def _parents(model: Model) -> Iterator[CheckMessage]:
+def _check_parents_and_key(model: Model) -> Iterator[CheckMessage]:
     for parent in model._meta.parents:
         yield Error(
             f"It inherits from {parent._meta.label}, which has a table of its own.",
@@ -179,11 +179,8 @@ def _parents(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E005",
         )
-
-
-def _key(model: Model) -> Iterator[CheckMessage]:
     if model._meta.parents:
-        return  # said by _parents
+        return
     if len(model._meta.pk_fields) > 1:
         yield Error(
             "A queue table cannot have a composite primary key.",
@@ -206,14 +203,6 @@ def _key(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.W001",
         )
-
-
-def _table_names(alias: str) -> list[str]:
-    return [
-        model._meta.db_table
-        for model in _tables(apps.get_models())
-        if router.allow_migrate_model(alias, model)
-    ]
 
 
 def _check_database(connection: BaseDatabaseWrapper, tables: list[str]) -> Iterator[CheckMessage]:

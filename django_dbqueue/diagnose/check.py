@@ -4,7 +4,6 @@ Every look is bounded. Claims, and what moves by itself, are found by index; wha
 among the oldest and the newest 10,000 rows of a table, by key.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,13 +26,13 @@ from ..lifecycle.table import Table, table_of
 from ..models import Worker
 from ..monitor.worker_list import with_ages
 from ..worker.options import Served, all_served
+from .facts import OWNER_OF_A_WORKER
 from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 
-SPAN = 10_000  # rows by key, from either end, and by each index
-ERRORS_SPAN = 1_000  # their errors are dear to read
-CHUNK = 500
-SECOND_LOOK = 1.0  # seconds after the first one, at least
-OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
+ROWS_MAX = 10_000  # by key, from either end, and by each index
+ERRORS_MAX = 1_000  # rows whose errors are looked at: they are expensive to read
+KEYS_MAX = 500  # in one statement
+RECHECK_SECONDS = 1.0  # after the first look, at least
 
 
 @dataclass(frozen=True)
@@ -74,17 +73,18 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Row:
-    """What is looked at of one row; ``symptom`` is a number of the list that was asked for."""
+    """What is looked at of one row; ``rule`` is the number of the first one that it breaks, in the
+    list that was asked for."""
 
     key: Any
     queue: Any
     status: Any
     owner: Any
     dedup_key: Any
-    symptom: int | None
+    rule: int | None
 
 
-Sick = tuple[Row, str, str]
+Broken = tuple[Row, str, str]  # what is wrong with it, and the advice
 
 
 def check_integrity(using: str | None = None, shown: int = 20) -> CheckResult:
@@ -106,16 +106,16 @@ def check_integrity(using: str | None = None, shown: int = 20) -> CheckResult:
             continue
         try:
             for served in here:
-                _check_or_say_why(served, shown, found)
+                _check_table(served, shown, found)
         finally:
-            _look_for_strays(alias, found)
+            _check_stray_names(alias, found)
             if _is_free(connections[alias]):
                 # What was set for us would have the caller give up on locks, too.
                 connections[alias].close()
     return found
 
 
-def _look_for_strays(using: str, found: CheckResult) -> None:
+def _check_stray_names(using: str, found: CheckResult) -> None:
     try:
         for table, name, what in strays(using):
             found.findings.append(Violation(using, table, name, "", None, what, ADVICE[what]))
@@ -140,7 +140,7 @@ def _is_free(connection: BaseDatabaseWrapper) -> bool:
     return not connection.in_atomic_block and connection.get_autocommit()
 
 
-def _check_or_say_why(served: Served, shown: int, found: CheckResult) -> None:
+def _check_table(served: Served, shown: int, found: CheckResult) -> None:
     try:
         table = table_of(served.model, served.using)
         confirmed = IntegrityCheck(table, shown).confirmed()
@@ -151,21 +151,12 @@ def _check_or_say_why(served: Served, shown: int, found: CheckResult) -> None:
     counts: Counter[str] = Counter()
     for row, what, advice in confirmed:
         counts[what] += 1
-        if counts[what] <= shown:
-            found.findings.append(_finding(table, row, what, advice))
+        if counts[what] > shown:
+            continue
+        owner = None if row.owner is None else _text(row.owner)
+        where = served.using, table.label, str(row.key), _text(row.queue), owner
+        found.findings.append(Violation(*where, what, advice))
     found.more += [f"{table.label} {what}" for what, count in counts.items() if count > shown]
-
-
-def _finding(table: Table, row: Row, what: str, advice: str) -> Violation:
-    return Violation(
-        database=table.connection.alias,
-        table=table.label,
-        id=str(row.key),
-        queue=_text(row.queue),
-        owner=None if row.owner is None else _text(row.owner),
-        what=what,
-        advice=advice,
-    )
 
 
 def _text(value: Any) -> str:
@@ -179,37 +170,34 @@ class IntegrityCheck:
         self.table = table
         self.shown = shown
 
-    def confirmed(self) -> list[Sick]:
+    def confirmed(self) -> list[Broken]:
         """What is found twice: by key and owner, with the same words."""
-        first = list(self._first_of_each(self._sick(self._sources())))
+        first, counts = [], Counter[str]()
+        for row, what, advice in self._broken(self._sources()):
+            counts[what] += 1
+            # Two more than are to be shown: there are more, then, even if the last one is confirmed
+            # by nothing since its twin was cut off.
+            if counts[what] <= self.shown + 2:
+                first.append((row, what, advice))
         if not first:
             return []
         # As long as it takes a reaper to come by.
-        Event().wait(max(SECOND_LOOK, conf["REAP_INTERVAL"]))
-        again = self._sick(self._by_key(sorted({row.key for row, _, _ in first}, key=str)))
+        Event().wait(max(RECHECK_SECONDS, conf["REAP_INTERVAL"]))
+        again = self._broken(self._by_key(sorted({row.key for row, _, _ in first}, key=str)))
         still = {(row.key, row.owner, what) for row, what, _ in again}
         return [one for one in first if (one[0].key, one[0].owner, one[1]) in still]
 
-    def _first_of_each(self, sick: Iterable[Sick]) -> Iterator[Sick]:
-        """Two more than are to be shown: there are more, then, even if the last one is confirmed by
-        nothing since its twin was cut off."""
-        counts: Counter[str] = Counter()
-        for row, what, advice in sick:
-            counts[what] += 1
-            if counts[what] <= self.shown + 2:
-                yield row, what, advice
-
-    def _sick(self, looks: Iterable[tuple[list[IntegrityRule], list[Row]]]) -> Iterator[Sick]:
+    def _broken(self, looks: Iterable[tuple[list[IntegrityRule], list[Row]]]) -> Iterator[Broken]:
         """Each row with all that is wrong with it, once."""
         seen: dict[Any, Row] = {}
         told: set[tuple[Any, str]] = set()
         for rules, found in looks:
             for row in found:
-                if row.symptom is not None:
-                    one = rules[row.symptom]
-                    if (row.key, one.words) not in told:
-                        told.add((row.key, one.words))
-                        yield row, one.words, one.advice
+                if row.rule is not None:
+                    broken = rules[row.rule]
+                    if (row.key, broken.words) not in told:
+                        told.add((row.key, broken.words))
+                        yield row, broken.words, broken.advice
                 if rules is ROW:
                     seen.setdefault(row.key, row)
         for row in seen.values():
@@ -221,22 +209,23 @@ class IntegrityCheck:
         t = self.table
         for order in ("", " DESC"):
             end = f"FROM {t.by_key} ORDER BY {t.pk}{order}"
-            yield ROW, self._rows(ROW, f"{end} LIMIT {SPAN}")
-            yield ERRORS, self._rows(ERRORS, f"{end} LIMIT {ERRORS_SPAN}")
+            yield ROW, self._rows(ROW, f"{end} LIMIT {ROWS_MAX}")
+            yield ERRORS, self._rows(ERRORS, f"{end} LIMIT {ERRORS_MAX}")
         for status in (1, 0, 4):
             moves = f"FROM {t.name} WHERE status = {status} AND retry_at IS NOT NULL"
-            yield ROW, self._rows(ROW, f"{moves} ORDER BY retry_at LIMIT {SPAN}")
+            yield ROW, self._rows(ROW, f"{moves} ORDER BY retry_at LIMIT {ROWS_MAX}")
         if archive := archive_of(t):
             finished = f"FROM {archive} WHERE finished_at IS NOT NULL"
-            newest = f"SELECT {t.pk} {finished} ORDER BY finished_at DESC LIMIT {SPAN}"
+            newest = f"SELECT {t.pk} {finished} ORDER BY finished_at DESC LIMIT {ROWS_MAX}"
             among = f"SELECT {t.pk} FROM ({newest}) newest"
             yield ROW, self._rows(ROW, f"FROM {t.name} WHERE {t.pk} IN ({among})")
 
     def _by_key(self, keys: Sequence[Any]) -> Iterator[tuple[list[IntegrityRule], list[Row]]]:
         for rules in (ROW, ERRORS):
             found: list[Row] = []
-            for start in range(0, len(keys), CHUNK):
-                among, these = self.table.dialect.among(self.table.pk, keys[start : start + CHUNK])
+            for start in range(0, len(keys), KEYS_MAX):
+                some = keys[start : start + KEYS_MAX]
+                among, these = self.table.dialect.among(self.table.pk, some)
                 found += self._rows(rules, f"FROM {self.table.by_key} WHERE {among}", these)
             yield rules, found
 
@@ -244,43 +233,34 @@ class IntegrityCheck:
         self, rules: list[IntegrityRule], source: str, params: Sequence[Any] = ()
     ) -> list[Row]:
         cases = " ".join(
-            f"WHEN {symptom.condition(self.table)} THEN {number}"
-            for number, symptom in enumerate(rules)
+            f"WHEN {rule.condition(self.table)} THEN {number}" for number, rule in enumerate(rules)
         )
         columns = f"{self.table.pk}, queue, status, owner, dedup_key, CASE {cases} END"
         found = rows(self.table.connection, f"SELECT {columns} {source}", params)
         return [Row(*one) for one in found]
 
-    def _abandoned(self, claimed: list[Row]) -> Iterator[Sick]:
+    def _abandoned(self, claimed: list[Row]) -> Iterator[Broken]:
         """Claims of workers that are gone. Those of no worker are judged by their time alone."""
         by_worker: dict[str, list[Row]] = defaultdict(list)
         for row in claimed:
-            if match := OF_A_WORKER.fullmatch(_text(row.owner)):
+            if match := OWNER_OF_A_WORKER.fullmatch(_text(row.owner)):
                 by_worker[match[1]].append(row)
-        states = self._workers(by_worker)
+        uuids, states = sorted(by_worker), dict.fromkeys(by_worker, "is not known")
+        for start in range(0, len(uuids), KEYS_MAX):
+            workers = Worker.objects.using(self.table.connection.alias)
+            for worker in with_ages(workers.filter(uuid__in=uuids[start : start + KEYS_MAX])):
+                if worker.stopped_at is not None:
+                    states[worker.uuid] = "has stopped"
+                else:
+                    is_silent = worker.beat_age > patience()
+                    states[worker.uuid] = "has not beaten for long" if is_silent else ""
         for uuid, held in by_worker.items():
-            if state := states.get(uuid, "is not known"):
-                what = f"is claimed by a worker that {state}"
+            if states[uuid]:
+                what = f"is claimed by a worker that {states[uuid]}"
                 yield from ((row, what, "start a worker that serves this table") for row in held)
 
-    def _workers(self, uuids: Iterable[str]) -> dict[str, str]:
-        """What is wrong with each worker, or ''."""
-        wanted, found = sorted(uuids), {}
-        for start in range(0, len(wanted), CHUNK):
-            workers = Worker.objects.using(self.table.connection.alias)
-            known = workers.filter(uuid__in=wanted[start : start + CHUNK])
-            for worker in with_ages(known):
-                found[worker.uuid] = _trouble_of(worker)
-        return found
 
-
-def _trouble_of(worker: Any) -> str:
-    if worker.stopped_at is not None:
-        return "has stopped"
-    return "has not beaten for long" if worker.beat_age > patience() else ""
-
-
-def _misnamed(row: Row) -> Iterator[Sick]:
+def _misnamed(row: Row) -> Iterator[Broken]:
     named = {"queue": row.queue, "dedup_key": row.dedup_key}
     for column, name in named.items():
         if column == "dedup_key" and name is None:
@@ -291,7 +271,7 @@ def _misnamed(row: Row) -> Iterator[Sick]:
             yield row, f"has a {column} that is no name: {error.messages[0]}", f"correct {column}"
 
 
-def _twins(found: Iterable[Row]) -> Iterator[Sick]:
+def _twins(found: Iterable[Row]) -> Iterator[Broken]:
     groups: dict[tuple[Any, Any], list[Row]] = defaultdict(list)
     for row in found:
         if row.dedup_key is not None:

@@ -1,6 +1,5 @@
 """One job's state, and what comes next, in sentences."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +13,10 @@ from ..lifecycle.table import Table
 from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
-from .facts import Facts, read
+from .facts import OWNER_OF_A_WORKER, Facts, read
 from .reasons import of_app, of_pause, of_reapers, of_silence, of_waiting, of_workers
 
-OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
-SOON = 2.0  # seconds that a promotion may take
+PROMOTION_SECONDS = 2.0  # that it may take
 
 
 class UnknownJob(ValueError):
@@ -44,15 +42,13 @@ def explain(table: Table, key: Any) -> Explanation:
     """
     with table.dialect.decode_leniently():
         facts = read(table, _db_key(table, key))
-        return explain_archived(table, key) if facts is None else _explained(facts)
-
-
-def _explained(facts: Facts) -> Explanation:
-    say = SENTENCES.get(facts.status)
-    if say is None:
-        words = f"Its status, {facts.status!r}, means nothing: somebody wrote it by hand."
-        return Explanation("unknown", [words, "No worker will ever take it: cancel it."])
-    return Explanation(_state(facts), list(say(facts)), facts.until)
+        if facts is None:
+            return explain_archived(table, key)
+        say = SENTENCES.get(facts.status)
+        if say is None:
+            words = f"Its status, {facts.status!r}, means nothing: somebody wrote it by hand."
+            return Explanation("unknown", [words, "No worker will ever take it: cancel it."])
+        return Explanation(_state(facts), list(say(facts)), facts.until)
 
 
 def explain_archived(table: Table, key: Any) -> Explanation:
@@ -62,17 +58,14 @@ def explain_archived(table: Table, key: Any) -> Explanation:
     facts = read(table, _db_key(table, key), archive) if archive else None
     if facts is None:
         raise UnknownJob(f"{table.label} {key}: there is no such job, and none in the archive")
-    state, ended = _ended(facts)
-    return Explanation(state, [*ended, f"It is kept in the archive, {label}."], facts.until)
-
-
-def _ended(facts: Facts) -> tuple[str, list[str]]:
     if facts.status == Status.DONE:
-        return _state(facts), list(_completed(facts))
-    if facts.status == Status.BURIED:
-        return _state(facts), [*_parked(facts), "It was cancelled after that."]
-    was = dict(Status.choices).get(facts.status)
-    return "cancelled", [f"It was cancelled while it was {was}." if was else "It was cancelled."]
+        state, ended = _state(facts), list(_completed(facts))
+    elif facts.status == Status.BURIED:
+        state, ended = _state(facts), [*_parked(facts), "It was cancelled after that."]
+    else:
+        was = dict(Status.choices).get(facts.status)
+        state, ended = "cancelled", [f"It was cancelled{f' while it was {was}' if was else ''}."]
+    return Explanation(state, [*ended, f"It is kept in the archive, {label}."], facts.until)
 
 
 def _state(facts: Facts) -> str:
@@ -118,12 +111,18 @@ def _delayed(facts: Facts) -> Iterator[str]:
     if wait is None:
         yield "It is delayed for ever: its retry_at was cleared by hand. Kick it."
         return
-    if wait > 0:
-        verb = "It is retried" if facts.attempts else "It becomes ready"
-        yield f"{verb} in {duration(wait)}, {_since(facts)}."
+    if wait > 0 and not facts.attempts:
+        yield f"It becomes ready in {duration(wait)}, as was asked."
+    elif wait > 0 and facts.last_exception == "Retry":
+        last = _attempt(facts, facts.attempts)
+        yield f"It is retried in {duration(wait)}, as it asked for in {last}."
+    elif wait > 0:
+        by = f" ({facts.last_exception})" if facts.last_exception else ""
+        last = _attempt(facts, facts.attempts)
+        yield f"It is retried in {duration(wait)}, since {last} failed{by}."
     else:
         yield f"It is due since {duration(-wait)}: a worker or a reaper makes it ready soon."
-        if -wait > SOON:
+        if -wait > PROMOTION_SECONDS:
             yield "That it is not yet says that none lives, or that its row is locked."
     yield from of_pause(facts)
     yield from of_workers(facts)
@@ -131,17 +130,8 @@ def _delayed(facts: Facts) -> Iterator[str]:
     yield from of_app(facts)
 
 
-def _since(facts: Facts) -> str:
-    if not facts.attempts:
-        return "as was asked"
-    if facts.last_exception == "Retry":
-        return f"as it asked for in {_attempt(facts, facts.attempts)}"
-    by = f" ({facts.last_exception})" if facts.last_exception else ""
-    return f"since {_attempt(facts, facts.attempts)} failed{by}"
-
-
 def _claimed(facts: Facts) -> Iterator[str]:
-    match = OF_A_WORKER.fullmatch(facts.owner or "")
+    match = OWNER_OF_A_WORKER.fullmatch(facts.owner or "")
     since = facts.ago("dequeued_time")
     held = "" if since is None else f" for {duration(since)}"
     if match:
@@ -185,14 +175,17 @@ def _buried(facts: Facts) -> Iterator[str]:
 
 
 def _parked(facts: Facts) -> Iterator[str]:
-    when = facts.ago("finished_at")
+    when, most = facts.ago("finished_at"), facts.table.policy.max_attempts
     held = "" if when is None else f" {_ago(when)}"
     if facts.crashes >= MAX_CRASHES:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
     elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
-    elif facts.attempts >= facts.table.policy.max_attempts:
-        yield f"It was buried{held}: {_used(facts)}, the last one by {facts.last_exception or '?'}."
+    elif facts.attempts >= most:
+        yield (
+            f"It was buried{held}: {facts.attempts} of {most} attempts are used up, the last one "
+            f"by {facts.last_exception or '?'}."
+        )
     else:
         attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
         yield f"It was buried{held} by hand, after {attempts}."
@@ -213,23 +206,18 @@ def _completed(facts: Facts) -> Iterator[str]:
     elif finished is None:
         yield "It is done; nobody wrote down since when."
     else:
-        yield f"It was completed {_ago(finished)}{_took(created, finished)}."
+        took = (
+            "" if created is None else f", {duration(max(0.0, created - finished))} after it came"
+        )
+        yield f"It was completed {_ago(finished)}{took}."
 
 
 def _ago(seconds: float) -> str:
     return "a moment ago" if seconds < 1 else f"{duration(seconds)} ago"
 
 
-def _took(created: float | None, finished: float) -> str:
-    return "" if created is None else f", {duration(max(0.0, created - finished))} after it came"
-
-
 def _attempt(facts: Facts, number: int) -> str:
     return f"attempt {number} of {facts.table.policy.max_attempts}"
-
-
-def _used(facts: Facts) -> str:
-    return f"{facts.attempts} of {facts.table.policy.max_attempts} attempts are used up"
 
 
 SENTENCES: dict[Any, Callable[[Facts], Iterator[str]]] = {

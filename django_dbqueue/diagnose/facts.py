@@ -1,5 +1,6 @@
 """What is known of one job and of who could run it, by the database's clock."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,15 +8,15 @@ from ..lifecycle.errors import entries
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
 from ..models import ArchivedJob
-from ..monitor.worker_list import ListedWorker, list_workers
 from ..states import CLAIMABLE
 
+OWNER_OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
 AGES = ("retry_at", "expires_at", "created_at", "dequeued_time", "finished_at")
 COLUMNS = (
     *("status", "queue", "priority", "owner", "attempts", "crashes", "losses"),
     *("errors", "dedup_key"),
 )
-MOST_BEFORE = 1000
+JOBS_AHEAD_MAX = 1000  # that are counted
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,9 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
         f"SELECT {', '.join((*COLUMNS, *ages))} FROM {name} WHERE {table.pk} = %s",
         [key],
     )
-    return _facts(table, key, found[0]) if found else None
-
-
-def _facts(table: Table, key: Any, row: tuple[Any, ...]) -> Facts:
-    it, seconds = dict(zip(COLUMNS, row, strict=False)), row[len(COLUMNS) :]
+    if not found:
+        return None
+    it, until = dict(zip(COLUMNS, found[0], strict=False)), found[0][len(COLUMNS) :]
     return Facts(
         table=table,
         key=key,
@@ -71,13 +70,16 @@ def _facts(table: Table, key: Any, row: tuple[Any, ...]) -> Facts:
         attempts=_count(it["attempts"]),
         crashes=_count(it["crashes"]),
         losses=_count(it["losses"]),
-        errors=entries(_loaded(table, it["errors"])),
+        errors=entries(_decoded_errors(table, it["errors"])),
         has_dedup_key=it["dedup_key"] is not None,
-        until=dict(zip(AGES, map(_seconds, seconds), strict=True)),
+        until={
+            column: None if seconds is None else float(seconds)
+            for column, seconds in zip(AGES, until, strict=True)
+        },
     )
 
 
-def _loaded(table: Table, stored: Any) -> Any:
+def _decoded_errors(table: Table, stored: Any) -> Any:
     field = table.model._meta.get_field("errors")
     for convert in field.get_db_converters(table.connection):
         stored = convert(stored, field.get_col(table.model._meta.db_table), table.connection)
@@ -88,11 +90,7 @@ def _count(stored: Any) -> int:
     return stored if isinstance(stored, int) else 0
 
 
-def _seconds(stored: Any) -> float | None:
-    return None if stored is None else float(stored)
-
-
-def before(facts: Facts) -> int:
+def jobs_ahead(facts: Facts) -> int:
     """How many ready jobs are claimed before this one; at most 1,001 are counted."""
     table, place = facts.table, facts.table.dialect.placeholder
     ahead = f"priority < {place(facts.priority)}", [facts.priority]
@@ -105,18 +103,8 @@ def before(facts: Facts) -> int:
         [(count,)] = rows(
             table.connection,
             f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE {CLAIMABLE} AND "
-            f"queue = {place(facts.queue)} AND {condition} LIMIT {MOST_BEFORE + 1}) AS capped",
+            f"queue = {place(facts.queue)} AND {condition} LIMIT {JOBS_AHEAD_MAX + 1}) AS capped",
             [facts.queue, *params],
         )
         total += int(count)
     return total
-
-
-def serving(facts: Facts, members: list[ListedWorker]) -> list[ListedWorker]:
-    """The workers whose lanes include the job's queue, dead ones too."""
-    names = {facts.table.label, f"{facts.table.label}:{facts.queue}"}
-    return [member for member in members if names & set(member.serves)]
-
-
-def members_of(table: Table) -> list[ListedWorker]:
-    return list_workers(table.connection.alias)

@@ -14,10 +14,10 @@ from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import is_for_good
 from ..monitor.alerts import late_beat, pause_end
-from ..monitor.worker_list import ListedWorker
-from .facts import MOST_BEFORE, Facts, before, members_of, serving
+from ..monitor.worker_list import ListedWorker, list_workers
+from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
 
-MOST_NAMED = 3
+NAMED_WORKERS_MAX = 3
 # By label, what only a queue app knows of a job that has not ended well: one sentence each.
 REASONS: dict[str, Callable[[Table, Any], list[str]]] = {}
 
@@ -26,23 +26,23 @@ def of_waiting(facts: Facts) -> Iterator[str]:
     """One sentence each, what matters most first."""
     yield from of_pause(facts)
     yield from of_workers(facts)
-    yield from _of_crashes(facts)
-    count = before(facts)
+    if facts.crashes:
+        words = {1: "once", MAX_CRASHES - 1: "twice"}
+        times = words.get(facts.crashes, f"{facts.crashes} times")
+        yield (
+            f"Its worker died with it {times} (the third time buries it): it runs in a child apart "
+            "from the others."
+        )
+    elif facts.losses >= SUSPECT_LOSSES:
+        times = f"Its whole worker was lost with it {facts.losses} times"
+        yield f"{times}: it runs in a child apart from the others."
+    count = jobs_ahead(facts)
     if count:
-        shown = f"{MOST_BEFORE:,} or more" if count > MOST_BEFORE else f"{count:,}"
+        shown = f"{JOBS_AHEAD_MAX:,} or more" if count > JOBS_AHEAD_MAX else f"{count:,}"
         jobs = "ready job of its queue is" if count == 1 else "ready jobs of its queue are"
         yield f"{shown} {jobs} before it: more urgent, or older."
     else:
         yield "It is the next one of its queue."
-
-
-def _of_crashes(facts: Facts) -> Iterator[str]:
-    if facts.crashes:
-        times = f"{_times(facts.crashes)} (the third time buries it)"
-        yield f"Its worker died with it {times}: it runs in a child apart from the others."
-    elif facts.losses >= SUSPECT_LOSSES:
-        times = f"Its whole worker was lost with it {facts.losses} times"
-        yield f"{times}: it runs in a child apart from the others."
 
 
 def of_pause(facts: Facts) -> Iterator[str]:
@@ -59,24 +59,26 @@ def of_pause(facts: Facts) -> Iterator[str]:
 
 
 def of_workers(facts: Facts) -> Iterator[str]:
-    all_of_them = serving(facts, members_of(facts.table))
-    willing = [member for member in all_of_them if member.state == "alive"]
+    workers, label = list_workers(facts.table.connection.alias), facts.table.label
+    serving = [one for one in workers if {label, f"{label}:{facts.queue}"} & set(one.serves)]
+    willing = [one for one in serving if one.state == "alive"]
     if not willing:
-        yield from _of_the_unwilling([one for one in all_of_them if one.state != "stopped"])
-        yield (
-            f"No living worker serves its queue. Start one: manage.py runworker {facts.table.label}"
-        )
+        yield from _of_the_unwilling([one for one in serving if one.state != "stopped"])
+        yield f"No living worker serves its queue. Start one: manage.py runworker {label}"
         return
-    names = ", ".join(member.name for member in willing[:MOST_NAMED])
-    dots = " ..." if willing[MOST_NAMED:] else ""
-    yield f"{_workers(len(willing))} its queue: {names}{dots}."
-    for one in [member for member in willing if member.trouble][:MOST_NAMED]:
+    count = "A worker serves" if len(willing) == 1 else f"{len(willing)} workers serve"
+    names = ", ".join(one.name for one in willing[:NAMED_WORKERS_MAX])
+    dots = " ..." if willing[NAMED_WORKERS_MAX:] else ""
+    yield f"{count} its queue: {names}{dots}."
+    for one in [one for one in willing if one.trouble][:NAMED_WORKERS_MAX]:
         yield f"Worker {one.name} is in trouble: {one.trouble}."
 
 
 def of_reapers(facts: Facts) -> Iterator[str]:
     """Where nobody lives who takes a job back."""
-    if not any(one.lives and _reaps(one, facts) for one in members_of(facts.table)):
+    workers = [one for one in list_workers(facts.table.connection.alias) if one.lives]
+    # A reaper of its own serves nothing.
+    if not any(not one.serves or one.knows(facts.table.label) for one in workers):
         yield "Nobody lives to do it: start a worker, or manage.py runreaper."
 
 
@@ -100,31 +102,15 @@ def of_app(facts: Facts) -> list[str]:
     return reasons(facts.table, facts.key) if reasons else []
 
 
-def _reaps(member: ListedWorker, facts: Facts) -> bool:
-    # A reaper of its own serves nothing.
-    return not member.serves or member.knows(facts.table.label)
-
-
-def _of_the_unwilling(members: list[ListedWorker]) -> Iterator[str]:
-    yield from map(_unwilling, members[:MOST_NAMED])
-    more = len(members) - MOST_NAMED
+def _of_the_unwilling(workers: list[ListedWorker]) -> Iterator[str]:
+    for one in workers[:NAMED_WORKERS_MAX]:
+        why = {
+            "paused": "is paused by a signal (SIGCONT lets it go on)",
+            "draining": "was asked to drain, and claims nothing",
+            "stopping": "is stopping",
+            "silent": f"has not beaten for {duration(one.beat_seconds)}, and counts as dead",
+        }
+        yield f"Worker {one.name} {why.get(one.state, one.state)}."
+    more = len(workers) - NAMED_WORKERS_MAX
     if more > 0:
         yield f"Nor does any of {more} more claim from it."
-
-
-def _unwilling(member: ListedWorker) -> str:
-    why = {
-        "paused": "is paused by a signal (SIGCONT lets it go on)",
-        "draining": "was asked to drain, and claims nothing",
-        "stopping": "is stopping",
-        "silent": f"has not beaten for {duration(member.beat_seconds)}, and counts as dead",
-    }
-    return f"Worker {member.name} {why.get(member.state, member.state)}."
-
-
-def _workers(count: int) -> str:
-    return "A worker serves" if count == 1 else f"{count} workers serve"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else "twice" if count == MAX_CRASHES - 1 else f"{count} times"

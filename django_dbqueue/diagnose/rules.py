@@ -44,10 +44,6 @@ def _is_archived(table: Table) -> str:
     return f"EXISTS (SELECT 1 FROM {archive} kept WHERE kept.{table.pk} = {table.name}.{table.pk})"
 
 
-def _is_overdue(table: Table) -> str:
-    return f"status = 1 AND {table.dialect.is_past('retry_at', str(patience()))}"
-
-
 def _plain(sql: str) -> Callable[[Table], str]:
     return lambda _: sql
 
@@ -74,7 +70,7 @@ ROW = [
         f"nobody reaps it: {KICK}",
     ),
     IntegrityRule(
-        _is_overdue,
+        lambda table: f"status = 1 AND {table.dialect.is_past('retry_at', str(patience()))}",
         "is claimed, and its time was over long ago",
         "start a worker or a reaper that serves this table; if one lives, end the transaction that "
         "holds the row",

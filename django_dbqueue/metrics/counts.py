@@ -1,17 +1,16 @@
 """Counting jobs without ever counting all of a large table."""
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from ..lifecycle.execute import rows
+from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..states import CLAIMABLE, PROMOTABLE, Status
 
-MOST_PRIORITIES = 100
-MOST_COUNTED = 100_000
-MOST_QUEUES = 100
+PRIORITIES_MAX = 100  # whose first job is looked at
+BACKLOG_MAX = 100_000  # jobs in one state that are counted
+QUEUES_MAX = 100  # of a table, that are told apart
 UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 MOVING = (Status.CLAIMED, Status.DELAYED)
 
@@ -21,11 +20,11 @@ def backlogs(table: Table) -> dict[str, int | None]:
     those states, over all queues, than are counted."""
     found: Counter[str] = Counter()
     for status in UNENDED:
-        counted = count_by_queue(table, status, MOST_COUNTED)
-        if sum(counted.values()) > MOST_COUNTED:
-            return dict.fromkeys(islice(ready_queues(table), MOST_QUEUES))
+        counted = count_by_queue(table, status, BACKLOG_MAX)
+        if sum(counted.values()) > BACKLOG_MAX:
+            return dict.fromkeys(map(str, ready_queues(table, QUEUES_MAX)))
         found.update(counted)
-    return dict(found.most_common(MOST_QUEUES))
+    return dict(found.most_common(QUEUES_MAX))
 
 
 def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:
@@ -57,17 +56,6 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
-def ready_queues(table: Table) -> Iterator[str]:
-    """Every queue that has a ready job, by hopping through the index for claims."""
-    beyond = "AND queue {} {} ORDER BY queue LIMIT 1"
-    sql = f"SELECT queue FROM {table.name} WHERE {CLAIMABLE} {beyond}"
-    found = rows(table.connection, sql.format(">=", "%s"), [""])
-    while found:
-        [(name,)] = found
-        yield str(name)
-        found = rows(table.connection, sql.format(">", table.dialect.placeholder(name)), [name])
-
-
 def count_ready(table: Table, queue: str, most: int) -> int:
     """The ready jobs of one queue; one more than ``most`` where there are more."""
     sql = (
@@ -91,7 +79,7 @@ def oldest_ready(table: Table, queue: str) -> float | None:
     ages: list[float] = []
     last: list[Any] = []
     place = table.dialect.placeholder
-    for _ in range(MOST_PRIORITIES):
+    for _ in range(PRIORITIES_MAX):
         beyond = f"AND priority > {place(last[0])} " if last else ""
         found = rows(
             table.connection,

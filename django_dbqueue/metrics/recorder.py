@@ -5,7 +5,8 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,8 +29,8 @@ from ..worker import background
 
 logger = logging.getLogger("django_dbqueue")
 
-EVERY = 10.0  # seconds between two writes
-Lane = tuple[str, str, str]  # database alias, queue table, queue
+WRITE_SECONDS = 10.0  # between two writes
+QueueKey = tuple[str, str, str]  # database alias, queue table, queue
 
 
 @dataclass(slots=True)
@@ -47,13 +48,20 @@ class Counts:
         spans = zip((*WAITED, *RAN), (*self.waited, *self.ran), strict=True)
         return {name: count for name, count in (*sums.items(), *spans) if count}
 
+    def add(self, other: "Counts") -> None:
+        self.completed += other.completed
+        self.failed += other.failed
+        self.buried += other.buried
+        self.waited = [a + b for a, b in zip(self.waited, other.waited, strict=True)]
+        self.ran = [a + b for a, b in zip(self.ran, other.ran, strict=True)]
+
 
 class Recorder:
     """What this process has done and not yet written; any thread may add to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lanes: dict[Lane, Counts] = {}
+        self._counts: dict[QueueKey, Counts] = {}
         self._due_at = 0.0
 
     def completed(self, table: Table, done: Sequence[tuple[Any, float]]) -> None:
@@ -78,48 +86,36 @@ class Recorder:
             self._of(table, queue).waited[bisect_left(SPANS, seconds)] += 1
 
     def _of(self, table: Table, queue: str) -> Counts:
-        lane = table.connection.alias, table.job_table, queue
-        if lane not in self._lanes:
-            if not self._lanes:
-                self._due_at = time.monotonic() + EVERY
-            self._lanes[lane] = Counts()
-        return self._lanes[lane]
+        key = table.connection.alias, table.job_table, queue
+        if key not in self._counts:
+            if not self._counts:
+                self._due_at = time.monotonic() + WRITE_SECONDS
+            self._counts[key] = Counts()
+        return self._counts[key]
 
     def due_in(self) -> float:
         """Seconds until it is to be written; a minute where there is nothing to write."""
-        return max(0.0, self._due_at - time.monotonic()) if self._lanes else 60.0
+        return max(0.0, self._due_at - time.monotonic()) if self._counts else 60.0
 
     def write(self) -> None:
         """Add what there is to the database's present minute, on the calling thread's connections.
 
         What cannot be written is kept for another time; it is no reason to stop working.
         """
-        self._due_at = time.monotonic() + EVERY
-        for lane in list(self._lanes):
+        self._due_at = time.monotonic() + WRITE_SECONDS
+        for key in list(self._counts):
             with self._lock:
-                counts = self._lanes.pop(lane)
+                counts = self._counts.pop(key)
             try:
-                add(lane, counts.columns())
+                add(key, counts.columns())
             except ValidationError:
-                logger.debug("nothing is counted of %s: its name was written by hand", lane)
+                logger.debug("nothing is counted of %s: its name was written by hand", key)
             except Error as error:
-                logger.debug("the minutes of %s cannot be written for now: %s", lane, error)
-                self._put_back(lane, counts)
-                if dialect_of(connections[lane[0]]).error_kind(error):
+                logger.debug("the minutes of %s cannot be written for now: %s", key, error)
+                with self._lock:
+                    self._counts.setdefault(key, Counts()).add(counts)
+                if dialect_of(connections[key[0]]).error_kind(error):
                     raise
-
-    def _put_back(self, lane: Lane, counts: Counts) -> None:
-        with self._lock:
-            newer = self._lanes.setdefault(lane, Counts())
-            newer.completed += counts.completed
-            newer.failed += counts.failed
-            newer.buried += counts.buried
-            newer.waited = _added(newer.waited, counts.waited)
-            newer.ran = _added(newer.ran, counts.ran)
-
-
-def _added(one: Iterable[int], other: Iterable[int]) -> list[int]:
-    return [a + b for a, b in zip(one, other, strict=True)]
 
 
 def this_minute(alias: str) -> int:
@@ -129,20 +125,20 @@ def this_minute(alias: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def add(lane: Lane, columns: dict[str, int]) -> None:
+def add(key: QueueKey, columns: dict[str, int]) -> None:
     """Add to columns of the present minute of a queue; any number of processes may.
 
     ``ValidationError`` where a hand has written a name that is none into the table; one that cannot
     be decoded is counted as it is shown.
     """
-    alias, job_table, queue = lane
+    alias, job_table, queue = key
     where = {"job_table": job_table, "queue": str(queue), "minute": this_minute(alias)}
     rows = Minute.objects.using(alias).filter(**where)
-    plus = {name: F(name) + count for name, count in columns.items()}
-    if not retry(connections[alias], partial(rows.update, **plus)):
-        fresh = partial(Minute.objects.using(alias).bulk_create, ignore_conflicts=True)
-        retry(connections[alias], partial(fresh, [Minute(**where)]))
-        retry(connections[alias], partial(rows.update, **plus))
+    update = partial(rows.update, **{name: F(name) + count for name, count in columns.items()})
+    if not retry(connections[alias], update):
+        create = partial(Minute.objects.using(alias).bulk_create, ignore_conflicts=True)
+        retry(connections[alias], partial(create, [Minute(**where)]))
+        retry(connections[alias], update)
 
 
 def is_sampled(alias: str, job_table: str) -> bool:
@@ -154,20 +150,15 @@ def is_sampled(alias: str, job_table: str) -> bool:
 def write_backlog(alias: str, job_table: str, backlogs: dict[str, int | None]) -> None:
     """Note how many jobs of each queue are neither done nor buried; None = too many to count."""
     minute, rows = this_minute(alias), Minute.objects.using(alias)
-    named = {str(queue): backlog for queue, backlog in backlogs.items() if _is_name(queue)}
+    named = {}
+    for queue, backlog in backlogs.items():
+        with suppress(ValidationError):  # a hand may have written anything into the table
+            check_name(queue, "queue")
+            named[str(queue)] = backlog
     fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in named]
     rows.bulk_create(fresh, ignore_conflicts=True)
     for queue, backlog in named.items():
         rows.filter(job_table=job_table, queue=queue, minute=minute).update(backlog=backlog)
-
-
-def _is_name(queue: str) -> bool:
-    """A hand may have written anything into the table."""
-    try:
-        check_name(queue, "queue")
-    except ValidationError:
-        return False
-    return True
 
 
 def busy_lately(alias: str, job_table: str) -> set[str]:

@@ -10,16 +10,16 @@ from ..models import Minute
 from ..models.minute import FINE, KEPT, QUARTER, RAN, SUMS, WAITED
 from .recorder import this_minute
 
-PRUNED = 1000  # rows at once
-MOST_QUARTERS = 4  # at once
-LOOKED_BACK = 24 * 60  # minutes; of an older one only the deletion is awaited
+PRUNED_ROWS_MAX = 1000  # at once
+QUARTERS_MAX = 4  # folded at once
+LOOK_BACK_MINUTES = 24 * 60  # of an older one only the deletion is awaited
 
 
 def prune(alias: str) -> int:
     """Delete up to 1,000 minutes that are older than is shown; how many."""
     rows = Minute.objects.using(alias)
     old = rows.filter(minute__lt=this_minute(alias) - KEPT).order_by("minute")
-    keys = list(old.values_list("pk", flat=True)[:PRUNED])
+    keys = list(old.values_list("pk", flat=True)[:PRUNED_ROWS_MAX])
     return rows.filter(pk__in=keys).delete()[0] if keys else 0
 
 
@@ -28,23 +28,21 @@ def fold(alias: str) -> int:
 
     Any number of processes may at once.
     """
-    done = 0
-    while done < MOST_QUARTERS and (quarter := _unfolded(alias)) is not None:
-        in_transaction(connections[alias], partial(_fold, alias, quarter))
-        done += 1
-    return done
+    for done in range(QUARTERS_MAX):
+        end = (this_minute(alias) - FINE) // QUARTER * QUARTER
+        start = end - LOOK_BACK_MINUTES
+        rows = Minute.objects.using(alias).filter(minute__gte=start, minute__lt=end)
+        rows = rows.annotate(rest=F("minute") % QUARTER).filter(rest__gt=0).order_by("minute")
+        oldest = rows.values_list("minute", flat=True).first()
+        if oldest is None:
+            return done
+        quarter = oldest // QUARTER * QUARTER
+        in_transaction(connections[alias], partial(fold_quarter, alias, quarter))
+    return QUARTERS_MAX
 
 
-def _unfolded(alias: str) -> int | None:
-    """The beginning of the oldest quarter of an hour that still has minutes."""
-    end = (this_minute(alias) - FINE) // QUARTER * QUARTER
-    rows = Minute.objects.using(alias).filter(minute__gte=end - LOOKED_BACK, minute__lt=end)
-    rows = rows.annotate(rest=F("minute") % QUARTER).filter(rest__gt=0).order_by("minute")
-    minute = rows.values_list("minute", flat=True).first()
-    return None if minute is None else minute // QUARTER * QUARTER
-
-
-def _fold(alias: str, quarter: int) -> None:
+def fold_quarter(alias: str, quarter: int) -> None:
+    """Add up the quarter of an hour that begins with this minute; to be done in a transaction."""
     rows = Minute.objects.using(alias).filter(minute__gte=quarter, minute__lt=quarter + QUARTER)
     sums = {f"all_{name}": Sum(name) for name in (*SUMS, *WAITED, *RAN)}
     found = rows.values("job_table", "queue").annotate(**sums, all_backlog=Max("backlog"))

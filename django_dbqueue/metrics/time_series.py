@@ -112,18 +112,13 @@ def history(alias: str, job_table: str, queue: str | None, span: str) -> list[Po
     by_start = rows.annotate(start=F("minute") - F("minute") % step).values("start")
     summed: Any = by_start.annotate(**sums).order_by("start")
     found = {row["start"]: row for row in summed}
-    samples = _samples(rows, step)
+    # The backlogs over all queues that were counted within each point, the oldest first.
+    sampled = rows.filter(backlog__isnull=False).order_by("minute")
+    samples: dict[int, list[int]] = defaultdict(list)
+    for minute, backlog in sampled.values_list("minute").annotate(all=Sum("backlog")):
+        samples[minute - minute % step].append(int(backlog))
     starts = range(first, last + step, step)
     return [_point(start, found.get(start), samples.get(start)) for start in starts]
-
-
-def _samples(rows: Any, step: int) -> dict[int, list[int]]:
-    """The backlogs over all queues that were counted within each point, the oldest first."""
-    sampled = rows.filter(backlog__isnull=False).order_by("minute")
-    found: dict[int, list[int]] = defaultdict(list)
-    for minute, backlog in sampled.values_list("minute").annotate(all=Sum("backlog")):
-        found[minute - minute % step].append(int(backlog))
-    return found
 
 
 def _point(start: int, row: dict[str, Any] | None, samples: list[int] | None) -> Point:

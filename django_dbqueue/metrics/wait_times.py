@@ -15,8 +15,8 @@ from .recorder import RECORDER
 
 logger = logging.getLogger("django_dbqueue")
 
-EVERY = 1.0  # seconds
-MOST_QUEUES = 100
+SAMPLE_SECONDS = 1.0  # between two of a queue, at least
+QUEUES_MAX = 100  # whose last sample is remembered
 
 
 def subscribe() -> None:
@@ -32,24 +32,23 @@ class WaitTimeSampler:
 
     def look(self, table: Table, queue: str, jobs: list[Any]) -> None:
         """From being enqueued to the first claim; a delay that was asked for is a part of it."""
-        lane, now = (table.label, queue), time.monotonic()
-        if now < self._next_at.get(lane, 0.0):
+        key, now = (table.label, queue), time.monotonic()
+        if now < self._next_at.get(key, 0.0):
             return
         fresh = next((job for job in jobs if job.attempts == 1), None)
         if fresh is None:
             return
-        if len(self._next_at) >= MOST_QUEUES:
+        if len(self._next_at) >= QUEUES_MAX:
             self._next_at.clear()
-        self._next_at[lane] = now + EVERY
+        self._next_at[key] = now + SAMPLE_SECONDS
+        until = table.dialect.seconds_until
+        sql = (
+            f"SELECT {until('dequeued_time')} - {until('created_at')} FROM {table.by_key} "
+            f"WHERE {table.pk} = %s"
+        )
         with capture() as look:
-            _note(table, queue, fresh.claim_key)
+            for (seconds,) in rows(table.connection, sql, [fresh.claim_key]):
+                if seconds is not None:
+                    RECORDER.waited(table, queue, float(seconds))
         if look.error is not None:
-            logger.debug("how long %s %s waited is not known: %s", *lane, look.error)
-
-
-def _note(table: Table, queue: str, key: Any) -> None:
-    until = table.dialect.seconds_until
-    sql = f"SELECT {until('dequeued_time')} - {until('created_at')} FROM {table.by_key} "
-    for (seconds,) in rows(table.connection, f"{sql} WHERE {table.pk} = %s", [key]):
-        if seconds is not None:
-            RECORDER.waited(table, queue, float(seconds))
+            logger.debug("how long %s %s waited is not known: %s", *key, look.error)

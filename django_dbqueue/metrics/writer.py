@@ -15,8 +15,8 @@ from .counts import backlogs
 
 logger = logging.getLogger("django_dbqueue")
 
-SAMPLE_EVERY = 60.0  # seconds between two looks at the backlogs
-FIRST_SAMPLE = 5.0
+SAMPLE_SECONDS = 60.0  # between two looks at the backlogs
+FIRST_SAMPLE = 5.0  # seconds
 
 
 def subscribe() -> None:
@@ -42,9 +42,9 @@ class MetricsWriter:
         recorder.RECORDER.write()
         if time.monotonic() < self._sample_at:
             return
-        self._sample_at = time.monotonic() + SAMPLE_EVERY
+        self._sample_at = time.monotonic() + SAMPLE_SECONDS
         for table in self.tables:
-            _try(table, partial(_sample, table))
+            _try(table, partial(sample_backlogs, table))
         for table in {one.connection.alias: one for one in self.tables}.values():
             alias = table.connection.alias
             _try(table, partial(roll_up.prune, alias))
@@ -60,8 +60,8 @@ def _try(table: Table, step: Callable[[], object]) -> None:
         logger.debug("the minutes cannot be written for now: %s", error)
 
 
-def _sample(table: Table) -> None:
-    """The first one in a minute counts; that two of them do is no harm."""
+def sample_backlogs(table: Table) -> None:
+    """Count what waits; the first one in a minute does, and that two of them do is no harm."""
     alias = table.connection.alias
     if recorder.is_sampled(alias, table.job_table):
         return

@@ -1,21 +1,21 @@
 """Which queues a table has, and what is in them, by looks that are bounded."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from ..fields import DbNow
+from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
-from ..metrics.counts import MOST_QUEUES, count_by_queue, ready_queues
+from ..metrics.counts import QUEUES_MAX, count_by_queue
 from ..models import Minute, Queue
 from ..states import Status
 
 # Of ready jobs the queues are found, and counted, one by one.
 TOGETHER = (Status.CLAIMED, Status.DELAYED, Status.BURIED)
-MOST_COUNTED = 1_000  # at once: PostgreSQL reads each of these rows
-FEW = 200
+COUNTED_MAX = 1_000  # jobs at once: PostgreSQL reads each of these rows
+GLANCE_MAX = 200  # jobs whose queues are looked at
 
 
-def count_together(table: Table, most: int = MOST_COUNTED) -> dict[Status, dict[str, int]]:
+def count_together(table: Table, most: int = COUNTED_MAX) -> dict[Status, dict[str, int]]:
     """The claimed, delayed and buried jobs by state and queue, as ``count_by_queue`` does."""
     return {status: count_by_queue(table, status, most) for status in TOGETHER}
 
@@ -28,11 +28,11 @@ def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = 
     ``counts`` are those of ``count_together``, where they are known; else of 200 jobs each.
     """
     alias = table.connection.alias
-    counted = count_together(table, FEW) if counts is None else counts
+    counted = count_together(table, GLANCE_MAX) if counts is None else counts
     names = {name for by_queue in counted.values() for name in by_queue}
     default = table.model._meta.get_field("queue").get_default()
     names |= {default} if default else set()
-    names |= set(islice(ready_queues(table), MOST_QUEUES + 1))
+    names |= {str(name) for name in ready_queues(table, QUEUES_MAX + 1)}
     names |= set(_queues_of_minutes(alias, table.job_table))
     wanted = Queue.objects.using(alias).filter(job_table=table.job_table, paused_until__gt=DbNow())
     names |= set(wanted.values_list("name", flat=True))
@@ -44,7 +44,7 @@ def _queues_of_minutes(alias: str, job_table: str) -> Iterator[str]:
     """By hopping: there are thousands of rows of each."""
     rows = Minute.objects.using(alias).filter(job_table=job_table).order_by("queue")
     name = rows.values_list("queue", flat=True).first()
-    for _ in range(MOST_QUEUES + 1):
+    for _ in range(QUEUES_MAX + 1):
         if name is None:
             return
         yield name

@@ -1,6 +1,5 @@
 """Who works: the workers as people read them, and asking them to stop."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from ..fields import DbNow
 from ..models import Worker
 from ..worker.options import all_served
 
-SHORTEST = 4  # characters of a uuid's beginning
+UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
 
 
@@ -60,8 +59,13 @@ class ListedWorker:
 
 def list_workers(using: str | None = None) -> list[ListedWorker]:
     """The workers of one database, or of all that hold queue tables; the living ones first."""
-    members = [member for alias in _aliases(using) for member in _members(alias)]
-    return sorted(members, key=lambda member: (not member.lives, member.name, member.database))
+    aliases = [using] if using else sorted({served.using for served in all_served()})
+    found = [
+        _listed(worker, alias)
+        for alias in aliases
+        for worker in with_ages(Worker.objects.using(alias))
+    ]
+    return sorted(found, key=lambda worker: (not worker.lives, worker.name, worker.database))
 
 
 def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:
@@ -84,19 +88,20 @@ def request_resume(name: str, using: str | None = None) -> list[ListedWorker]:
 
 
 def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]:
-    chosen = _named(name, [member for member in list_workers(using) if member.lives])
-    for member in chosen:
-        Worker.objects.using(member.database).filter(pk=member.uuid).update(**columns)
+    living = [worker for worker in list_workers(using) if worker.lives]
+    wanted = name.lower()
+    by_host = [w for w in living if wanted in {w.host.lower(), f"{w.host}:{w.pid}".lower()}]
+    prefix = wanted.replace("-", "")
+    by_uuid = [w for w in living if len(prefix) >= UUID_PREFIX_MIN and w.uuid.startswith(prefix)]
+    one_meaning = not (by_host and by_uuid) and len({w.uuid for w in by_uuid}) <= 1
+    chosen = by_host or by_uuid
+    if not one_meaning or not chosen:
+        problem = "no living worker" if one_meaning else "several workers"
+        alive = "".join(f"\n  {w.host}:{w.pid}  {w.uuid}" for w in living) or " none"
+        raise UnknownWorker(f"{name!r} means {problem}. Alive:{alive}")
+    for worker in chosen:
+        Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**columns)
     return chosen
-
-
-def _aliases(using: str | None) -> list[str]:
-    return [using] if using else sorted({served.using for served in all_served()})
-
-
-def _members(alias: str) -> Iterator[ListedWorker]:
-    for worker in with_ages(Worker.objects.using(alias)):
-        yield _member(worker, alias)
 
 
 def with_ages(workers: Any) -> Any:
@@ -110,7 +115,7 @@ def _age(column: str, alias: str) -> RawSQL:
     return RawSQL(sql, (), FloatField())  # noqa: S611  # the names are our own
 
 
-def _member(worker: Any, alias: str) -> ListedWorker:
+def _listed(worker: Any, alias: str) -> ListedWorker:
     return ListedWorker(
         name=str(worker),
         uuid=worker.uuid,
@@ -162,16 +167,3 @@ def state_of(worker: Any) -> str:
     if worker.drain_requested_at is not None:
         return "draining"
     return "paused" if worker.paused else "alive"
-
-
-def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:
-    wanted = name.lower()
-    by_host = [m for m in living if wanted in {m.host.lower(), f"{m.host}:{m.pid}".lower()}]
-    prefix = wanted.replace("-", "")
-    by_uuid = [m for m in living if len(prefix) >= SHORTEST and m.uuid.startswith(prefix)]
-    one_meaning = not (by_host and by_uuid) and len({m.uuid for m in by_uuid}) <= 1
-    if one_meaning and (by_host or by_uuid):
-        return by_host or by_uuid
-    problem = "no living worker" if one_meaning else "several workers"
-    alive = "".join(f"\n  {m.host}:{m.pid}  {m.uuid}" for m in living) or " none"
-    raise UnknownWorker(f"{name!r} means {problem}. Alive:{alive}")

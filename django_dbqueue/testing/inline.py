@@ -4,7 +4,7 @@ import logging
 import time
 import uuid
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import methodcaller
 from typing import Any, Self
 
@@ -52,10 +52,10 @@ class InlineWorker:
 
     Its arguments are those of ``manage.py runworker``; what needs a process of its own (such as
     ``--threads`` or ``--max-memory``) is refused with a ``ValueError``. It ends no job at its time
-    to run, a job that kills its process kills the test, those that
-    have killed a worker run like others, and jobs share the worker's connection. It
-    looks after no table that it does not serve. Use it as a context manager: at the end it gives
-    back what it holds, signs off and closes the thread's connections to its databases.
+    to run, a job that kills its process kills the test, those that have killed a worker run like
+    others, and jobs share the worker's connection. It looks after no table that it does not serve.
+    Use it as a context manager: at the end it gives back what it holds, signs off and closes the
+    thread's connections to its databases.
     """
 
     def __init__(self, *arguments: str, clock: Clock | None = None) -> None:
@@ -104,30 +104,47 @@ class InlineWorker:
         if self.clock is None:
             raise ValueError("drain() moves a clock: InlineWorker(..., clock=clock)")
         end, count = self.clock.now.timestamp() + within, self.run()
-        while (pause := self._until_due()) is not None:
-            if self.clock.now.timestamp() + pause > end:
+        while True:
+            waits = [reap.next_moves(table)[0] for table in self.tables()]
+            until_due = min((seconds for seconds in waits if seconds is not None), default=None)
+            if until_due is None:
+                return count
+            if self.clock.now.timestamp() + until_due > end:
                 raise StillWaiting(f"jobs are delayed beyond {within:g} s")
-            self.clock.move(max(TICK, pause))
+            self.clock.move(max(TICK, until_due))
             count += self.run()
-        return count
-
-    def _until_due(self) -> float | None:
-        """Seconds until a delayed job is due; None = none is."""
-        pauses = [reap.next_moves(table)[0] for table in self.tables()]
-        return min((pause for pause in pauses if pause is not None), default=None)
 
     # Its parts, one at a time: each until it meets with no error of the database.
 
     def beat(self) -> None:
         """Others can see it; nothing is claimed before."""
-        self._insist(self._beat)
+        for alias in self.options.serves():
+            if connections[alias].in_atomic_block:
+                raise ImproperlyConfigured(
+                    f"{alias} is inside atomic(), where nothing can be claimed: use "
+                    "TransactionTestCase, or pytest's django_db(transaction=True)"
+                )
+        for _ in _tries("beat"):
+            self._beaten_at = time.monotonic()
+            if None not in [one.beat({}) for one in self.beats]:
+                break
         for one in self.beats:
             self.shared.beat(one.alias, time.monotonic(), one.last.epoch)
 
     def reap(self) -> None:
         """Promote what is due, and give back what is over its time or whose worker is gone; archive
         and prune."""
-        self._insist(self._reap)
+        for _ in _tries("reap"):
+            self.reaper.keep_at = 0.0
+            try:
+                self._session.prepare()
+                # A job that leaves a transaction open costs the thread its connection.
+                self.reaper.tables = self.tables()
+                self.reaper.turn(judge=lambda: True)
+            except Error as error:
+                self._session.recover(error)
+            else:
+                return
 
     def work(self) -> None:
         """Claim, run and record until nothing is ready, as far as can be seen."""
@@ -135,7 +152,10 @@ class InlineWorker:
         while idle < TRIES and not self._has_enough():
             claimer.scheduler.look_now()
             had_work = self.claim()
-            self._run_claimed()
+            while len(self.consumer.buffer):
+                item = self.consumer.buffer.get()
+                assert item is not None, "the buffer is closed by processes only"
+                self.take(item)
             self.record()
             is_sure = claimer.is_idle and not claimer.patience.failures
             if is_sure and not (had_work or claimer.unsure):
@@ -162,11 +182,27 @@ class InlineWorker:
 
     def record(self) -> None:
         """Write the outcomes; those of a table that was locked are tried again at once."""
-        self._insist(self._record)
+        finisher = self.consumer.finisher
+        for _ in _tries("record"):
+            finisher.aside_until = 0.0
+            if finisher.pending:
+                self.consumer.finish_turn()
+            if not finisher.pending:
+                return
 
     def sign_off(self) -> None:
         """Give back what is claimed, and write that it has stopped."""
-        self._insist(self._sign_off)
+        for _ in _tries("sign_off"):
+            try:
+                self._session.prepare()
+                self.consumer.claimer.give_back()
+                for one in self.beats:
+                    one.sign_off("the test is over")
+            except Error as error:
+                self._session.recover(error)
+            else:
+                self.consumer.finisher.end()
+                return
 
     def close(self) -> None:
         """Give back what is claimed, sign off, and close the connections."""
@@ -176,62 +212,11 @@ class InlineWorker:
         for one in self.beats:
             connections[one.alias].close()
 
-    def _insist(self, step: Callable[[], bool]) -> None:
-        for _ in range(TRIES):
-            if step():
-                return
-        raise StillWaiting(f"{step.__name__.strip('_')} did not work {TRIES} times: see the log")
 
-    def _beat(self) -> bool:
-        self._refuse_transactions()
-        self._beaten_at = time.monotonic()
-        written = [one.beat({}) for one in self.beats]
-        return None not in written
-
-    def _reap(self) -> bool:
-        self.reaper.keep_at = 0.0
-        try:
-            self._session.prepare()
-            # A job that leaves a transaction open costs the thread its connection.
-            self.reaper.tables = self.tables()
-            self.reaper.turn(judge=lambda: True)
-        except Error as error:
-            self._session.recover(error)
-            return False
-        return True
-
-    def _run_claimed(self) -> None:
-        while len(self.consumer.buffer):
-            item = self.consumer.buffer.get()
-            assert item is not None, "the buffer is closed by processes only"
-            self.take(item)
-
-    def _record(self) -> bool:
-        finisher = self.consumer.finisher
-        finisher.aside_until = 0.0
-        if finisher.pending:
-            self.consumer.finish_turn()
-        return not finisher.pending
-
-    def _sign_off(self) -> bool:
-        try:
-            self._session.prepare()
-            self.consumer.claimer.give_back()
-            for one in self.beats:
-                one.sign_off("the test is over")
-        except Error as error:
-            self._session.recover(error)
-            return False
-        self.consumer.finisher.end()
-        return True
-
-    def _refuse_transactions(self) -> None:
-        for alias in self.options.serves():
-            if connections[alias].in_atomic_block:
-                raise ImproperlyConfigured(
-                    f"{alias} is inside atomic(), where nothing can be claimed: use "
-                    "TransactionTestCase, or pytest's django_db(transaction=True)"
-                )
+def _tries(step: str) -> Iterator[int]:
+    """As many as a step has until it works; ``StillWaiting`` after the last one."""
+    yield from range(TRIES)
+    raise StillWaiting(f"{step} did not work {TRIES} times: see the log")
 
 
 def _parse(arguments: tuple[str, ...]) -> tuple[Options, bool]:

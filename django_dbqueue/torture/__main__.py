@@ -13,12 +13,11 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 
 def campaign(plan_text: str) -> int:
     from .campaign import Campaign  # noqa: PLC0415  # needs the apps, as all here
-    from .database_faults import faults_for_this_database  # noqa: PLC0415
+    from .database_faults import behind_a_proxy, faults_for_this_database  # noqa: PLC0415
     from .fault_injector import CannotTorture  # noqa: PLC0415
     from .options import Plan  # noqa: PLC0415
     from .recorder import given  # noqa: PLC0415
     from .scratch import scratch_database  # noqa: PLC0415
-    from .silence import behind_a_proxy  # noqa: PLC0415
     from .summary import figures_text, verdicts_text  # noqa: PLC0415
 
     plan = Plan(**json.loads(plan_text))

@@ -23,8 +23,8 @@ from .options import Plan
 from .proxy import Proxy
 from .verdicts import Report, Settings
 
-LEAVE_WITHIN = 60.0  # seconds
-MOST_THREADS = 2
+STOP_SECONDS = 60.0  # seconds
+THREADS_MAX = 2
 FINISHED = (Status.DONE, Status.BURIED)
 _nap = threading.Event()
 
@@ -48,31 +48,26 @@ class Campaign:
         self.config = config
         self.troubles: list[str] = []
         rate = plan.jobs_per_second / plan.producers
-        self.producers = [self._producer(n, rate) for n in range(plan.producers)]
-        self.workers = [
-            *(self._worker(number) for number in range(plan.workers)),
-            self._group("reaper-0", "django", "runreaper"),
+        produce = "django_dbqueue.torture", "produce"
+        self.producers = [
+            self._group(f"producer-{n}", *produce, str(n), str(rate), str(plan.long_jobs))
+            for n in range(plan.producers)
         ]
+        run = "django", "runworker", "--shutdown-timeout", "20", "--processes", str(plan.children)
+        self.workers = [
+            self._group(
+                *(f"worker-{n}", *run, "--threads", str(1 + n % THREADS_MAX)),
+                skew=plan.skew * (n % 3 - 1),
+                is_worker=True,
+            )
+            for n in range(plan.workers)
+        ]
+        self.workers.append(self._group("reaper-0", "django", "runreaper"))
 
     def _group(self, who: str, *command: str, skew: float = 0, is_worker: bool = False) -> Group:
         config = self.config if who.startswith("producer") else self.proxied
         known = environment(config, str(self.folder), who, skew, self.plan.seed)
         return Group(who, python(*command), known, self.folder / f"{who}.log", is_worker)
-
-    def _producer(self, number: int, rate: float) -> Group:
-        told = [str(number), str(rate), str(self.plan.long_jobs)]
-        return self._group(f"producer-{number}", "django_dbqueue.torture", "produce", *told)
-
-    def _worker(self, number: int) -> Group:
-        skew = self.plan.skew * (number % 3 - 1)
-        sizes = [
-            "--processes",
-            str(self.plan.children),
-            "--threads",
-            str(1 + number % MOST_THREADS),
-        ]
-        command = ["django", "runworker", *sizes, "--shutdown-timeout", "20"]
-        return self._group(f"worker-{number}", *command, skew=skew, is_worker=True)
 
     def run(self) -> tuple[Report, list[Event]]:
         groups = [*self.workers, *self.producers]
@@ -92,7 +87,7 @@ class Campaign:
         for group in groups:
             group.ask_to_stop()
         for group in groups:
-            group.end(LEAVE_WITHIN)
+            group.end(STOP_SECONDS)
             for code in group.own_ends:
                 self.troubles.append(f"{group.who} ended by itself, with {code}: see {group.log}")
 
@@ -103,21 +98,17 @@ class Campaign:
         while time.monotonic() < give_up:
             for group in self.workers:
                 group.revive()
-            left = self._left()
-            if left == 0:
-                return
-            if left is not None and (fewest is None or left < fewest):
-                fewest, give_up = left, time.monotonic() + patience
+            try:
+                left = int(TestJob.objects.exclude(status__in=FINISHED).count())
+            except Error:
+                here().close()  # the database does not say
+            else:
+                if left == 0:
+                    return
+                if fewest is None or left < fewest:
+                    fewest, give_up = left, time.monotonic() + patience
             _nap.wait(0.2)
         self.troubles.append(f"{fewest} jobs were not finished in time")
-
-    def _left(self) -> int | None:
-        """How many jobs are to be finished yet; None where the database does not say."""
-        try:
-            return int(TestJob.objects.exclude(status__in=FINISHED).count())
-        except Error:
-            here().close()
-            return None
 
     def _judge(self) -> tuple[Report, list[Event]]:
         events = read(self.folder)
@@ -126,7 +117,7 @@ class Campaign:
             max_attempts=TestJob.policy().max_attempts,
             max_crashes=MAX_CRASHES,
             time_to_run=TestJob.policy().time_to_run,
-            threads=MOST_THREADS,
+            threads=THREADS_MAX,
             beat_interval=conf["BEAT_INTERVAL"],
             worker_timeout=conf["WORKER_TIMEOUT"],
             reap_interval=conf["REAP_INTERVAL"],
@@ -140,8 +131,12 @@ COLUMNS = ("mark", "queue", "status", "owner", "attempts", "crashes", "errors", 
 
 
 def _rows(model: Any, place: str) -> list[dict[str, Any]]:
-    labels = dict(Status.choices)
-    past = _seconds_past(model)
+    labels, dialect = dict(Status.choices), dialect_of(here())
+    name, pk = here().ops.quote_name(model._meta.db_table), model._meta.pk.column
+    sql = f"SELECT {pk}, {dialect.seconds_until('retry_at')} FROM {name}"
+    found = rows(here(), f"{sql} WHERE retry_at IS NOT NULL", [])
+    # By the database's clock, how long ago each row was to move by itself.
+    past = {key: -float(seconds or 0) for key, seconds in found}
     return [
         {name: row[name] for name in COLUMNS}
         | {
@@ -153,12 +148,3 @@ def _rows(model: Any, place: str) -> list[dict[str, Any]]:
         }
         for row in model._base_manager.values("pk", "finished_at", *COLUMNS)
     ]
-
-
-def _seconds_past(model: Any) -> dict[Any, float]:
-    """By the database's clock, how long ago each row was to move by itself."""
-    dialect = dialect_of(here())
-    name, pk = here().ops.quote_name(model._meta.db_table), model._meta.pk.column
-    sql = f"SELECT {pk}, {dialect.seconds_until('retry_at')} FROM {name}"
-    found = rows(here(), f"{sql} WHERE retry_at IS NOT NULL", [])
-    return {key: -float(seconds or 0) for key, seconds in found}

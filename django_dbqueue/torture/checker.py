@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from . import rules_of_rows, rules_of_runs
 from .history import Event
 from .job_history import NS, HistoryIndex
-from .repeats import Repeat
 from .rules_of_runs import Check
 from .verdicts import Figures, Report, Row, Settings, Verdict, Violation
 
@@ -51,60 +50,49 @@ def check(
     crashes, errors: list, retry_at_past_seconds: float or None, finished: bool, dedup_key}, all
     rows of both tables; ``effects``: {mark} for each row that jobs wrote in their transactions.
     """
-    trial = Check(HistoryIndex(events, rows), settings or Settings())
+    checked = Check(HistoryIndex(events, rows), settings or Settings())
     verdicts = {
-        name: Verdict(name, says, list(rule(trial))) for name, (says, rule) in RULES.items()
+        name: Verdict(name, says, list(rule(checked))) for name, (says, rule) in RULES.items()
     }
-    verdicts["I6"] = Verdict("I6", EFFECTS, list(rules_of_rows.effects(trial, effects)))
-    return Report(verdicts, _figures(trial, verdicts))
-
-
-def _figures(trial: Check, verdicts: dict[str, Verdict]) -> Figures:
+    verdicts["I6"] = Verdict("I6", EFFECTS, list(rules_of_rows.effects(checked, effects)))
     figures = Figures(
-        jobs=sum(enqueued.kind == "ok" for enqueued in trial.book.enqueued.values()),
+        jobs=sum(enqueued.kind == "ok" for enqueued in checked.index.enqueued.values()),
         lost=len(verdicts["I1"].violations),
         unexpected=len(verdicts["I2"].violations),
         unexplained=len(verdicts["I7"].violations),
         overlaps=len(verdicts["I3"].violations),
         zombie_writes=len(verdicts["I4"].violations),
     )
-    figures.duplicates = dict(Counter(r.cause for r in trial.repeats if r.cause))
-    figures.kills = dict(Counter(_kind(kill.event) for kill in trial.faults.kills))
-    _add_handovers(trial, figures)
-    return figures
+    figures.duplicates = dict(Counter(r.cause for r in checked.repeats if r.cause))
+    for kill in checked.faults.kills:
+        hits = (name for name in ("group", "supervisor") if kill.event.get(name))
+        hit = next(hits, "child")
+        figures.kills[hit] = figures.kills.get(hit, 0) + 1
+    _add_handovers(checked, figures)
+    return Report(verdicts, figures)
 
 
-def _kind(kill: Event) -> str:
-    if kill.get("group"):
-        return "group"
-    return "supervisor" if kill.get("supervisor") else "child"
-
-
-def _add_handovers(trial: Check, figures: Figures) -> None:
+def _add_handovers(check: Check, figures: Figures) -> None:
     """From the last kill that cut a job off, and nothing but kills, to its next start. Of what a
     second killed worker had fetched meanwhile, from when that one's claim was ended."""
-    for repeat in trial.repeats:
+    for repeat in check.repeats:
         first, second = repeat.first, repeat.second
         hits = [
             fault
-            for fault in trial.faults.all
+            for fault in check.faults.all
             if fault.touches(first.t, second.t) and fault.hits(first)
         ]
         if first.end is not None or not hits or {fault.kind for fault in hits} != {"kill"}:
             continue
         is_alone = any(fault.hit_supervisor for fault in hits)
-        since = max([hits[-1].start, *_fetched_in_vain(repeat)])
+        fetched_in_vain = [
+            event["t"]
+            for event in repeat.job.accepted
+            if event["op"] == "reaped" and event["owner"] != first.owner
+            if first.t < event["t"] < second.t
+        ]
+        since = max([hits[-1].start, *fetched_in_vain])
         seconds = (second.t - since) / NS
         (figures.handover_alone if is_alone else figures.handover_supervised).append(seconds)
     figures.handover_alone.sort()
     figures.handover_supervised.sort()
-
-
-def _fetched_in_vain(repeat: Repeat) -> list[int]:
-    first, second = repeat.first, repeat.second
-    return [
-        event["t"]
-        for event in repeat.story.accepted
-        if event["op"] == "reaped" and event["owner"] != first.owner
-        if first.t < event["t"] < second.t
-    ]

@@ -15,38 +15,28 @@ from django.db import connections
 
 from .fleet import environment, python
 from .options import Plan
-from .scratch import beside
+from .scratch import scratch_config
 
 
 def torture(options: dict[str, Any]) -> int:
     """Run one; the exit code: 0 where every invariant held."""
-    seed = options["seed"]
+    seed, keep = options["seed"], options["keep"]
     plan = Plan.of(options | {"seed": random.randrange(10**6) if seed is None else seed})
-    folder = _folder(options["keep"])
-    config = beside(connections[options["database"]].settings_dict, folder)
+    folder = Path(tempfile.mkdtemp(prefix="dbqueue-torture-") if keep is None else keep).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise CommandError(f"--keep: {folder} is not empty")
+    config = scratch_config(connections[options["database"]].settings_dict, folder)
     command = python("django_dbqueue.torture", "campaign", json.dumps(plan.as_dict()))
-    code = _run(command, environment(config, str(folder), "injector", seed=plan.seed))
-    if code or options["keep"]:
+    known = environment(config, str(folder), "injector", seed=plan.seed)
+    # To the end: it cleans up after itself, also when it is told to stop.
+    process = subprocess.Popen(command, env=known)
+    # A terminal's Ctrl-C reaches it, too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    code = process.wait()
+    if code or keep:
         print(f"histories and logs: {folder}", file=sys.stderr)
     else:
         shutil.rmtree(folder)
     return code
-
-
-def _folder(keep: str | None) -> Path:
-    if keep is None:
-        return Path(tempfile.mkdtemp(prefix="dbqueue-torture-"))
-    folder = Path(keep).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise CommandError(f"--keep: {folder} is not empty")
-    return folder
-
-
-def _run(command: list[str], environment: dict[str, str]) -> int:
-    """To the end: it cleans up after itself, also when it is told to stop."""
-    process = subprocess.Popen(command, env=environment)
-    # A terminal's Ctrl-C reaches it, too.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    return process.wait()

@@ -17,6 +17,7 @@ from ..dialects.postgresql import PostgreSQL
 from ..lifecycle.execute import rows
 from ..lifecycle.table import table_of
 from .models import TestJob
+from .proxy import Proxy
 
 ACCOUNT = "dbqueue_torture"
 _nap = threading.Event()
@@ -29,6 +30,18 @@ def here() -> BaseDatabaseWrapper:
 
 def faults_for_this_database() -> "DatabaseFaults":
     return DATABASE_FAULTS.get(type(dialect_of(here())), DatabaseFaults)()
+
+
+@contextmanager
+def behind_a_proxy(config: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Proxy | None]]:
+    """The database as workers are to reach it, and the proxy; none where it has no known place."""
+    place = faults_for_this_database().place(config)
+    if place is None:
+        yield config, None
+        return
+    options = {k: v for k, v in config["OPTIONS"].items() if k != "unix_socket"}
+    with Proxy(place) as proxy:
+        yield config | {"HOST": "127.0.0.1", "PORT": proxy.port, "OPTIONS": options}, proxy
 
 
 def sql(statement: str, *params: str | int) -> list[tuple[Any, ...]]:
@@ -58,21 +71,21 @@ class DatabaseFaults:
         port."""
         return None
 
-    def drop_connection(self, dice: random.Random) -> bool:
+    def drop_connection(self, rng: random.Random) -> bool:
         """Whether there was one to drop."""
         found = rows(here(), self.clients, []) if self.clients else []
         if found:
-            sql(self.drop, dice.choice(sorted(found))[0])
+            sql(self.drop, rng.choice(sorted(found))[0])
         return bool(found)
 
     def read_only(self, on: bool) -> None:
         """Let the database take no writes, or take them again."""
 
-    def quarrel(self, dice: random.Random) -> None:
-        """Transactions that are in the way of the queue's, for a moment."""
+    def contend(self, rng: random.Random) -> None:
+        """Have transactions be in the way of the queue's, for a moment."""
         with transaction.atomic():
             sql("SELECT 1")
-            _nap.wait(dice.uniform(0.1, 1))
+            _nap.wait(rng.uniform(0.1, 1))
 
 
 class ServerFaults(DatabaseFaults):
@@ -81,10 +94,10 @@ class ServerFaults(DatabaseFaults):
     takes_read_only = True
     missing = ""
 
-    def quarrel(self, dice: random.Random) -> None:
+    def contend(self, rng: random.Random) -> None:
         table = table_of(TestJob, "default")
         found = rows(here(), f"SELECT {table.pk} FROM {table.name} WHERE status < 2 LIMIT 20", [])
-        keys = [key for (key,) in dice.sample(found, min(4, len(found)))]
+        keys = [key for (key,) in rng.sample(found, min(4, len(found)))]
         gate = threading.Barrier(2)
         ways = [lambda: _lock(keys, gate), lambda: _lock(keys[::-1], gate)]
         threads = [threading.Thread(target=apart, args=(way,), daemon=True) for way in ways]
@@ -170,7 +183,7 @@ class PostgreSQLFaults(ServerFaults):
         return (host, port) if host else None
 
     def read_only(self, on: bool) -> None:
-        """Of this database only, and of sessions that begin from now on: let all begin anew."""
+        """Of this database only, and of sessions that begin from now on: let all begin again."""
         name = here().ops.quote_name(str(here().settings_dict["NAME"]))
         sql("SET default_transaction_read_only = off")
         sql(f"ALTER DATABASE {name} SET default_transaction_read_only = {'on' if on else 'off'}")

@@ -18,16 +18,17 @@ from ..dialects import dialect_of
 from .database_faults import apart, faults_for_this_database, here, sql
 from .fleet import Group
 from .options import Plan
-from .proxy import Proxy
+from .proxy import Proxy, Way
 from .recorder import tell
-from .restarts import RESTART_WITHIN, Restarts
+from .restarts import RESTART_SECONDS_MAX, Restarts
 from .schedule import Fault, schedule
-from .silence import Silence
 
-LOOK_EVERY = 0.05  # seconds
-READ_ONLY = 3.0  # seconds that a spell lasts
-HELD = 0.75  # of its interval, an old snapshot
-WHOLE = 0.45  # the share of the stops that takes a whole worker
+POLL_SECONDS = 0.05
+READ_ONLY_SECONDS = 3.0
+SNAPSHOT_SHARE = 0.75  # of its interval, for which an old snapshot is held
+WHOLE_WORKER_SHARE = 0.45  # of the stops
+SILENT_WAYS = [way for way in Way if way is not Way.PASS]
+ANSWER_DELAY_SECONDS = 5.0
 _nap = threading.Event()
 
 
@@ -66,26 +67,23 @@ class FaultInjector:
     def _wait(self, until: float) -> None:
         """Look after the processes meanwhile."""
         while True:
-            self._chores()
+            for group in self.groups:
+                group.revive()
+            while self._undo and self._undo[0][0] <= time.monotonic():
+                heappop(self._undo)[2]()
             if self.restarts.problem:
                 raise CannotTorture(self.restarts.problem)
             left = until - time.monotonic()
             if left <= 0:
                 return
-            _nap.wait(min(left, LOOK_EVERY))
-
-    def _chores(self) -> None:
-        for group in self.groups:
-            group.revive()
-        while self._undo and self._undo[0][0] <= time.monotonic():
-            heappop(self._undo)[2]()
+            _nap.wait(min(left, POLL_SECONDS))
 
     def heal(self) -> None:
         """Undo what is left of the faults, and wait until it is undone."""
         self.healed.set()
         while self._undo:
             heappop(self._undo)[2]()
-        give_up = time.monotonic() + RESTART_WITHIN
+        give_up = time.monotonic() + RESTART_SECONDS_MAX
         for thread in self.threads:
             thread.join(max(0, give_up - time.monotonic()))
         for group in self.groups:
@@ -95,7 +93,7 @@ class FaultInjector:
     def _later(self, seconds: float, undo: Callable[[], None]) -> None:
         heappush(self._undo, (time.monotonic() + seconds, next(self._numbers), undo))
 
-    def _aside(self, work: Callable[[], object]) -> None:
+    def _in_thread(self, work: Callable[[], object]) -> None:
         self.threads = [thread for thread in self.threads if thread.is_alive()]
         thread = threading.Thread(target=apart, args=(work,), daemon=True)
         self.threads.append(thread)
@@ -104,38 +102,37 @@ class FaultInjector:
     # Processes
 
     def do_kill9(self, fault: Fault) -> None:
-        dice = fault.dice
-        if dice.random() < self.plan.groups:
-            self._kill_group(dice.choice(self.groups))
-            return
-        child = self._a_child(dice)
-        if child is not None:
+        rng = fault.rng
+        if rng.random() < self.plan.groups:
+            group = rng.choice(self.groups)
+            pids = group.family()
+            group.was_killed = True
+            group.send(signal.SIGKILL)
+            tell("kill", "info", pids=pids, group=True, supervisor=True, target=group.who)
+        elif child := self._a_child(rng):
             group, pid = child
             _send(os.kill, pid, signal.SIGKILL)
             tell("kill", "info", pids=[pid], group=False, supervisor=False, target=group.who)
 
-    def _kill_group(self, group: Group) -> None:
-        pids = group.family()
-        group.was_killed = True
-        group.send(signal.SIGKILL)
-        tell("kill", "info", pids=pids, group=True, supervisor=True, target=group.who)
-
-    def _a_child(self, dice: random.Random) -> tuple[Group, int] | None:
+    def _a_child(self, rng: random.Random) -> tuple[Group, int] | None:
         """One that is not stopped, nor its worker."""
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
         pids = [(group, pid) for group in going for pid in group.children()]
         found = [(group, pid) for group, pid in pids if pid not in self._stopped]
-        return dice.choice(found) if found else None
+        return rng.choice(found) if found else None
 
     def do_stop(self, fault: Fault) -> None:
-        dice = fault.dice
-        length = dice.uniform(0, 1)
+        rng = fault.rng
+        length = rng.uniform(0, 1)
         going = [group for group in self.workers if group.is_alive and not group.is_stopped]
         # What is continued with one stop must not be under another.
         whole = [group for group in going if not self._stopped & {*group.children()}]
-        if dice.random() < WHOLE and whole and len(going) > len(self.workers) // 2:
-            self._stop_group(dice.choice(whole), self._seconds(length))
-        elif child := self._a_child(dice):
+        if rng.random() < WHOLE_WORKER_SHARE and whole and len(going) > len(self.workers) // 2:
+            group = rng.choice(whole)
+            group.is_stopped = True
+            send = partial(_send, os.killpg, group.pid)
+            self._stop(group, group.family(), self._seconds(length), send, group=True)
+        elif child := self._a_child(rng):
             group, pid = child
             # Mostly a short one: nobody else has the jobs of who is stopped alone.
             seconds = self._seconds(length**3)
@@ -144,10 +141,6 @@ class FaultInjector:
     def _seconds(self, length: float) -> float:
         """0.5 to 3 times what others wait before they take its jobs."""
         return self.timeout * (0.5 + 2.5 * length)
-
-    def _stop_group(self, group: Group, seconds: float) -> None:
-        group.is_stopped = True
-        self._stop(group, group.family(), seconds, partial(_send, os.killpg, group.pid), group=True)
 
     def _stop(
         self,
@@ -158,76 +151,69 @@ class FaultInjector:
         *,
         group: bool,
     ) -> None:
-        said: dict[str, Any] = {
-            "pids": pids,
-            "group": group,
-            "supervisor": group,
-            "target": target.who,
-        }
-        self._freeze(send)
-        self._stopped |= {*pids}
-        tell("stop", "info", **said)
-        self._later(seconds, partial(self._thaw, target, said, send))
+        known: dict[str, Any] = {"pids": pids, "group": group, "supervisor": group}
+        known["target"] = target.who
 
-    def _freeze(self, send: Callable[[int], None]) -> None:
-        """But not in the middle of a write on SQLite: nobody else could go on either."""
-        while True:
-            send(signal.SIGSTOP)
-            if not dialect_of(here()).one_writer or _is_writable():
-                return
+        def go_on() -> None:
+            self._stopped -= {*pids}
             send(signal.SIGCONT)
-            _nap.wait(LOOK_EVERY)
+            tell("cont", "info", **known)
+            if group and target.pid in pids:
+                target.is_stopped = False
 
-    def _thaw(self, target: Group, said: dict[str, Any], send: Callable[[int], None]) -> None:
-        self._stopped -= {*said["pids"]}
-        send(signal.SIGCONT)
-        tell("cont", "info", **said)
-        if said["group"] and target.pid in said["pids"]:
-            target.is_stopped = False
+        send(signal.SIGSTOP)
+        # Not in the middle of a write on SQLite: nobody else could go on either.
+        while dialect_of(here()).one_writer and not _is_writable():
+            send(signal.SIGCONT)
+            _nap.wait(POLL_SECONDS)
+            send(signal.SIGSTOP)
+        self._stopped |= {*pids}
+        tell("stop", "info", **known)
+        self._later(seconds, go_on)
 
     # The database
 
     def do_drop_connections(self, fault: Fault) -> None:
         def drop() -> None:
-            if self.faults.drop_connection(fault.dice):
+            if self.faults.drop_connection(fault.rng):
                 tell("conn_kill", "info")
 
-        self._aside(drop)
+        self._in_thread(drop)
 
     def do_deadlocks(self, fault: Fault) -> None:
         tell("deadlock", "info")
-        self._aside(partial(self.faults.quarrel, fault.dice))
+        self._in_thread(partial(self.faults.contend, fault.rng))
 
     def do_snapshot(self, fault: Fault) -> None:
-        self._aside(partial(self._hold_snapshot, self.plan.snapshot * HELD))
+        def hold() -> None:
+            for statement in self.faults.snapshot:
+                sql(statement)
+            sql("SELECT COUNT(*) FROM dbqueue_torture_effect")
+            tell("snapshot", "info", open=True)
+            self.healed.wait(self.plan.snapshot * SNAPSHOT_SHARE)
+            tell("snapshot", "info", open=False)
 
-    def _hold_snapshot(self, seconds: float) -> None:
-        for statement in self.faults.snapshot:
-            sql(statement)
-        sql("SELECT COUNT(*) FROM dbqueue_torture_effect")
-        tell("snapshot", "info", open=True)
-        self.healed.wait(seconds)
-        tell("snapshot", "info", open=False)
+        self._in_thread(hold)
 
     def do_read_only(self, fault: Fault) -> None:
+        def refuse_writes() -> None:
+            tell("read_only", "info", on=True)
+            try:
+                self.faults.read_only(on=True)
+                self.healed.wait(READ_ONLY_SECONDS)
+            finally:
+                self._take_writes_again()
+                tell("read_only", "info", on=False)
+
         if self.faults.takes_read_only:
-            self._aside(self._spell)
+            self._in_thread(refuse_writes)
 
-    def _spell(self) -> None:
-        tell("read_only", "info", on=True)
-        try:
-            self.faults.read_only(on=True)
-            self.healed.wait(READ_ONLY)
-        finally:
-            self._insist(partial(self.faults.read_only, on=False))
-            tell("read_only", "info", on=False)
-
-    def _insist(self, work: Callable[[], object]) -> None:
+    def _take_writes_again(self) -> None:
         """Until the database does it: it may be away."""
-        give_up = time.monotonic() + RESTART_WITHIN
+        give_up = time.monotonic() + RESTART_SECONDS_MAX
         while True:
             try:
-                work()
+                self.faults.read_only(on=False)
             except Error:
                 here().close()
                 if time.monotonic() > give_up:
@@ -237,13 +223,22 @@ class FaultInjector:
                 return
 
     def do_silence(self, fault: Fault) -> None:
-        if self.proxy is not None:
-            spell = Silence(self.proxy, fault.dice)
-            spell.begin()
-            self._later(self.timeout * fault.dice.uniform(0.3, 1.5), spell.end)
+        """For a while the database does not answer the workers."""
+        proxy = self.proxy
+        if proxy is None:
+            return
+        way = fault.rng.choice(SILENT_WAYS)
+
+        def end() -> None:
+            proxy.be(Way.PASS)
+            tell("silence", "info", on=False)
+
+        tell("silence", "info", on=True, way=way.name)
+        proxy.be(way, seconds=ANSWER_DELAY_SECONDS)
+        self._later(self.timeout * fault.rng.uniform(0.3, 1.5), end)
 
     def do_restart(self, fault: Fault) -> None:
-        self._aside(self.restarts.restart)
+        self._in_thread(self.restarts.restart)
 
 
 def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:

@@ -1,4 +1,4 @@
-"""The fault injector's deeds, and whom each could harm."""
+"""The faults that were injected, and whom each could harm."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from .verdicts import Settings
 
 FOREVER = 2**63
 OUTAGES = {"db_kill": "db_up", "read_only": "read_only", "silence": "silence"}
-DEEDS = {"kill", "term", "stop", "cont", "conn_kill", *OUTAGES, *OUTAGES.values()}
+FAULT_OPS = {"kill", "term", "stop", "cont", "conn_kill", *OUTAGES, *OUTAGES.values()}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A deed that lasted from ``start`` to ``end``; of everybody's concern without a victim."""
+    """It lasted from ``start`` to ``end``; of everybody's concern without a victim."""
 
     kind: str
     start: int
@@ -42,7 +42,7 @@ class Faults:
         self.late = int(settings.late * NS)
         # A worker that was stopped right before it was to beat is silent for longer.
         patience = settings.worker_timeout - settings.beat_interval
-        found = [*_deeds([event for event in events if event["op"] in DEEDS])]
+        found = list(_faults_of([event for event in events if event["op"] in FAULT_OPS]))
         self.all = [f for f in found if f.kind != "stop" or f.end - f.start >= patience * NS]
         self.kills = [fault for fault in self.all if fault.kind == "kill"]
 
@@ -61,7 +61,7 @@ class Faults:
         ]
 
 
-def _deeds(events: list[Event]) -> Iterator[Fault]:
+def _faults_of(events: list[Event]) -> Iterator[Fault]:
     for number, event in enumerate(events):
         later, op = events[number + 1 :], event["op"]
         if op in {"kill", "term"}:
@@ -69,19 +69,10 @@ def _deeds(events: list[Event]) -> Iterator[Fault]:
         elif op == "conn_kill":
             yield Fault(op, event["t"], event["t"], event, everybodys=True)
         elif op == "stop":
-            yield Fault(op, event["t"], _continued(event, later), event)
+            pids = set(event["pids"])
+            over = (e for e in later if e["op"] in {"cont", "kill"} and pids & {*e.get("pids", ())})
+            yield Fault(op, event["t"], next((int(e["t"]) for e in over), FOREVER), event)
         elif op in OUTAGES and event.get("on", True):
-            yield Fault(op, event["t"], _over(OUTAGES[op], later), event, everybodys=True)
-
-
-def _continued(stop: Event, later: Iterable[Event]) -> int:
-    pids = set(stop["pids"])
-    for event in later:
-        if event["op"] in {"cont", "kill"} and pids & {*event.get("pids", ())}:
-            return int(event["t"])
-    return FOREVER
-
-
-def _over(op: str, later: Iterable[Event]) -> int:
-    ends = (int(e["t"]) for e in later if e["op"] == op and not e.get("on"))
-    return next(ends, FOREVER)
+            over = (e for e in later if e["op"] == OUTAGES[op] and not e.get("on"))
+            end = next((int(e["t"]) for e in over), FOREVER)
+            yield Fault(op, event["t"], end, event, everybodys=True)

@@ -1,4 +1,4 @@
-"""The processes that are tortured, and whoever starts them again."""
+"""The processes that are tortured, and who starts them again."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..worker.agent import NAME as CLERK
+from ..worker.agent import NAME as AGENT_NAME
 
-MOMENT = 0.5  # seconds until a process that was killed is started again
+RESTART_DELAY_SECONDS = 0.5  # seconds until a process that was killed is started again
 SETTINGS = "django_dbqueue.torture.settings"
 
 
@@ -63,14 +63,15 @@ class Group:
 
     def children(self) -> list[int]:
         """Those that run jobs."""
-        return [pid for pid in self._forked() if _name_of(pid) != CLERK]
+        return [pid for pid in self._forked() if _name_of(pid) != AGENT_NAME]
 
     def family(self) -> list[int]:
         return [self.pid, *self._forked()]
 
     def _forked(self) -> list[int]:
         try:
-            return [int(pid) for pid in _children_of(self.pid).read_text().split()]
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+            return [int(pid) for pid in children.split()]
         except OSError:
             return []
 
@@ -90,7 +91,7 @@ class Group:
         if self.process is not None:
             if not self.was_killed:
                 self.own_ends.append(self.process.returncode)
-            self.process, self._start_at = None, time.monotonic() + MOMENT
+            self.process, self._start_at = None, time.monotonic() + RESTART_DELAY_SECONDS
         if time.monotonic() >= self._start_at:
             self.start()
 
@@ -115,10 +116,6 @@ class Group:
         if self.process is not None:
             self.send(signal.SIGKILL)
             self.process.wait()
-
-
-def _children_of(pid: int) -> Path:
-    return Path(f"/proc/{pid}/task/{pid}/children")
 
 
 def _name_of(pid: int) -> str:

@@ -30,12 +30,12 @@ writes it afterwards. All processes of one worker have one ``who``.
 import json
 import os
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
-MOST_BYTES = 4096
+EVENT_BYTES_MAX = 4096
+REQUIRED = {"t", "pid", "who", "op", "type"}
 
 
 class BrokenHistory(ValueError):
@@ -57,36 +57,27 @@ class History:
         now, pid = time.monotonic_ns(), os.getpid()
         event = {"t": now, "pid": pid, "who": self.who, "op": op, "type": kind, **fields}
         line = json.dumps(event).encode() + b"\n"
-        if len(line) > MOST_BYTES:
-            raise ValueError(f"an event of {len(line)} bytes; the limit is {MOST_BYTES}")
-        if os.write(self._opened(pid), line) != len(line):
-            raise OSError(f"no room for an event in {self.folder}")
-
-    def _opened(self, pid: int) -> int:
+        if len(line) > EVENT_BYTES_MAX:
+            raise ValueError(f"an event of {len(line)} bytes; the limit is {EVENT_BYTES_MAX}")
         if self._pid != pid:
             path = self.folder / f"{self.who}-{pid}.jsonl"
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._file, self._pid = os.open(path, flags, 0o600), pid
-        return self._file
+        if os.write(self._file, line) != len(line):
+            raise OSError(f"no room for an event in {self.folder}")
 
 
 def read(folder: str | Path) -> list[Event]:
     """The events of all files in the order of time; ``BrokenHistory`` for one that is no event."""
-    events = [event for path in sorted(Path(folder).glob("*.jsonl")) for event in _events(path)]
+    events = []
+    for path in sorted(Path(folder).glob("*.jsonl")):
+        *whole, _torn = path.read_bytes().split(b"\n")
+        for number, line in enumerate(whole, 1):
+            try:
+                event = json.loads(line)
+            except ValueError as error:
+                raise BrokenHistory(f"{path}:{number}: {error}") from error
+            if not isinstance(event, dict) or not event.keys() >= REQUIRED:
+                raise BrokenHistory(f"{path}:{number}: this is no event: {line.decode()}")
+            events.append(event)
     return sorted(events, key=lambda event: event["t"])
-
-
-def _events(path: Path) -> Iterable[Event]:
-    *whole, _torn = path.read_bytes().split(b"\n")
-    for number, line in enumerate(whole, 1):
-        yield _event(line, f"{path}:{number}")
-
-
-def _event(line: bytes, place: str) -> Event:
-    try:
-        event = json.loads(line)
-    except ValueError as error:
-        raise BrokenHistory(f"{place}: {error}") from error
-    if not isinstance(event, dict) or not {"t", "pid", "who", "op", "type"} <= event.keys():
-        raise BrokenHistory(f"{place}: this is no event: {line.decode()}")
-    return event

@@ -85,35 +85,28 @@ class HistoryIndex:
         self.events = sorted(events, key=lambda event: event["t"])
         self.rows = rows
         self.enqueued: dict[str, Enqueued] = {}
-        self.stories: dict[Any, JobHistory] = {}
+        self.jobs: dict[Any, JobHistory] = {}
         self.strays: list[Event] = []
         self._open: dict[tuple[Any, str, int], Run] = {}
-        told = {"enqueue": self._enqueue, "start": self._start, "effect": self._effect}
-        told |= {"end": self._end, **dict.fromkeys(ENDS, self._ended)}
-        told |= dict.fromkeys(BY_HAND, self._by_hand)
         for event in self.events:
-            if event["op"] in told:
-                told[event["op"]](event)
+            self._add(event)
         for row in rows:
-            self.story(row["key"]).row = row
-        self.first_starts = self._first_starts()
+            self.job(row["key"]).row = row
+        # When the first job of each claim started: all of them were claimed before.
+        self.first_starts: dict[str, int] = {}
+        for run in self.runs():
+            first = self.first_starts.get(run.owner, run.t)
+            self.first_starts[run.owner] = min(first, run.t)
 
-    def story(self, key: Any) -> JobHistory:
-        return self.stories.setdefault(key, JobHistory(key))
+    def job(self, key: Any) -> JobHistory:
+        return self.jobs.setdefault(key, JobHistory(key))
 
-    def enqueue_of(self, story: JobHistory) -> Enqueued | None:
-        mark = story.runs[0].start["mark"] if story.runs else (story.row or {}).get("mark")
+    def enqueue_of(self, job: JobHistory) -> Enqueued | None:
+        mark = job.runs[0].start["mark"] if job.runs else (job.row or {}).get("mark")
         return self.enqueued.get(str(mark))
 
-    def _first_starts(self) -> dict[str, int]:
-        """When the first job of each claim started: all of them were claimed before."""
-        first: dict[str, int] = {}
-        for run in self.runs():
-            first[run.owner] = min(first.get(run.owner, run.t), run.t)
-        return first
-
     def runs(self) -> Iterable[Run]:
-        return (run for story in self.stories.values() for run in story.runs)
+        return (run for job in self.jobs.values() for run in job.runs)
 
     def rows_by(self, *columns: str) -> dict[tuple[Any, ...], list[Row]]:
         found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -121,7 +114,31 @@ class HistoryIndex:
             found[tuple(row[column] for column in columns)].append(row)
         return found
 
-    def _enqueue(self, event: Event) -> None:
+    def _add(self, event: Event) -> None:
+        op = event["op"]
+        if op == "enqueue":
+            self._add_enqueue(event)
+        elif op == "start":
+            run = Run(event)
+            self._open[event["key"], event["owner"], event["pid"]] = run
+            self.job(event["key"]).runs.append(run)
+        elif op in {"effect", "end"}:
+            begun = self._open.get((event["key"], event["owner"], event["pid"]))
+            if begun is None or begun.end is not None:
+                self.strays.append(event)
+            elif op == "end":
+                begun.end = event
+            else:
+                begun.effects.append(event)
+        elif op in BY_HAND:
+            self.job(event["key"]).by_hand.append(event)
+        elif op in ENDS:
+            job = self.job(event["key"])
+            job.accepted.append(event)
+            if op in {"completed", "failed"} and job.run_of(event["owner"]) is None:
+                self.strays.append(event)
+
+    def _add_enqueue(self, event: Event) -> None:
         mark = event["mark"]
         if event["type"] == "invoke":
             self.enqueued[mark] = Enqueued(event)
@@ -130,31 +147,3 @@ class HistoryIndex:
         else:
             self.enqueued[mark].kind = event["type"]
             self.enqueued[mark].key = event.get("key")
-
-    def _start(self, event: Event) -> None:
-        run = Run(event)
-        self._open[event["key"], event["owner"], event["pid"]] = run
-        self.story(event["key"]).runs.append(run)
-
-    def _effect(self, event: Event) -> None:
-        run = self._open.get((event["key"], event["owner"], event["pid"]))
-        if run is None or run.end is not None:
-            self.strays.append(event)
-        else:
-            run.effects.append(event)
-
-    def _end(self, event: Event) -> None:
-        run = self._open.get((event["key"], event["owner"], event["pid"]))
-        if run is None or run.end is not None:
-            self.strays.append(event)
-        else:
-            run.end = event
-
-    def _by_hand(self, event: Event) -> None:
-        self.story(event["key"]).by_hand.append(event)
-
-    def _ended(self, event: Event) -> None:
-        story = self.story(event["key"])
-        story.accepted.append(event)
-        if event["op"] in {"completed", "failed"} and story.run_of(event["owner"]) is None:
-            self.strays.append(event)

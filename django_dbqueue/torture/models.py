@@ -1,4 +1,4 @@
-"""The queue table that is tortured. Each job has a mark that no other has, and a deed to do."""
+"""The queue table that is tortured. Each job has a mark that no other has, and a action to do."""
 
 import threading
 from typing import ClassVar, Self
@@ -12,16 +12,16 @@ from .recorder import tell
 
 _nap = threading.Event()
 
-PATIENCE = 0.3  # seconds until another try
+RETRY_SECONDS = 0.3  # seconds until another try
 
 
 class TestJobError(Exception):
-    """A deed that fails."""
+    """A action that fails."""
 
 
 class TestJobFields(models.Model):
     mark = models.CharField(max_length=40)
-    deed = models.CharField(max_length=10, default="work")
+    action = models.CharField(max_length=10, default="work")
     seconds = models.FloatField(default=0)
     given_back = models.BooleanField(default=False)
 
@@ -33,7 +33,7 @@ class TestJobFields(models.Model):
 
 
 class TestJob(TestJobFields, Job):
-    """Does its deed, and tells the history before, in the middle and afterwards."""
+    """Does its action, and tells the history before, in the middle and afterwards."""
 
     class Meta(Job.Meta):
         pass
@@ -41,7 +41,7 @@ class TestJob(TestJobFields, Job):
     class Policy:
         time_to_run = 45
         max_attempts = 20
-        backoff = Fixed(PATIENCE)
+        backoff = Fixed(RETRY_SECONDS)
         archive = "dbqueue_torture.ArchivedTestJob"
         archive_after = 5
 
@@ -53,7 +53,7 @@ class TestJob(TestJobFields, Job):
             _nap.wait(self.seconds / 2)
             tell("effect", "ok", **known)
             _nap.wait(self.seconds / 2)
-            getattr(self, f"do_{self.deed}")()
+            getattr(self, f"do_{self.action}")()
             done = True
         finally:
             tell("end", "ok" if done else "fail", **known)
@@ -70,7 +70,7 @@ class TestJob(TestJobFields, Job):
 
     def do_retry(self) -> None:
         if self.attempts == 1:
-            raise Retry(PATIENCE, "not now")
+            raise Retry(RETRY_SECONDS, "not now")
 
     def do_bury(self) -> None:
         raise Bury("for a person to see")
@@ -79,7 +79,7 @@ class TestJob(TestJobFields, Job):
         if not self.given_back:
             self.given_back = True
             self.save()
-            self.release(delay=PATIENCE)
+            self.release(delay=RETRY_SECONDS)
             tell("release", "ok", key=self.pk)
 
     def do_exact(self) -> None:

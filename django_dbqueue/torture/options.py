@@ -62,7 +62,7 @@ HELP = {
 
 def add_arguments(parser: ArgumentParser, alias: Callable[[str], str]) -> None:
     add = parser.add_argument
-    add("--database", type=alias, default="default", help="beside which the scratch one is made")
+    add("--database", type=alias, default="default", help="next to which the scratch one is made")
     for one in fields(Plan):
         if one.name in HELP:
             text = HELP[one.name] + (f"; default: {one.default}" if one.default else "")

@@ -4,7 +4,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from django.db import connections, transaction
@@ -14,10 +13,10 @@ from .models import TestJob
 from .recorder import history, tell
 
 QUEUES = ("default", "mail", "reports")
-DEEDS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
-MOST = 20  # jobs in one transaction
-PAUSE = 0.005  # seconds between two transactions, at least
-OUTAGE = 0.1  # after one that did not work
+ACTIONS = ("work",) * 12 + ("fail", "retry", "touch", "release", "bury", "exact", "exact")
+BATCH_MAX = 20  # jobs in one transaction
+PAUSE_SECONDS = 0.005  # between two transactions, at least
+OUTAGE_SECONDS = 0.1  # after one that did not work
 stop = threading.Event()
 
 Batch = list[dict[str, Any]]
@@ -27,7 +26,7 @@ class Producer:
     """Keeps up a rate; its seed decides what it enqueues."""
 
     def __init__(self, number: int, long_jobs: float, seed: int) -> None:
-        self.dice = random.Random(f"{seed} producer {number}")
+        self.rng = random.Random(f"{seed} producer {number}")
         self.long_jobs = long_jobs
         self.began = time.monotonic()
 
@@ -39,36 +38,36 @@ class Producer:
         while not stop.is_set():
             tried += 1
             batch = self._batch(f"{history().who}-{self.began:.0f}-{tried}")
-            has_worked = Attempt(self.dice, batch).make()
+            has_worked = Attempt(self.rng, batch).make()
             made += len(batch) if has_worked else 0
             due_in = self.began + made / rate - time.monotonic()
-            stop.wait(max(PAUSE if has_worked else OUTAGE, due_in))
+            stop.wait(max(PAUSE_SECONDS if has_worked else OUTAGE_SECONDS, due_in))
         connections.close_all()
 
     def _batch(self, prefix: str) -> Batch:
         """Jobs of one transaction, with one delay."""
-        count = 1 if self.dice.random() < 0.5 else self.dice.randint(2, MOST)
-        delay = self.dice.choice([0, 0, 0, 0, self.dice.uniform(0.1, 5)])
-        return [self._columns(f"{prefix}.{place}", delay) for place in range(count)]
-
-    def _columns(self, mark: str, delay: float) -> dict[str, Any]:
-        dice = self.dice
-        is_long = dice.random() < self.long_jobs
-        return {
-            "mark": mark,
-            "deed": dice.choice(DEEDS),
-            "queue": dice.choice(QUEUES),
-            "priority": dice.choice([0, 1024, 1024, 1024, 5000]),
-            "seconds": dice.uniform(0.3, 1.5) if is_long else dice.uniform(0, 0.04),
-            "delay": delay,
-        }
+        rng, batch = self.rng, []
+        count = 1 if rng.random() < 0.5 else rng.randint(2, BATCH_MAX)
+        delay = rng.choice([0, 0, 0, 0, rng.uniform(0.1, 5)])
+        for place in range(count):
+            is_long = rng.random() < self.long_jobs
+            job = {
+                "mark": f"{prefix}.{place}",
+                "action": rng.choice(ACTIONS),
+                "queue": rng.choice(QUEUES),
+                "priority": rng.choice([0, 1024, 1024, 1024, 5000]),
+                "seconds": rng.uniform(0.3, 1.5) if is_long else rng.uniform(0, 0.04),
+                "delay": delay,
+            }
+            batch.append(job)
+        return batch
 
 
 class Attempt:
     """One transaction: what it tried, and what is known of its end."""
 
-    def __init__(self, dice: random.Random, batch: Batch) -> None:
-        self.dice = dice
+    def __init__(self, rng: random.Random, batch: Batch) -> None:
+        self.rng = rng
         self.batch = batch
         self.keys: dict[str, int] = {}
         # The answer of the commit is what is waited for.
@@ -80,11 +79,20 @@ class Attempt:
     def make(self) -> bool:
         """Whether the database took part."""
         for job in self.batch:
-            exact = {"exactly_once": True} if job["deed"] == "exact" else {}
+            exact = {"exactly_once": True} if job["action"] == "exact" else {}
             delay = {"delay": job["delay"]} if job["delay"] else {}
             tell("enqueue", "invoke", mark=job["mark"], queue=job["queue"], **delay, **exact)
+        ways = [self._create, self._in_bulk, self._many]
+        if len(self.batch) == 1:
+            ways = [self._create, self._once]
+        elif self.batch[0]["delay"]:
+            ways = [self._create, self._many]
         try:
-            self._transact()
+            with transaction.atomic():
+                self.rng.choice(ways)()
+                self.undone = self.rng.random() < 0.1
+                transaction.set_rollback(self.undone)
+                self.is_committing = not self.undone
         except Error:
             connections.close_all()
             self._close("info" if self.is_committing else "fail")
@@ -99,20 +107,6 @@ class Attempt:
             kind = "fail" if mark in self.refused else outcome
             tell("enqueue", kind, mark=mark, queue=job["queue"], **key)
 
-    def _transact(self) -> None:
-        with transaction.atomic():
-            self.dice.choice(self._ways())()
-            self.undone = self.dice.random() < 0.1
-            transaction.set_rollback(self.undone)
-            self.is_committing = not self.undone
-
-    def _ways(self) -> list[Callable[[], None]]:
-        if len(self.batch) == 1:
-            return [self._create, self._once]
-        if self.batch[0]["delay"]:
-            return [self._create, self._many]
-        return [self._create, self._in_bulk, self._many]
-
     def _create(self) -> None:
         for job in self.batch:
             made: Any = TestJob.objects.enqueue(**job).job
@@ -121,7 +115,7 @@ class Attempt:
     def _once(self) -> None:
         """With a key that others have, too."""
         [job] = self.batch
-        made, is_new = TestJob.objects.enqueue(dedup_key=f"twin-{self.dice.randrange(5)}", **job)
+        made, is_new = TestJob.objects.enqueue(dedup_key=f"twin-{self.rng.randrange(5)}", **job)
         if is_new and made is not None:
             self.keys[job["mark"]] = made.pk
         else:

@@ -7,13 +7,12 @@ all is well again, as behind a firewall that has forgotten it.
 import socket
 import struct
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Self
 
-CHUNK = 65_536  # bytes
+CHUNK_BYTES = 65_536
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST, and keep nothing to be sent
 
 
@@ -60,7 +59,7 @@ class Link:
     def _requests(self) -> None:
         """From the client, to its end."""
         with suppress(OSError):
-            while data := self.client.recv(CHUNK):
+            while data := self.client.recv(CHUNK_BYTES):
                 if self._passes(Way.SWALLOW) and self.server is not None:
                     self.server.sendall(data)
         self.close()
@@ -68,25 +67,23 @@ class Link:
     def _answers(self) -> None:
         data = b"?"
         with suppress(OSError):
-            while self.server is not None and (data := self.server.recv(CHUNK)):
-                if self._passes(Way.SWALLOW, Way.MUTE):
-                    self._answer(data)
+            while self.server is not None and (data := self.server.recv(CHUNK_BYTES)):
+                if not self._passes(Way.SWALLOW, Way.MUTE):
+                    continue
+                fault = self.proxy.fault
+                if fault.way is Way.CUT:
+                    self.client.sendall(data[: fault.arrives])
+                    self.reset()
+                else:
+                    self.client.sendall(data)
         if not self.is_deaf and self.proxy.fault.way in {Way.PASS, Way.DELAY}:
             self.close()
-
-    def _answer(self, data: bytes) -> None:
-        fault = self.proxy.fault
-        if fault.way is Way.CUT:
-            self.client.sendall(data[: fault.arrives])
-            self.reset()
-        else:
-            self.client.sendall(data)
 
     def _passes(self, *ways: Way) -> bool:
         """Whether what has come is handed on, after the delay."""
         fault = self.proxy.fault
         if fault.way is Way.DELAY:
-            time.sleep(fault.seconds)
+            self.proxy.closed.wait(fault.seconds)
         self.is_deaf = self.is_deaf or fault.way in ways
         return not self.is_deaf
 
@@ -126,6 +123,7 @@ class Proxy:
     def __init__(self, server: str | tuple[str, int]) -> None:
         self.server = server
         self.fault = ALL_WELL
+        self.closed = threading.Event()
         self.links: set[Link] = set()
         self._listener: socket.socket | None = None
         self.port = 0
@@ -135,6 +133,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.closed.set()
         self._refuse()
 
     def be(self, way: Way, arrives: int = 3, seconds: float = 0.0) -> None:

@@ -45,14 +45,11 @@ class Recorder(logging.Handler):
         known = {"key": said["id"], "owner": said["owner"]}
         last = record.args[-1] if isinstance(record.args, tuple) and record.args else None
         if op == "reaped":
-            known |= _fate(last)
+            # What became of it: the words say it.
+            words = str(last)
+            verdict = "delayed" if "retried in" in words else "ready"
+            known["verdict"] = "buried" if "buried" in words else verdict
+            known |= {"charged": isinstance(last, WorkerLost), "words": words[:200]}
         if op == "failed" and isinstance(last, RetryDecision):
             op, known["retry_in"] = ("buried" if last.is_buried else op), last.delay
         tell(op, "info" if op == "lost" else "ok", **known)
-
-
-def _fate(why: object) -> dict[str, object]:
-    """What became of a reaped job: its words say it."""
-    words = str(why)
-    verdict = "buried" if "buried" in words else "delayed" if "retried in" in words else "ready"
-    return {"verdict": verdict, "charged": isinstance(why, WorkerLost), "words": words[:200]}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .faults import OUTAGES, Fault, Faults
+from .faults import OUTAGES, Faults
 from .job_history import NS, HistoryIndex, JobHistory, Run
 from .verdicts import Settings
 
@@ -12,7 +12,7 @@ from .verdicts import Settings
 class Repeat:
     """Two starts of a job, one after the other, and the cause of the second, if there is one."""
 
-    story: JobHistory
+    job: JobHistory
     first: Run
     second: Run
     cause: str | None
@@ -25,50 +25,44 @@ class Repeat:
 class Repeats:
     """Finds the causes."""
 
-    def __init__(self, book: HistoryIndex, faults: Faults, settings: Settings) -> None:
-        self.book = book
+    def __init__(self, index: HistoryIndex, faults: Faults, settings: Settings) -> None:
+        self.index = index
         self.faults = faults
         self.late = int(settings.late * NS)
         self.buffered = int(settings.buffered * NS)
         self.all = [
-            Repeat(story, first, second, self._cause(story, first, second))
-            for story in book.stories.values()
-            for first, second in story.repeats()
+            Repeat(job, first, second, self._cause(job, first, second))
+            for job in index.jobs.values()
+            for first, second in job.repeats()
         ]
 
     def __iter__(self) -> Iterator[Repeat]:
         return iter(self.all)
 
-    def _cause(self, story: JobHistory, first: Run, second: Run) -> str | None:
+    def _cause(self, job: JobHistory, first: Run, second: Run) -> str | None:
         if first.owner == second.owner:
             return None
         until = second.t + self.late
-        if any(e["t"] <= until for e in story.ended(first.owner, "failed")):
+        if any(e["t"] <= until for e in job.ended(first.owner, "failed")):
             return "failed"
         if first.end is not None and first.end["type"] == "fail" and first.end["t"] < second.t:
             return "failed"
         if fault := self.faults.that_harmed(first, first.t, second.t):
             return fault.kind
-        if any(e["t"] <= until for e in story.ended(first.owner, "reaped")):
+        if any(e["t"] <= until for e in job.ended(first.owner, "reaped")):
             return "reaped"
-        if any(first.t <= e["t"] <= until for e in story.hands("release", "kick")):
+        if any(first.t <= e["t"] <= until for e in job.hands("release", "kick")):
             return "by hand"
-        late = self.late_start(story, second)
+        late = self.late_start(job, second)
         return f"{late}, then started late" if late else None
 
-    def late_start(self, story: JobHistory, run: Run) -> str | None:
+    def late_start(self, job: JobHistory, run: Run) -> str | None:
         """Why a run may have started after its claim was lost: it lay in a process that was cut
         off for a while."""
-        if any(e["t"] <= run.t for e in story.ended(run.owner, "reaped")):
+        if any(e["t"] <= run.t for e in job.ended(run.owner, "reaped")):
             return "reaped"
-        fault = self._cut_off(run)
-        return fault.kind if fault else None
-
-    def _cut_off(self, run: Run) -> Fault | None:
-        since = run.t - self.buffered
-        found = [
-            fault
-            for fault in self.faults.all
-            if fault.kind in {"stop", *OUTAGES} and fault.touches(since, run.t)
-        ]
-        return next((fault for fault in found if fault.hits(run)), None)
+        for fault in self.faults.all:
+            is_outage = fault.kind in {"stop", *OUTAGES}
+            if is_outage and fault.touches(run.t - self.buffered, run.t) and fault.hits(run):
+                return fault.kind
+        return None

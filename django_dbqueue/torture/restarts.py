@@ -5,7 +5,7 @@ import threading
 
 from .recorder import tell
 
-RESTART_WITHIN = 90.0  # seconds
+RESTART_SECONDS_MAX = 90.0
 
 
 class Restarts:
@@ -20,17 +20,17 @@ class Restarts:
         with self._under_way:
             tell("db_kill", "info")
             try:
-                code, said = _call(self.command)
+                done = subprocess.run(
+                    self.command,
+                    shell=True,
+                    capture_output=True,
+                    text=True,
+                    timeout=RESTART_SECONDS_MAX,
+                    check=False,
+                )
+                code, said = done.returncode, (done.stdout + done.stderr).strip()[-500:]
             except subprocess.TimeoutExpired:
-                code, said = 1, f"it took more than {RESTART_WITHIN:g} s"
+                code, said = 1, f"it took more than {RESTART_SECONDS_MAX:g} s"
             tell("db_up", "info")
         if code:
             self.problem = f"--restart-database exited with {code}: {said}"
-
-
-def _call(command: str) -> tuple[int, str]:
-    """Run a shell command; its exit code and the end of what it said."""
-    done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, timeout=RESTART_WITHIN, check=False
-    )
-    return done.returncode, (done.stdout + done.stderr).strip()[-500:]

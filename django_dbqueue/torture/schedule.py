@@ -16,11 +16,11 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: seconds from the start, its kind, and the dice for all that is to be chosen."""
+    """Seconds from the start, its kind, and a generator for all that is to be chosen."""
 
     at: float
     kind: str
-    dice: random.Random
+    rng: random.Random
 
 
 def schedule(plan: Plan) -> list[Fault]:
@@ -30,17 +30,13 @@ def schedule(plan: Plan) -> list[Fault]:
 
 
 def _of_kind(plan: Plan, kind: str) -> Iterator[Fault]:
-    interval = _interval(plan, kind)
+    interval = float(plan.restart_every if kind == "restart" else getattr(plan, kind))
+    if kind == "restart" and not plan.restart_database:
+        interval = 0.0
     if not interval:
         return
-    dice = random.Random(f"{plan.seed} {kind}")
-    at = interval * dice.uniform(0.5, 1)
+    rng = random.Random(f"{plan.seed} {kind}")
+    at = interval * rng.uniform(0.5, 1)
     while at < plan.minutes * 60:
-        yield Fault(at, kind, random.Random(dice.random()))
-        at += interval * dice.uniform(0.5, 1.5)
-
-
-def _interval(plan: Plan, kind: str) -> float:
-    if kind == "restart":
-        return plan.restart_every if plan.restart_database else 0.0
-    return float(getattr(plan, kind))
+        yield Fault(at, kind, random.Random(rng.random()))
+        at += interval * rng.uniform(0.5, 1.5)

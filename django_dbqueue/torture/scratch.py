@@ -1,4 +1,4 @@
-"""The scratch database: made beside the alias' own, migrated, dropped."""
+"""The scratch database: made next to the alias' own, migrated, dropped."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from django.db.utils import Error
 COPIED = ("ENGINE", "NAME", "USER", "PASSWORD", "HOST", "PORT", "OPTIONS", "TEST")
 
 
-def beside(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+def scratch_config(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The configuration of a database, told what its scratch database is called."""
     wanted = {name: config[name] for name in COPIED if name in config}
     is_file = config["ENGINE"].rpartition(".")[2].startswith(("sqlite", "spatialite"))

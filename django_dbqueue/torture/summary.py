@@ -1,56 +1,51 @@
 """A torture's figures and verdicts, for people."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .history import Event
 from .options import Plan
-from .verdicts import Report, Verdict, percentile
+from .verdicts import Report, percentile
 
-MOST_SHOWN = 5
+SHOWN_MAX = 5
 WIDTH = 32
 
 
 def figures_text(plan: Plan, report: Report, events: Sequence[Event]) -> str:
-    lines = [*_faults(plan, events), *_figures(report)]
-    return "\n".join(f"{name:<{WIDTH}}{value}" for name, value in lines)
-
-
-def _faults(plan: Plan, events: Sequence[Event]) -> Iterable[tuple[str, object]]:
     kills = [event for event in events if event["op"] == "kill"]
     stops = [event for event in events if event["op"] == "stop"]
     of_workers = [one for one in kills if str(one.get("target", "")).startswith("worker")]
-    yield "seed", plan.seed
-    yield "minutes", f"{plan.minutes:g}"
-    yield "SIGKILLs", len(kills)
-    yield "  of whole workers", sum(one["group"] for one in of_workers)
-    yield "SIGSTOP cycles", len(stops)
-    yield "  of whole workers", sum(one["group"] for one in stops)
-    for name, op in (("server restarts", "db_kill"), ("connections dropped", "conn_kill")):
-        yield name, _count(events, op)
-    yield "read-only spells", _count(events, "read_only", on=True)
-    yield "spells of silence", _count(events, "silence", on=True)
-    yield "spells of deadlocks", _count(events, "deadlock")
-    yield "old snapshots", _count(events, "snapshot", open=True)
+    figures = report.figures
+    explained = sum(figures.duplicates.values())
+    causes = ", ".join(f"{cause} {count}" for cause, count in sorted(figures.duplicates.items()))
+    lines: list[tuple[str, object]] = [
+        ("seed", plan.seed),
+        ("minutes", f"{plan.minutes:g}"),
+        ("SIGKILLs", len(kills)),
+        ("  of whole workers", sum(one["group"] for one in of_workers)),
+        ("SIGSTOP cycles", len(stops)),
+        ("  of whole workers", sum(one["group"] for one in stops)),
+        ("server restarts", _count(events, "db_kill")),
+        ("connections dropped", _count(events, "conn_kill")),
+        ("read-only spells", _count(events, "read_only", on=True)),
+        ("spells of silence", _count(events, "silence", on=True)),
+        ("spells of deadlocks", _count(events, "deadlock")),
+        ("old snapshots", _count(events, "snapshot", open=True)),
+        ("jobs", figures.jobs),
+        ("lost", figures.lost),
+        ("unexpected", figures.unexpected),
+        ("duplicates, explained", f"{explained} ({causes})" if causes else 0),
+        ("duplicates, unexplained", figures.unexplained),
+        ("overlapping claims", figures.overlaps),
+        ("zombie writes", figures.zombie_writes),
+        ("hand-over, supervisor alive", _spread(figures.handover_supervised)),
+        ("hand-over, without", _spread(figures.handover_alone)),
+    ]
+    return "\n".join(f"{name:<{WIDTH}}{value}" for name, value in lines)
 
 
 def _count(events: Sequence[Event], op: str, **more: Any) -> int:
     return sum(one["op"] == op and more.items() <= one.items() for one in events)
-
-
-def _figures(report: Report) -> Iterable[tuple[str, object]]:
-    figures = report.figures
-    explained = sum(figures.duplicates.values())
-    causes = ", ".join(f"{cause} {count}" for cause, count in sorted(figures.duplicates.items()))
-    yield "jobs", figures.jobs
-    yield "lost", figures.lost
-    yield "unexpected", figures.unexpected
-    yield "duplicates, explained", f"{explained} ({causes})" if causes else 0
-    yield "duplicates, unexplained", figures.unexplained
-    yield "overlapping claims", figures.overlaps
-    yield "zombie writes", figures.zombie_writes
-    yield "hand-over, supervisor alive", _spread(figures.handover_supervised)
-    yield "hand-over, without", _spread(figures.handover_alone)
 
 
 def _spread(seconds: list[float]) -> str:
@@ -62,20 +57,16 @@ def _spread(seconds: list[float]) -> str:
 
 
 def verdicts_text(report: Report, troubles: Sequence[str]) -> str:
-    red = [verdict for verdict in report.verdicts.values() if not verdict.holds]
-    lines = [line for verdict in red for line in _violations(verdict)] + list(troubles)
-    if lines:
-        return "\n".join(lines)
-    return f"all {len(report.verdicts)} invariants hold"
-
-
-def _violations(verdict: Verdict) -> Iterable[str]:
-    violations = verdict.violations
-    yield f"{verdict.name} is broken {len(violations)} times: {verdict.says}"
-    for violation in violations[:MOST_SHOWN]:
-        yield f"  {violation.words}"
-        for event in violation.events[:MOST_SHOWN]:
-            yield f"    {_event_text(event)}"
+    lines: list[str] = []
+    for verdict in report.verdicts.values():
+        if verdict.holds:
+            continue
+        lines.append(f"{verdict.name} is broken {len(verdict.violations)} times: {verdict.says}")
+        for violation in verdict.violations[:SHOWN_MAX]:
+            lines.append(f"  {violation.words}")
+            lines += [f"    {_event_text(event)}" for event in violation.events[:SHOWN_MAX]]
+    lines += troubles
+    return "\n".join(lines) or f"all {len(report.verdicts)} invariants hold"
 
 
 def _event_text(event: Event) -> str:

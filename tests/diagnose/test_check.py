@@ -71,7 +71,7 @@ FAST = {
 @pytest.fixture(autouse=True)
 def looks_again_soon(settings, monkeypatch):
     """Where nothing else is at work, what is wrong stays so."""
-    monkeypatch.setattr(examination, "SECOND_LOOK", 0.02)
+    monkeypatch.setattr(examination, "RECHECK_SECONDS", 0.02)
     settings.DBQUEUE = {"REAP_INTERVAL": 0.02}
 
 
@@ -143,7 +143,7 @@ def test_each_finding_is_told_by_its_row():
     assert not {job.pk for job in good if isinstance(job, Note)} & expected.keys()
 
 
-def test_every_symptom_has_a_row_that_shows_it():
+def test_every_rule_has_a_row_that_breaks_it():
     elsewhere = {"is in the archive, too"}
     assert {one.words for one in ROW + ERRORS} - elsewhere <= {*FOUND.values()}
 
@@ -172,7 +172,7 @@ def test_a_job_in_both_places():
 
 
 def test_a_job_in_both_places_is_found_behind_an_archived_one_without_a_time(monkeypatch):
-    monkeypatch.setattr("django_dbqueue.diagnose.check.SPAN", 1)
+    monkeypatch.setattr("django_dbqueue.diagnose.check.ROWS_MAX", 1)
     timeless, _, both, _ = [done(Kept) for _ in range(4)]
     copy_to_archive(table(Kept), [timeless.pk, both.pk])
     QuerySet(Kept).filter(pk=timeless.pk)._raw_delete("default")
@@ -394,7 +394,7 @@ def test_a_table_that_somebody_has_locked_is_not_waited_for():
 def test_no_findings_while_workers_work_are_killed_and_relieved(
     database_url, settings, monkeypatch
 ):
-    monkeypatch.setattr(examination, "SECOND_LOOK", 1.0)
+    monkeypatch.setattr(examination, "RECHECK_SECONDS", 1.0)
     settings.DBQUEUE = {}
     for name, value in FAST.items():
         monkeypatch.setenv(name, value)

@@ -188,7 +188,7 @@ def test_queues_are_found_by_one_look_up_each():
 @pytest.mark.parametrize("share", [0, 200], ids=["none buried", "200 buried"])
 def test_what_people_look_at_is_counted_by_indexes(command, share, monkeypatch):
     # Where there are fewer than are counted all of them are read, and may be sorted.
-    monkeypatch.setattr("django_dbqueue.metrics.counts.MOST_COUNTED", 1000)
+    monkeypatch.setattr("django_dbqueue.metrics.counts.BACKLOG_MAX", 1000)
     operator.bury(table(Big), [(job.pk, Status.CLAIMED, job.owner) for job in owned(share or 1)])
     with captured(BIG) as statements:
         call_command("dbqueue", *command, stdout=StringIO())

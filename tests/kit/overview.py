@@ -10,7 +10,7 @@ from django.db.utils import load_backend
 from django_dbqueue.fields import DbNow
 from django_dbqueue.metrics.recorder import this_minute
 from django_dbqueue.models import Job, Minute, Worker
-from django_dbqueue.monitor.overview import Lane, Overview, overview
+from django_dbqueue.monitor.overview import Overview, QueueOverview, overview
 from django_dbqueue.worker.options import Served
 from tests.queueapp.models import Note
 
@@ -24,9 +24,9 @@ def look(*models: type[Job]) -> Overview:
     return overview([Served(model, "default") for model in models or (Note,)])
 
 
-def lanes() -> dict[str, Lane]:
+def queues() -> dict[str, QueueOverview]:
     """Those of the notes; but for the queue that is always shown, where nothing is in it."""
-    found = {lane.queue: lane for lane in look().lanes}
+    found = {one.queue: one for one in look().queues}
     if not any(found["default"].counts.values()):
         del found["default"]
     return found

@@ -138,7 +138,7 @@ def test_what_stands_in_errors_is_shown_as_it_is():
 
 def test_a_queue_without_a_name_is_shown():
     broken("no queue")
-    assert "" in [lane.queue for lane in overview().lanes]
+    assert "" in [lane.queue for lane in overview().queues]
 
 
 def test_an_unknown_state_is_called_so():

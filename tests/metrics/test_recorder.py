@@ -13,9 +13,9 @@ from django.db.models import Sum
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder
 from django_dbqueue.metrics.recorder import Recorder, add, busy_lately, this_minute, write_backlog
-from django_dbqueue.metrics.roll_up import LOOKED_BACK, _fold, fold, prune
+from django_dbqueue.metrics.roll_up import LOOK_BACK_MINUTES, fold, fold_quarter, prune
 from django_dbqueue.metrics.time_series import history
-from django_dbqueue.metrics.writer import MetricsWriter, _sample
+from django_dbqueue.metrics.writer import MetricsWriter, sample_backlogs
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
@@ -29,7 +29,7 @@ from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-LANE = "default", "queueapp_note", "default"
+QUEUE = "default", "queueapp_note", "default"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_what_a_worker_did_is_in_the_minutes_once_it_has_stopped(log):
 def test_any_number_of_processes_add_to_the_same_minute():
     def write():
         for _ in range(5):
-            add(LANE, {"completed": 2, "ran_0": 1})
+            add(QUEUE, {"completed": 2, "ran_0": 1})
         connections.close_all()
 
     threads = [threading.Thread(target=write) for _ in range(4)]
@@ -77,22 +77,22 @@ def test_any_number_of_processes_add_to_the_same_minute():
 
 
 def test_what_cannot_be_written_is_kept_and_written_once():
-    table, tally = table_of(Note, "default"), Recorder()
-    tally.completed(table, [(Note(), 0.02)])
+    table, ours = table_of(Note, "default"), Recorder()
+    ours.completed(table, [(Note(), 0.02)])
     good, recorder.add = recorder.add, refuse
     try:
-        tally.write()
-        tally.failed(table, "default", None, is_buried=True)
-        tally.completed(table, [(Note(), 5)])
+        ours.write()
+        ours.failed(table, "default", None, is_buried=True)
+        ours.completed(table, [(Note(), 5)])
     finally:
         recorder.add = good
     assert not Minute.objects.exists()
-    tally.write()
-    tally.write()
+    ours.write()
+    ours.write()
     assert sums(Note, "completed", "failed", "buried", "ran_1", "ran_6") == [2, 1, 1, 1, 1]
 
 
-def refuse(lane, columns):
+def refuse(key, columns):
     """The database's own refusal."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT nonsense FROM nowhere")
@@ -105,9 +105,9 @@ def test_the_backlog_is_sampled_once_a_minute_for_idle_queues_too():
     Note.objects.enqueue(delay=60)
     Note.objects.create(queue="other")
     Note.objects.claim(queue="other")
-    _sample(table)
+    sample_backlogs(table)
     Note.objects.create()
-    _sample(table)
+    sample_backlogs(table)
     found = dict(
         Minute.objects.filter(minute__gte=minute, backlog__isnull=False).values_list(
             "queue", "backlog"
@@ -129,11 +129,11 @@ def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only()
 
 
 def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
-    table, tally = table_of(Note, "default"), Recorder()
+    table, ours = table_of(Note, "default"), Recorder()
     for queue in ("default ", "", "\x1b[2J", "x" * 300, "default"):
-        tally.completed(table, [(Note(queue=queue), 1)])
-    tally.write()
-    assert tally.due_in() == 60
+        ours.completed(table, [(Note(queue=queue), 1)])
+    ours.write()
+    assert ours.due_in() == 60
     assert sums(Note, "completed") == [1]
     write_backlog("default", "queueapp_note", {" x": 3, "other": 4})
     assert Minute.objects.get(queue="other").backlog == 4
@@ -143,7 +143,7 @@ def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
 def test_a_queue_whose_name_cannot_be_read_is_counted_as_people_read_it(log):
     for model in (Note, Batch):
         edit(model.objects.create(log=log), "queue = CAST(x'61ff' AS TEXT)")
-    _sample(table_of(Batch, "default"))
+    sample_backlogs(table_of(Batch, "default"))
     work_off("queueapp.note", "queueapp.batch")
     found = Minute.objects.values_list("job_table", "queue", "completed", "backlog")
     assert sorted(found, key=str) == [
@@ -159,8 +159,8 @@ def test_a_backlog_that_is_too_large_to_count_is_unknown(monkeypatch):
     table, minute = table_of(Note, "default"), this_minute("default")
     Minute.objects.create(job_table=table.job_table, queue="other", minute=minute - 5, completed=1)
     Note.objects.bulk_create([Note() for _ in range(3)])
-    monkeypatch.setattr("django_dbqueue.metrics.counts.MOST_COUNTED", 2)
-    _sample(table)
+    monkeypatch.setattr("django_dbqueue.metrics.counts.BACKLOG_MAX", 2)
+    sample_backlogs(table)
     assert not Minute.objects.filter(backlog__isnull=False).exists()
 
 
@@ -206,7 +206,7 @@ def test_after_a_day_minutes_are_folded_and_the_charts_of_the_week_stay_as_they_
 def test_minutes_are_folded_a_few_at_a_time_and_not_when_their_end_is_near():
     end = (this_minute("default") - FINE) // QUARTER * QUARTER
     fine_minutes(end - 5 * QUARTER, 5 * QUARTER)
-    fine_minutes(end - LOOKED_BACK - QUARTER, QUARTER)
+    fine_minutes(end - LOOK_BACK_MINUTES - QUARTER, QUARTER)
     assert [fold("default") for _ in range(3)] == [4, 1, 0]
     assert Minute.objects.filter(queue="often").count() == 5 + QUARTER
 
@@ -214,9 +214,9 @@ def test_minutes_are_folded_a_few_at_a_time_and_not_when_their_end_is_near():
 def test_who_folds_minutes_that_another_has_just_folded_changes_nothing():
     end = (this_minute("default") - FINE) // QUARTER * QUARTER
     fine_minutes(end - QUARTER, QUARTER)
-    _fold("default", end - QUARTER)
+    fold_quarter("default", end - QUARTER)
     before = list(Minute.objects.order_by("queue").values("queue", "minute", "completed", "ran_3"))
-    _fold("default", end - QUARTER)
+    fold_quarter("default", end - QUARTER)
     again = list(Minute.objects.order_by("queue").values("queue", "minute", "completed", "ran_3"))
     assert before == again
 

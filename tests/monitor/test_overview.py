@@ -13,7 +13,7 @@ from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from tests.kit.jobs import buried, claimed, overwrite
-from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, lanes, look, minute, text_of
+from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, look, minute, queues, text_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -40,24 +40,24 @@ def test_each_queue_has_the_counts_of_its_own_jobs():
     Note.objects.enqueue(queue="b", delay=3600)
     overdue = Note.objects.enqueue(queue="b", delay=3600)[0]
     overwrite(overdue, retry_at=overdue.created_at)
-    found = lanes()
+    found = queues()
     counts = {
-        queue: {status.label: count for status, count in lane.counts.items()}
-        for queue, lane in found.items()
+        queue: {status.label: count for status, count in one.counts.items()}
+        for queue, one in found.items()
     }
     assert counts == {
         "a": {"ready": 3, "claimed": 1, "delayed": 0, "buried": 1},
         "b": {"ready": 1, "claimed": 0, "delayed": 2, "buried": 0},
     }
-    assert {queue: lane.due for queue, lane in found.items()} == {"a": 0, "b": 1}
-    assert not any(lane.at_least for lane in found.values())
+    assert {queue: one.due for queue, one in found.items()} == {"a": 0, "b": 1}
+    assert not any(one.at_least for one in found.values())
     assert found["a"].oldest_seconds is not None
 
 
 def test_of_many_ready_jobs_each_queue_still_has_a_count_of_its_own():
     many(1_002, queue="long")
     many(7, queue="short")
-    found = lanes()
+    found = queues()
     assert found["long"].counts[Status.READY] == 1_000
     assert found["long"].at_least == {Status.READY}
     assert found["short"].counts[Status.READY] == 7
@@ -82,24 +82,24 @@ def test_of_many_buried_jobs_the_counts_are_at_least(rf, admin_user):
 def test_beyond_a_hundred_queues_it_says_so(browser):
     Note.objects.bulk_create([Note(queue=f"q{n:03}") for n in range(100)])
     found = look()
-    assert [len(found.lanes), found.cut] == [100, [NOTE]]
+    assert [len(found.queues), found.cut] == [100, [NOTE]]
     assert "It has more than 100 queues." in text_of(browser.get(OVERVIEW))
     Note.objects.filter(queue="q099").cancel()
     assert look().cut == []
 
 
 def test_queues_without_a_job_are_shown_while_paused_or_served_by_name():
-    assert [lane.queue for lane in look().lanes] == ["default"]
-    assert lanes() == {}
+    assert [one.queue for one in look().queues] == ["default"]
+    assert queues() == {}
     Queue.objects.pause(Note._meta.db_table, "asleep", 60, "tea")
     a_worker(serves=[f"{NOTE}:awaited"])
     a_worker(serves=["queueapp.big:other"])
-    found = lanes()
+    found = queues()
     assert sorted(found) == ["asleep", "awaited"]
     assert found["asleep"].paused.pause_reason == "tea"
     assert len(found["awaited"].workers) == 1
     Queue.objects.resume(Note._meta.db_table, "asleep")
-    assert sorted(lanes()) == ["awaited"]
+    assert sorted(queues()) == ["awaited"]
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_names_and_workers_written_by_hand_are_shown_as_they_are(browser):
         cursor.execute("UPDATE queueapp_note SET status = 4")
     a_worker(serves={"a": 1}, running=[1, {"job": 2}])
     a_worker(serves=7, running={"7": [{"seconds": "long"}, 3]})
-    assert list(lanes()) == [""]
+    assert list(queues()) == [""]
     assert "(no name)" in text_of(browser.get(OVERVIEW))
     assert "web1" in text_of(browser.get("/admin/dbqueue/worker/"))
 

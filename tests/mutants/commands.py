@@ -1,6 +1,6 @@
 """Mutants of the commands: what they are told reaches whoever does it."""
 
-OPTIONS, ROSTER = "worker/options.py", "monitor/worker_list.py"
+OPTIONS, WORKER_LIST = "worker/options.py", "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
 DBQUEUE, CHECK = "management/commands/dbqueue.py", "management/commands/_check.py"
 LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
@@ -121,15 +121,15 @@ MUTANTS = [
         "an error's line breaks make lines of their own in the log",
     ),
     (
-        ROSTER,
-        "[member for member in list_workers(using) if member.lives]",
+        WORKER_LIST,
+        "[worker for worker in list_workers(using) if worker.lives]",
         "list_workers(using)",
         "a dead worker is asked to stop instead of its namesake",
     ),
-    (ROSTER, "len(prefix) >= SHORTEST and ", "", "one letter stops a worker"),
+    (WORKER_LIST, "len(prefix) >= UUID_PREFIX_MIN and ", "", "one letter stops a worker"),
     (
-        ROSTER,
-        "one_meaning = not (by_host and by_uuid) and len({m.uuid for m in by_uuid}) <= 1",
+        WORKER_LIST,
+        "one_meaning = not (by_host and by_uuid) and len({w.uuid for w in by_uuid}) <= 1",
         "one_meaning = not (by_host and by_uuid)",
         "the beginning of two uuids stops both",
     ),

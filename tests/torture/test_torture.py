@@ -18,7 +18,7 @@ from django_dbqueue.torture.fleet import environment, python
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.restarts import Restarts
 from django_dbqueue.torture.schedule import FAULTS, schedule
-from django_dbqueue.torture.scratch import beside
+from django_dbqueue.torture.scratch import scratch_config
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Report, Verdict, Violation
 from tests.kit.jobs import start_all
@@ -157,7 +157,7 @@ def test_the_figures_tell_kills_of_workers_from_those_of_children():
 def test_a_seed_makes_the_same_faults_again():
     def faults(**told):
         plan = Plan(minutes=5, restart_database="true", read_only=20, **told)
-        return [(one.at, one.kind, one.dice.random()) for one in schedule(plan)]
+        return [(one.at, one.kind, one.rng.random()) for one in schedule(plan)]
 
     assert faults(seed=1) == faults(seed=1) != faults(seed=2)
     assert {kind for _, kind, _ in faults(seed=1)} == set(FAULTS)
@@ -176,7 +176,7 @@ def test_five_minutes_have_as_many_faults_as_are_promised():
     plan = Plan(seed=1, minutes=5, restart_database="true")
     kills = [one for one in schedule(plan) if one.kind == "kill9"]
     # Two thirds of the groups are workers; the others are producers and a reaper.
-    assert sum(one.dice.random() < plan.groups for one in kills) * 2 / 3 >= 20
+    assert sum(one.rng.random() < plan.groups for one in kills) * 2 / 3 >= 20
     kinds = [one.kind for one in schedule(plan)]
     assert kinds.count("kill9") >= 200
     assert kinds.count("stop") >= 100
@@ -193,15 +193,15 @@ def test_a_restart_waits_for_the_one_before_it(tmp_path, monkeypatch):
 
 def test_the_scratch_database_is_another_one(tmp_path):
     server = {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "TEST": {"MIRROR": "x"}}
-    assert beside(server, tmp_path)["TEST"] == {"NAME": "test_shop_torture"}
+    assert scratch_config(server, tmp_path)["TEST"] == {"NAME": "test_shop_torture"}
     file = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/shop.sqlite3"}
-    assert beside(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
+    assert scratch_config(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
 
 
 @pytest.mark.process
 def test_the_migrations_are_up_to_date(tmp_path):
     own = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "own.sqlite3")}
-    config = beside(own, tmp_path)
+    config = scratch_config(own, tmp_path)
     run = subprocess.run(
         python("django", "makemigrations", "--check", "--dry-run", "dbqueue_torture"),
         env=environment(config, str(tmp_path), "test"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from ...monitor.overview import Lane, Overview
+from ...monitor.overview import Overview, QueueOverview
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
 from ._log import VISIBLE
@@ -54,25 +54,25 @@ def status_json(found: Overview) -> dict[str, Any]:
         }
         for lane in in_use(found)
     ]
-    paused = [[lane.table, lane.queue] for lane in found.lanes if lane.paused]
+    paused = [[lane.table, lane.queue] for lane in found.queues if lane.paused]
     more = {"more_queues": found.cut, "problems": found.problems}
     return {"queues": queues, "paused": paused, "workers": working(found), **more}
 
 
-def in_use(found: Overview) -> list[Lane]:
+def in_use(found: Overview) -> list[QueueOverview]:
     return [
         lane
-        for lane in found.lanes
+        for lane in found.queues
         if any(lane.counts.values()) or lane.paused or lane.hour.completed or lane.hour.failed
     ]
 
 
 def working(found: Overview) -> int:
     """A reaper of its own serves nothing."""
-    return sum(one.lives and bool(one.serves) for one in found.members)
+    return sum(one.lives and bool(one.serves) for one in found.workers)
 
 
-def counted(lane: Lane, status: Status) -> str:
+def counted(lane: QueueOverview, status: Status) -> str:
     return f"{lane.counts.get(status, 0)}{'+' if status in lane.at_least else ''}"
 
 
