@@ -17,11 +17,11 @@ from ..dialects import dialect_of
 from ..models.job import JobColumns
 from ..states import Status
 from . import confirmation, search, tabs
-from .auto_refresh import live
 from .changelist import JobList
 from .export import export
 from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_texts
-from .permissions import Permissions
+from .pages import auto_refresh
+from .permissions import JobPermissions, ViewOnly
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     Base = ModelAdmin[Any]
@@ -32,7 +32,7 @@ else:
 INSIDE = {"errors", "dedup_key"}
 
 
-class ReadOnlyAdmin(Permissions, Base):
+class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     """A list and a page to look at; what changes a job is an action."""
 
     change_list_template = "dbqueue/change_list.html"
@@ -61,12 +61,6 @@ class ReadOnlyAdmin(Permissions, Base):
         css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
         js = ("dbqueue/live.js",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """On pages of its own nothing is deleted, but cancelled; other models' pages ask what may
         go along with a row of theirs."""
@@ -76,19 +70,15 @@ class ReadOnlyAdmin(Permissions, Base):
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         # Else ?text__startswith= would tell, letter by letter, what may not be seen.
-        is_hidden = lookup.partition("__")[0] in self._inside(request)
-        may_ask = not is_hidden or self.has_inspect_permission(request)
-        return bool(may_ask and super().lookup_allowed(lookup, value, request))
-
-    def _inside(self, request: HttpRequest) -> set[str]:
-        """The columns that no filter of the list names, and that are not open."""
         named = {one[0] if isinstance(one, tuple | list) else one for one in self.list_filter}
-        hidden = [
-            field
+        asked = lookup.partition("__")[0]
+        is_hidden = any(
+            asked in {field.name, field.attname}
             for field in self.opts.concrete_fields
             if field.name not in self.open_columns | named and not field.primary_key
-        ]
-        return {name for field in hidden for name in (field.name, field.attname)}
+        )
+        may_ask = not is_hidden or self.has_inspect_permission(request)
+        return bool(may_ask and super().lookup_allowed(lookup, value, request))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobList]:
         return JobList
@@ -113,7 +103,7 @@ class ReadOnlyAdmin(Permissions, Base):
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
-            confirmation.heed_everything(request, self.model)
+            confirmation.normalize_selection(request, self.model)
         return self._whatever_is_there(request, self._list, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -125,7 +115,7 @@ class ReadOnlyAdmin(Permissions, Base):
         if "cl" in context:
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
-            context |= live(request)
+            context |= auto_refresh(request)
         return response
 
     def above_list(
@@ -139,12 +129,12 @@ class ReadOnlyAdmin(Permissions, Base):
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
     ) -> tabs.Counts:
         counted = changelist.counted
-        return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.edges)
+        return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.window_ends)
 
     def _whatever_is_there(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """A row edited by hand into what is no text hides none beside it."""
+        """A row edited by hand into what is no text hides none of the others."""
         dialect = dialect_of(connections[self.get_queryset(request).db])
         if dialect.has_typed_columns:
             return view(request, *args, **kwargs)

@@ -15,10 +15,10 @@ from ..lifecycle.table import table_of
 from ..models import Job
 from ..monitor.report import known_queues
 from ..states import Status
-from .pagination import MOST_ROWS, in_state
+from .pagination import COUNTED_ROWS_MAX, in_state
 
-MOST_QUEUES = 100
-NEWEST = 1000  # rows
+QUEUES_MAX = 100
+NEWEST_ROWS = 1000  # in which queues are looked for
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -32,7 +32,7 @@ class CappedPaginator(PaginatorBase):
     @cached_property
     def count(self) -> int:
         rows: Any = self.object_list
-        return int(rows.order_by()[:MOST_ROWS].count())
+        return int(rows.order_by()[:COUNTED_ROWS_MAX].count())
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -46,8 +46,8 @@ class StateFilter(admin.SimpleListFilter):
         self.has_states = model_admin.has_states
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        words: dict[Status, str] = model_admin.state_words
-        return [(str(status.value), words[status]) for status in Status]
+        labels: dict[Status, str] = model_admin.state_words
+        return [(str(status.value), labels[status]) for status in Status]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() not in {key for key, _ in self.lookup_choices}:
@@ -74,15 +74,13 @@ def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
     of it; at most 100."""
     known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
     if model not in known:
-        known[model] = sorted(_queues(model), key=str)[:MOST_QUEUES]
+        alias = router.db_for_write(model)
+        newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST_ROWS]
+        names = set(newest.values_list("queue", flat=True))
+        if issubclass(model, Job):
+            names |= {*known_queues(table_of(model, alias))}
+        known[model] = sorted(names, key=str)[:QUEUES_MAX]
     return known[model]
-
-
-def _queues(model: type[Model]) -> set[str]:
-    alias = router.db_for_write(model)
-    newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST]
-    names = set(newest.values_list("queue", flat=True))
-    return names | {*known_queues(table_of(model, alias))} if issubclass(model, Job) else names
 
 
 def without_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:

@@ -1,6 +1,7 @@
 """The page of one job: why it waits, what may be done, what has happened, what it holds."""
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,12 +20,11 @@ from ..lifecycle.policy import policy_of
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
-from . import links
 from .arguments import Argument, arguments, own_fields
-from .auto_refresh import live
 from .base import INSIDE, ReadOnlyAdmin
 from .confirmation import PAGE
 from .formatting import time_tag
+from .pages import auto_refresh, list_url, row_url
 from .search import as_key
 from .timeline import Event, timeline
 
@@ -41,7 +41,7 @@ Buttons = dict[str, tuple[str, Collection[Status]]]
 
 @dataclass
 class Page:
-    """What the template shows beside the columns."""
+    """What the template shows next to the columns."""
 
     job: Any
     explanation: Explanation
@@ -79,18 +79,22 @@ class JobPage(Base):
             context["dbqueue_job"] = self.page_of(request, job)
             context |= self.more_context(request, job)
             if isinstance(job, Job) and job.status in UNFINISHED:
-                context |= live(request)
+                context |= auto_refresh(request)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def page_of(self, request: HttpRequest, job: Any) -> Page:
         may_inspect = self.has_inspect_permission(request)
         explanation = self.explanation(job)
+        now, age = timezone.now(), explanation.until.get("created_at")
+        if age is not None and isinstance(job.created_at, datetime):
+            with suppress(OverflowError):  # a date edited by hand
+                now = job.created_at - timedelta(seconds=age)  # by the database's clock
         return Page(
             job=job,
             explanation=explanation,
-            events=timeline(job, may_inspect, _now(job, explanation)),
+            events=timeline(job, may_inspect, now),
             buttons=self.buttons_for(request, job),
-            list_url=links.list_of(self.admin_site, request, self.model),
+            list_url=list_url(self.admin_site, request, self.model),
             may_inspect=may_inspect,
             permission=f"{self.opts.app_label}.inspect_{self.opts.model_name}",
             arguments=self.arguments(job, may_inspect),
@@ -132,8 +136,8 @@ class JobPage(Base):
         return [_shown(one) if isinstance(one, SHOWN) else name for name, one in found]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without what tells what the job holds, which has parts of the page to itself: in
-        ``fields`` stand at most columns that are open to all."""
+        """Without what tells what the job holds, which has parts of the page to itself: of those
+        in ``fields`` only columns that are open to all."""
         own = {one.name for one in own_fields(self.model)}
         inside = INSIDE | (own - self.open_columns if self.fields else own)
         names = self.get_fields(request, obj)
@@ -147,7 +151,7 @@ class JobPage(Base):
         is_done = isinstance(response, HttpResponseRedirect)
         if not (key and is_done) or self.get_object(request, key) is None:
             return response
-        return HttpResponseRedirect(links.of_row(self.admin_site, request, self.model, key))
+        return HttpResponseRedirect(row_url(self.admin_site, request, self.model, key))
 
     def _get_obj_does_not_exist_redirect(
         self, request: HttpRequest, opts: Any, object_id: str
@@ -160,7 +164,7 @@ class JobPage(Base):
     def _elsewhere(self, request: HttpRequest, key: Any) -> Iterator[tuple[str, str]]:
         """The same job in the archive, or in its table."""
         for model in _others(self.model):
-            url = links.of_row(self.admin_site, request, model, key)
+            url = row_url(self.admin_site, request, model, key)
             rows = model._base_manager.using(router.db_for_write(model))
             if url and as_key(model._meta.pk, str(key)) and rows.filter(pk=key).exists():
                 yield f"{model._meta.verbose_name} {key}", url
@@ -177,17 +181,6 @@ def _others(model: type[Model]) -> list[type[Any]]:
         for one in apps.get_models()
         if issubclass(one, Job) and (policy_of(one).archive or "").lower() == label
     ]
-
-
-def _now(job: Any, explanation: Explanation) -> datetime:
-    """The database's clock, as far as the job tells it; else this host's."""
-    since = explanation.until.get("created_at")
-    if since is None or not isinstance(job.created_at, datetime):
-        return timezone.now()
-    try:
-        return job.created_at - timedelta(seconds=since)
-    except OverflowError:  # a date that a hand wrote
-        return timezone.now()
 
 
 @cache
