@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...diagnose.check import CheckResult, Unchecked, Violation, check_integrity
+from ...diagnose.check import CheckResult, check_integrity
 
-MOST_ROWS = 10_000
+ROWS_MAX = 10_000
 
 
 class Unsound(CommandError):
@@ -27,8 +27,8 @@ def add_check_arguments(check: ArgumentParser) -> None:
 
 
 def number_of_rows(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_ROWS:
-        raise ArgumentTypeError(f"{text!r} is no number between 1 and {MOST_ROWS}")
+    if not text.isdecimal() or not 1 <= int(text) <= ROWS_MAX:
+        raise ArgumentTypeError(f"{text!r} is no number between 1 and {ROWS_MAX}")
     return int(text)
 
 
@@ -38,34 +38,22 @@ def check(options: dict[str, Any]) -> str:
     text = json.dumps(asdict(examined), indent=2) if options["json"] else check_text(examined)
     if examined.is_clean:
         return text
-    raise Unsound(text, summary(examined))
+    count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
+    missing = len(examined.unchecked)
+    left_out = f"; {missing} could not be checked" if missing else ""
+    raise Unsound(text, f"{count} in {examined.tables} queue tables{left_out}")
 
 
 def check_text(examined: CheckResult) -> str:
     if examined.is_clean:
         return f"{examined.tables} queue tables: nothing found"
     several = len({one.database for one in examined.findings}) > 1
-    return "\n".join(
-        [
-            *(finding_text(finding, several) for finding in examined.findings),
-            *(f"{more}: there are more; --rows shows them" for more in examined.more),
-            *(map(unchecked_text, examined.unchecked)),
-        ]
-    )
-
-
-def finding_text(finding: Violation, several: bool) -> str:
-    place = f"{finding.table} {finding.id}" + (f" on {finding.database}" if several else "")
-    return f"{place} {finding.what}\n    {finding.advice}"
-
-
-def unchecked_text(one: Unchecked) -> str:
-    place = f"{one.table} on {one.database}" if one.table else f"database {one.database}"
-    return f"{place} was not checked: {one.why}"
-
-
-def summary(examined: CheckResult) -> str:
-    count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
-    missing = len(examined.unchecked)
-    left_out = f"; {missing} could not be checked" if missing else ""
-    return f"{count} in {examined.tables} queue tables{left_out}"
+    lines = []
+    for one in examined.findings:
+        place = f"{one.table} {one.id}" + (f" on {one.database}" if several else "")
+        lines += [f"{place} {one.what}", f"    {one.advice}"]
+    lines += [f"{more}: there are more; --rows shows them" for more in examined.more]
+    for left in examined.unchecked:
+        place = f"{left.table} on {left.database}" if left.table else f"database {left.database}"
+        lines.append(f"{place} was not checked: {left.why}")
+    return "\n".join(lines)

@@ -76,10 +76,6 @@ def counted(lane: Lane, status: Status) -> str:
     return f"{lane.counts.get(status, 0)}{'+' if status in lane.at_least else ''}"
 
 
-def _size(memory: int) -> str:
-    return filesizeformat(memory).replace("\xa0", " ") if memory else "unknown"
-
-
 def workers_text(members: Sequence[ListedWorker]) -> str:
     head = ["worker", "serves", "started", "last beat", "memory", "runs", "state"]
     if not members:
@@ -94,7 +90,9 @@ def workers_text(members: Sequence[ListedWorker]) -> str:
                     ", ".join(member.serves),
                     f"{age(member.started_seconds)} ago",
                     f"{age(member.beat_seconds)} ago",
-                    _size(member.memory),
+                    filesizeformat(member.memory).replace("\xa0", " ")
+                    if member.memory
+                    else "unknown",
                     str(member.running),
                     f"{member.state} ({member.reason})" if member.reason else member.state,
                 ]
