@@ -25,14 +25,14 @@ ROWS_MAX = 10_000  # of one action
 class Verb:
     """A verb of queue tables that people use in the admin."""
 
-    verb: str
+    name: str
     question: Question
     is_final: bool = False
 
     @property
     def sources(self) -> Collection[Status]:
         """The states from which it takes a job."""
-        return MOVES[self.verb][0] if self.verb in MOVES else set(Status)
+        return MOVES[self.name][0] if self.name in MOVES else set(Status)
 
 
 KICK = Verb(
@@ -99,7 +99,7 @@ class Progress:
                 return
             taken = [row.pk for row in rows if row.status in self.verb.sources]
             named = queryset.in_bulk(taken[: confirmation.MOST + 1 - len(self.first)])
-            result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.verb.verb)()
+            result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.verb.name)()
             self.result = result if self.result is None else self.result + result
             self.taken += len(taken)
             self.first += [named[key] for key in taken if key in named]
@@ -129,9 +129,9 @@ def act(
         for keyset in keysets:
             progress.do(keyset)
     finally:
-        # What was done is recorded, whatever became of the rest.
+        # What was done is recorded, even if the rest failed.
         flag = DELETION if verb is CANCEL else CHANGE
-        message = f"{verb.verb}: {progress}"
+        message = f"{verb.name}: {progress}"
         confirmation.log(request, progress.first, message, progress.taken, flag)
     text = str(progress)
     if progress.has_more:

@@ -19,7 +19,7 @@ from ..states import Status
 from . import confirmation, search, tabs
 from .changelist import JobList
 from .export import export
-from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_texts
+from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_error_texts
 from .pages import auto_refresh
 from .permissions import JobPermissions, ViewOnly
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # at run time it takes no parameters
 else:
     Base = ModelAdmin
 
-# What tells what a job holds: for those with the permission to inspect.
-INSIDE = {"errors", "dedup_key"}
+# Columns that tell what a job holds: for those with the permission to inspect.
+INSPECTED = {"errors", "dedup_key"}
 
 
 class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
@@ -49,9 +49,9 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     ordering = ("-id",)
     # Whether there are indexes over the states.
     has_states: ClassVar[bool] = True
-    # Columns that are shown, looked for and exported without the permission to inspect.
+    # Columns that are shown, searched and exported without the permission to inspect.
     open_columns: ClassVar[frozenset[str]] = frozenset(
-        {field.name for field in JobColumns._meta.get_fields()} - INSIDE
+        {field.name for field in JobColumns._meta.get_fields()} - INSPECTED
     )
     # Of the list, those that tell what errors say.
     error_columns: ClassVar[frozenset[str]] = frozenset({"last_error", "errors"})
@@ -104,10 +104,10 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
             confirmation.normalize_selection(request, self.model)
-        return self._whatever_is_there(request, self._list, *args, **kwargs)
+        return self._leniently(request, self._list, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._whatever_is_there(request, super().changeform_view, *args, **kwargs)
+        return self._leniently(request, super().changeform_view, *args, **kwargs)
 
     def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         response: Any = super().changelist_view(request, *args, **kwargs)
@@ -131,7 +131,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         counted = changelist.counted
         return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.window_ends)
 
-    def _whatever_is_there(
+    def _leniently(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
         """A row edited by hand into what is no text hides none of the others."""
@@ -147,7 +147,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     def get_list_display(self, request: HttpRequest) -> list[Any]:
         names = super().get_list_display(request)
         if not self.has_inspect_permission(request):
-            names = without_texts(names, self.error_columns)
+            names = without_error_texts(names, self.error_columns)
         return columns(self.model, names)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
@@ -158,7 +158,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         return self.get_readonly_fields(request, obj)
 
     def describe(self, job: Any) -> str:
-        """As the page names it that asks before an action; who may see the list reads it."""
+        """Its name on the page that asks before an action; all who may see the list read it."""
         return str(job)
 
     @admin.action(description="Export as CSV", permissions=["export"])
@@ -173,7 +173,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
 
     @admin.display(description="owner")
     def held_by(self, job: Any) -> SafeString | None:
-        """The owner, shortened for lists: a whole one takes the place of three other columns."""
+        """The owner, shortened for lists: a whole one is as wide as three other columns."""
         if not job.owner:
             return None
         worker, dot, claim = job.owner.partition(".")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
@@ -15,11 +15,6 @@ from .pagination import Count, Keyset, Page, WindowEnds, keyset_in
 
 BEFORE, AFTER = "before", "after"
 END = "[]"
-
-if TYPE_CHECKING:  # at run time it takes no parameters
-    Base = ChangeList
-else:
-    Base = ChangeList
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ BY_KEY_LABELS = Labels("Newest", "Newer", "Older", "Oldest", "Look further, from
 OTHER_LABELS = Labels("First", "Previous", "Next", "Last", "Look further, from job")
 
 
-class JobList(Base):
+class JobList(ChangeList):
     """Django's, by cursors instead of the numbers of pages wherever the order allows it."""
 
     # What its template shows, where it goes by cursors.

@@ -29,7 +29,7 @@ MOST = 500
 SAMPLE_ROWS = 10
 EVERYTHING = "everything"
 # The key of the job whose page had the button.
-PAGE = "dbqueue_page"
+PAGE_FIELD = "dbqueue_page"
 
 
 class JobActionForm(helpers.ActionForm):
@@ -195,7 +195,7 @@ def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateRespon
         "filters": _chosen_filters(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,
-        "page": request.POST.get(PAGE),
+        "page": request.POST.get(PAGE_FIELD),
     }
     return respond(model_admin, request, "dbqueue/confirm.html", context)
 

@@ -1,17 +1,15 @@
 """The page of one job: why it waits, what may be done, what has happened, what it holds."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.apps import apps
-from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.db import router
-from django.db.models import DateTimeField, IntegerField, Model
+from django.db.models import DateTimeField, Field, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 
@@ -21,9 +19,10 @@ from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
 from .arguments import Argument, arguments, own_fields
-from .base import INSIDE, ReadOnlyAdmin
-from .confirmation import PAGE
+from .base import INSPECTED, ReadOnlyAdmin
+from .confirmation import PAGE_FIELD
 from .formatting import time_tag
+from .lists import column, stored
 from .pages import auto_refresh, list_url, row_url
 from .search import as_key
 from .timeline import Event, timeline
@@ -68,7 +67,7 @@ class JobPage(Base):
         "release_selected": ("Take from its worker", (Status.CLAIMED,)),
         "cancel_selected": ("Cancel", tuple(Status)),
     }
-    # Names, or parts of names, of columns and keys whose values are secrets, besides the usual.
+    # More names, or parts of names, of columns and keys whose values are secrets.
     masked: ClassVar[Collection[str]] = ()
 
     def render_change_form(
@@ -102,7 +101,7 @@ class JobPage(Base):
         )
 
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
-        """What a subclass's own template shows besides."""
+        """What a subclass's own template shows in addition."""
         return {}
 
     def arguments(self, job: Any, may_inspect: bool) -> list[Argument]:
@@ -133,21 +132,21 @@ class JobPage(Base):
         fields: dict[Any, Any] = {one.name: one for one in self.opts.concrete_fields}
         names = super().get_readonly_fields(request, obj)
         found = [(name, fields.get(getattr(name, "__name__", name))) for name in names]
-        return [_shown(one) if isinstance(one, SHOWN) else name for name, one in found]
+        return [column(one, _shown) if isinstance(one, SHOWN) else name for name, one in found]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without what tells what the job holds, which has parts of the page to itself: of those
         in ``fields`` only columns that are open to all."""
         own = {one.name for one in own_fields(self.model)}
-        inside = INSIDE | (own - self.open_columns if self.fields else own)
+        inspected = INSPECTED | (own - self.open_columns if self.fields else own)
         names = self.get_fields(request, obj)
-        seen = [name for name in names if getattr(name, "__name__", name) not in inside]
+        seen = [name for name in names if getattr(name, "__name__", name) not in inspected]
         return [(None, {"fields": seen})]
 
     def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Back to the page whose button it was, as long as that is there."""
         response = super().response_action(request, *args, **kwargs)
-        key = request.POST.get(PAGE, "")
+        key = request.POST.get(PAGE_FIELD, "")
         is_done = isinstance(response, HttpResponseRedirect)
         if not (key and is_done) or self.get_object(request, key) is None:
             return response
@@ -183,16 +182,7 @@ def _others(model: type[Model]) -> list[type[Any]]:
     ]
 
 
-@cache
-def _shown(field: "DateTimeField[Any, Any] | IntegerField[Any, Any]") -> Callable[[Model], object]:
-    """Shows an instant as people and programs read it, and a number as whatever is there."""
-
-    @admin.display(description=field.verbose_name, ordering=field.name)
-    def value(row: Model) -> object:
-        found = getattr(row, field.attname)
-        if field.choices:
-            found = getattr(row, f"get_{field.name}_display")()
-        return "-" if found is None else time_tag(found)
-
-    value.__name__ = field.name
-    return value
+def _shown(row: Model, field: "Field[Any, Any]") -> object:
+    """An instant as people and programs read it, and a number as it is stored."""
+    found = getattr(row, f"get_{field.name}_display")() if field.choices else stored(row, field)
+    return "-" if found is None else time_tag(found)

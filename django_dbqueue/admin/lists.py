@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import router
-from django.db.models import IntegerField, Model, QuerySet
+from django.db.models import Field, IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
@@ -36,7 +36,7 @@ class CappedPaginator(PaginatorBase):
 
 
 class StateFilter(admin.SimpleListFilter):
-    """The five states, in the words of ``state_words`` of the ModelAdmin."""
+    """The five states, named by ``state_words`` of the ModelAdmin."""
 
     title = "state"
     parameter_name = "state"
@@ -83,7 +83,7 @@ def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
     return known[model]
 
 
-def without_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:
+def without_error_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:
     """The columns, but instead of what errors say the name of the newest one's class."""
     found = [error_class if name in of_errors else name for name in names]
     return list(dict.fromkeys(found))
@@ -97,28 +97,34 @@ def error_class(job: Any) -> str:
         name = job.errors[-1]["exception"]
     except (LookupError, TypeError):
         name = None
-    # Somebody may have written it by hand.
+    # It may have been edited by hand.
     return name if isinstance(name, str) else "an error"
 
 
 def columns(model: type[Model], names: Iterable[Any]) -> list[Any]:
-    """The columns of these names, numbers as whatever is there."""
+    """The columns of these names, numbers as they are stored."""
     numbers = {
         field.name: field
         for field in model._meta.concrete_fields
         if isinstance(field, IntegerField) and not field.choices
     }
-    return [whatever_is_there(numbers[name]) if name in numbers else name for name in names]
+    return [column(numbers[name], stored) if name in numbers else name for name in names]
+
+
+def stored(row: Model, field: "Field[Any, Any]") -> object:
+    return getattr(row, field.attname)
 
 
 @cache
-def whatever_is_there(field: "IntegerField[Any, Any]") -> Callable[[Model], object]:
-    """Reads a number past Django's formatter, which fails at some texts: SQLite keeps in any
-    column what a hand wrote there."""
+def column(
+    field: "Field[Any, Any]", value_of: "Callable[[Model, Field[Any, Any]], object]"
+) -> Callable[[Model], object]:
+    """A field past Django's formatter, which fails at some texts: SQLite keeps in any column what
+    was edited into it by hand."""
 
     @admin.display(description=field.verbose_name, ordering=field.name)
     def value(row: Model) -> object:
-        return getattr(row, field.attname)
+        return value_of(row, field)
 
     value.__name__ = field.name
     return value

@@ -30,11 +30,11 @@ ORDERS = {
     Status.CLAIMED: BY_TIME,
     Status.DELAYED: BY_TIME,
 }
-# What an index answers besides the state.
-ANSWERED = {Status.READY: {"queue"}}
+# What the index of a state knows in addition to it and the time.
+INDEXED = {Status.READY: {"queue"}}
 
 
-class Literally(Exact):
+class LiteralExact(Exact):
     """Equal to a number in the statement itself: by a parameter SQLite finds a partial index, too,
     but then looks at each of its rows in the table."""
 
@@ -145,7 +145,7 @@ def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
     """The rows of a state, as the indexes hold them."""
     if status is None:
         return rows
-    rows = rows.filter(Literally(F("status"), status))
+    rows = rows.filter(LiteralExact(F("status"), status))
     if status in TIMED:
         return rows.filter(retry_at__isnull=False)
     is_partial = connections[rows.db].features.supports_partial_indexes
@@ -189,7 +189,7 @@ def keyset_in(
     one_queue = any(name == "queue" and leaf.lookup_name == "exact" for name, leaf in leaves)
     if order == BY_CLAIM and one_queue:
         order = BY_CLAIM_IN_QUEUE
-    known = set() if indexed is None else {"status", "retry_at"} | ANSWERED.get(indexed, set())
+    known = set() if indexed is None else {"status", "retry_at"} | INDEXED.get(indexed, set())
     asked = {name for name, _ in leaves}
     scanned = None
     # By their keys a few rows are found, whatever else is asked of them.
@@ -199,8 +199,8 @@ def keyset_in(
 
 
 def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
-    """The rows of a state and a queue without a word of their times: where no index is partial,
-    that which begins with both has them all. None where it does not answer."""
+    """The rows of a state and a queue without a condition on their times: where no index is
+    partial, the one that begins with both has them all. None where that does not answer."""
     if connections[queryset.db].features.supports_partial_indexes:
         return None
     rest = [

@@ -1,4 +1,4 @@
-"""The pictures of a page of charts, and what they say in words."""
+"""The pictures of a page of charts, each with a summary as text."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from . import svg
 from .formatting import clock, day_and_clock, local, percent, rounded, short_number, short_time
 
 # Seconds that are round in their own unit.
-TIMES = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000)
+TIME_TICKS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000)
 UNKNOWN = "Nothing is known of this time."
 # What one label under the axis stands for.
-STRETCHES: dict[str, Callable[[datetime], Hashable]] = {
+LABEL_PERIODS: dict[str, Callable[[datetime], Hashable]] = {
     "hour": lambda at: (at.date(), at.hour, at.minute // 15),
     "day": lambda at: (at.date(), at.hour // 6),
     "week": datetime.date,
@@ -25,7 +25,7 @@ STRETCHES: dict[str, Callable[[datetime], Hashable]] = {
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture with its heading and legend, and what it says in words."""
+    """One picture with its heading and legend, and a summary as text."""
 
     title: str
     text: str
@@ -125,7 +125,7 @@ def _times(name: str, title: str, points: Sequence[Point], span: str) -> Chart:
         svg.Series("95 of 100 (p95)", "p95", [one.p95 if one else None for one in found]),
     ]
     values = [seconds for one in found if one for seconds in (one.p50, one.p95)]
-    axis = svg.logarithmic(values, TIMES, short_time)
+    axis = svg.logarithmic(values, TIME_TICKS, short_time)
     hints = [
         f"half {bound(one.p50)}, 95 of 100 {bound(one.p95)}" if one else "nothing known"
         for one in found
@@ -152,11 +152,11 @@ def _chart(
     whole = [f"{name}: {hint}" for name, hint in zip(names(points, span), hints, strict=True)]
     whole[-1] += " so far"
     # A label where a new quarter of an hour, quarter of a day, or day begins.
-    labels, stretch = [""], STRETCHES[span]
+    labels, period = [""], LABEL_PERIODS[span]
     for before, moment in pairwise(local(point.start) for point in points):
         is_day = span != "hour" and before.date() != moment.date()
         label = f"{moment:%a}" if is_day else f"{moment:%H:%M}"
-        labels.append(label if stretch(before) != stretch(moment) else "")
+        labels.append(label if period(before) != period(moment) else "")
     return Chart(title, text, svg.chart(title, text, plot, labels, whole), plot.series)
 
 

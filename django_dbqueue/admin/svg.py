@@ -143,7 +143,7 @@ def chart(
     title: str, text: str, plot: Plot, labels: Sequence[str], hints: Sequence[str]
 ) -> SafeString:
     """A whole chart. ``labels`` are written under the points at which they begin, most are empty;
-    ``hints`` are shown when the mouse is over a point; ``text`` says the essential in words."""
+    ``hints`` are shown when the mouse is over a point; ``text`` is a summary."""
     width = INNER_WIDTH / max(1, len(hints))
     hint_areas = format_html_join(
         "",

@@ -11,7 +11,7 @@ from . import pagination
 from .lists import StateFilter
 
 # What has to be done first, then what is done.
-ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
+TAB_ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
 ALL = "all"
 
 # By state, None for all of them.
@@ -27,19 +27,19 @@ class Tab:
 
 
 def tabs(
-    changelist: Any, selected: Status | None, words: dict[Status, str], counts: Counts
+    changelist: Any, selected: Status | None, labels: dict[Status, str], counts: Counts
 ) -> list[Tab]:
     """Links that change the state and keep the other filters."""
     return [
         Tab(
-            name=ALL if status is None else words[status],
+            name=ALL if status is None else labels[status],
             count=str(counts[status]),
             url=changelist.get_query_string(
                 {StateFilter.parameter_name: None if status is None else str(status.value)}
             ),
             is_selected=status == selected,
         )
-        for status in (None, *ORDER)
+        for status in (None, *TAB_ORDER)
     ]
 
 

@@ -47,7 +47,7 @@ class Event:
         return time_tag(self.at)
 
 
-KICKED = Event("kicked", "Put back to work", facts="its attempts begin anew")
+KICKED = Event("kicked", "Put back to work", facts="its attempts begin again")
 
 
 def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:
@@ -61,20 +61,20 @@ def _attempts(job: Any, may_inspect: bool) -> Iterator[Event]:
     if len(found) >= MAX_ERRORS:
         yield Event("gap", f"Of its failures the last {MAX_ERRORS} are kept")
     for one in found:
-        number = _whole(one.get("attempt"))
+        number = _integer(one.get("attempt"))
         if number < least:
             yield KICKED
         yield _attempt(one, ended, may_inspect)
         ended = _end(one) or ended
         # Where its worker died, the attempt was taken back.
         least = number if _is_crash(one) else number + 1
-    failed = _whole(job.attempts)
+    failed = _integer(job.attempts)
     if job.status == Status.CLAIMED or job.state == Status.DONE.label:
         failed -= 1  # the last one runs, or did well
     if found and failed < least - 1:
         yield KICKED
     elif failed < ATTEMPTS_MAX and len(found) < MAX_ERRORS:
-        told = {_whole(one.get("attempt")) for one in found if not _is_crash(one)}
+        told = {_integer(one.get("attempt")) for one in found if not _is_crash(one)}
         if missing := len(set(range(1, failed + 1)) - told):
             yield Event("gap", f"Attempts that left no word: {missing}")
 
@@ -107,7 +107,7 @@ def _text(value: Any) -> str:
     return "" if value is None else clean(str(value))
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 

@@ -12,7 +12,7 @@ from ...diagnose.check import CheckResult, check_integrity
 ROWS_MAX = 10_000
 
 
-class Unsound(CommandError):
+class ProblemsFound(CommandError):
     """There are findings: ``text`` lists them."""
 
     def __init__(self, text: str, summary: str) -> None:
@@ -33,7 +33,7 @@ def number_of_rows(text: str) -> int:
 
 
 def check(options: dict[str, Any]) -> str:
-    """One line where all is well; else ``Unsound``, for exit code 1."""
+    """One line where all is well; else ``ProblemsFound``, for exit code 1."""
     examined = check_integrity(options["database"], options["rows"])
     text = json.dumps(asdict(examined), indent=2) if options["json"] else check_text(examined)
     if examined.is_clean:
@@ -41,7 +41,7 @@ def check(options: dict[str, Any]) -> str:
     count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
     missing = len(examined.unchecked)
     left_out = f"; {missing} could not be checked" if missing else ""
-    raise Unsound(text, f"{count} in {examined.tables} queue tables{left_out}")
+    raise ProblemsFound(text, f"{count} in {examined.tables} queue tables{left_out}")
 
 
 def check_text(examined: CheckResult) -> str:

@@ -29,7 +29,7 @@ from ...monitor.worker_list import (
     request_stop,
 )
 from ...worker.options import UnknownTable, all_served, parse_served
-from ._check import Unsound, add_check_arguments, check
+from ._check import ProblemsFound, add_check_arguments, check
 from ._log import printable
 from ._text import asked_text, status_json, status_text, workers_text
 from .runworker import alias
@@ -42,7 +42,7 @@ ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
 class Command(BaseCommand):
     help = "Look after queues: status, workers [--stop NAME], check, explain TABLE ID, "
     "adopt APP.MODEL, demo-data, torture"
-    # They would hide the advice of `adopt`, and hinder whoever has to stop a worker.
+    # They would hide the advice of `adopt`, and hinder people who have to stop a worker.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -89,7 +89,7 @@ class Command(BaseCommand):
         }
         try:
             self.stdout.write(printable(verbs[options["verb"]](options)))
-        except Unsound as found:
+        except ProblemsFound as found:
             self.stdout.write(printable(found.text))
             raise
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
@@ -116,7 +116,7 @@ def status(options: dict[str, Any]) -> str:
     if not found.problems:
         return text
     problems = [f"{name}: {why}" for name, why in found.problems.items()]
-    raise Unsound(text, printable(with_advice("\n".join(problems), using)))
+    raise ProblemsFound(text, printable(with_advice("\n".join(problems), using)))
 
 
 def workers(options: dict[str, Any]) -> str:
