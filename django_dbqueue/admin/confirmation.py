@@ -1,5 +1,5 @@
-"""What a person does to jobs in the admin: asked for once more where it is final or done to all
-that match, and recorded."""
+"""What a person does to jobs in the admin is recorded, and has to be confirmed where it is final or
+done to all that match."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Asked:
 
 
 def normalize_selection(request: HttpRequest, model: type[Model]) -> None:
-    """Let Django understand the box for all that match, and no keys that are none."""
+    """Tell Django of the box for all that match, and leave out what is no key."""
     data = request.POST.copy()
     across = bool(data.get(EVERYTHING)) or data.get("select_across", "0") not in {"", "0"}
     keys = [

@@ -144,7 +144,7 @@ class JobPage(Base):
         return [(None, {"fields": seen})]
 
     def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Back to the page whose button it was, as long as that is there."""
+        """Back to the page that had the button, as long as there is one."""
         response = super().response_action(request, *args, **kwargs)
         key = request.POST.get(PAGE_FIELD, "")
         is_done = isinstance(response, HttpResponseRedirect)
@@ -155,7 +155,7 @@ class JobPage(Base):
     def _get_obj_does_not_exist_redirect(
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> Any:
-        """To the archive's page, where the job is there by now."""
+        """To the archive's page, where the job has gone there."""
         for _, url in self._elsewhere(request, unquote(object_id)):
             return HttpResponseRedirect(url)
         return super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]

@@ -84,7 +84,7 @@ def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
 
 
 def without_error_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:
-    """The columns, but instead of what errors say the name of the newest one's class."""
+    """The columns, but in place of the errors' texts the class of the newest error."""
     found = [error_class if name in of_errors else name for name in names]
     return list(dict.fromkeys(found))
 

@@ -51,7 +51,7 @@ KICKED = Event("kicked", "Put back to work", facts="its attempts begin again")
 
 
 def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:
-    """Who may not inspect it sees that and when attempts failed, but not what they said."""
+    """Users who may not inspect it see that and when attempts failed, but not what they said."""
     events = [Event("enqueued", "Enqueued", job.created_at), *_attempts(job, may_inspect)]
     return [replace(one, age=_age(one.at, now)) for one in [*events, *_now(job)]]
 

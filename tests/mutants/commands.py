@@ -2,7 +2,7 @@
 
 OPTIONS, ROSTER = "worker/options.py", "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
-DBQUEUE, CHECK = "management/commands/dbqueue.py", "management/commands/_check.py"
+DBQUEUE = "management/commands/dbqueue.py"
 LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
 
 MUTANTS = [
@@ -103,7 +103,7 @@ MUTANTS = [
         "adopt --dry-run writes a migration",
     ),
     (
-        CHECK,
+        DBQUEUE,
         "    if examined.is_clean:\n        return text\n",
         "    if text:\n        return text\n",
         "dbqueue check exits with 0 whatever it has found",

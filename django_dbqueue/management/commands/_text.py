@@ -5,6 +5,7 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
+from ...diagnose.check import CheckResult
 from ...monitor.overview import Lane, Overview
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
@@ -105,6 +106,21 @@ def workers_text(members: Sequence[ListedWorker]) -> str:
 def asked_text(members: Sequence[ListedWorker], asked: str) -> str:
     names = dict.fromkeys(member.name for member in members)
     return "\n".join(f"{name} was asked to {ASKED[asked]}" for name in names)
+
+
+def check_text(examined: CheckResult) -> str:
+    if examined.is_clean:
+        return f"{examined.tables} queue tables: nothing found"
+    several = len({one.database for one in examined.findings}) > 1
+    lines = []
+    for one in examined.findings:
+        place = f"{one.table} {one.id}" + (f" on {one.database}" if several else "")
+        lines += [f"{place} {one.what}", f"    {one.advice}"]
+    lines += [f"{more}: there are more; --rows shows them" for more in examined.more]
+    for left in examined.unchecked:
+        place = f"{left.table} on {left.database}" if left.table else f"database {left.database}"
+        lines.append(f"{place} was not checked: {left.why}")
+    return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
