@@ -103,7 +103,6 @@ class JobList(ChangeList):
         labels = BY_KEY_LABELS if order == BY_KEY else OTHER_LABELS
         cursors = [order.cursor_of(row) for row in page.rows]
         first, last = (cursors[0], cursors[-1]) if cursors else (None, None)
-        before = after = None
         if backwards:
             before = first if page.has_more else page.window_end
             after = None if cursor is None else last

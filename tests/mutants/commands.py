@@ -1,4 +1,4 @@
-"""Mutants of the commands: what they are told reaches whoever does it."""
+"""Mutants of the commands: what they are told reaches the code that does it."""
 
 OPTIONS, ROSTER = "worker/options.py", "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
@@ -82,7 +82,7 @@ MUTANTS = [
         PATROL,
         "reaper.turn(judge=lambda: False)",
         "reaper.turn(judge=lambda: True)",
-        "runreaper --once takes whoever is a little late for dead",
+        "runreaper --once takes a worker that is a little late for dead",
     ),
     (
         DBQUEUE,
@@ -112,7 +112,7 @@ MUTANTS = [
         LOG,
         "    if logger.handlers:\n        return",
         "    if False:\n        return",
-        "the project's LOGGING gets a second handler beside its own",
+        "the project's LOGGING gets a second handler next to its own",
     ),
     (
         LOG,
