@@ -15,24 +15,24 @@ from ..states import MOVES, Status
 from . import confirmation, tabs
 from .confirmation import Question
 from .cursor import BY_KEY
-from .pagination import Ordering, ordering_of
+from .pagination import Keyset, keyset_of
 
-CHUNK = 500
-AT_ONCE = 10_000
+CHUNK_ROWS = 500
+ROWS_MAX = 10_000  # of one action
 
 
 @dataclass(frozen=True)
 class Verb:
     """A verb of queue tables that people use in the admin."""
 
-    verb: str
+    name: str
     question: Question
     is_final: bool = False
 
     @property
     def sources(self) -> Collection[Status]:
         """The states from which it takes a job."""
-        return MOVES[self.verb][0] if self.verb in MOVES else set(Status)
+        return MOVES[self.name][0] if self.name in MOVES else set(Status)
 
 
 KICK = Verb(
@@ -78,7 +78,7 @@ CANCEL = Verb(
 
 
 @dataclass
-class Work:
+class Progress:
     """What has been done to how many rows so far; the first of them are remembered."""
 
     verb: Verb
@@ -87,23 +87,22 @@ class Work:
     first: list[Any] = field(default_factory=list)
     has_more: bool = False
 
-    def through(self, way: Ordering) -> None:
+    def do(self, keyset: Keyset) -> None:
+        """The verb to these rows, in chunks, until the limit."""
         # Only what is named is read whole: mail may be long, and so may errors.
-        names = {"pk", "status", *way.order.names}
-        light = way.queryset.select_related(None).only(*names)
-        for rows in replace(way, queryset=light).walk(CHUNK):
-            if self.taken >= AT_ONCE:
+        names = {"pk", "status", *keyset.order.names}
+        light = keyset.queryset.select_related(None).only(*names)
+        queryset = keyset.queryset.order_by()
+        for rows in replace(keyset, queryset=light).chunks(CHUNK_ROWS):
+            if self.taken >= ROWS_MAX:
                 self.has_more = True
                 return
-            self._do(way.queryset.order_by(), rows)
-
-    def _do(self, queryset: QuerySet[Any], rows: list[Any]) -> None:
-        taken = [row.pk for row in rows if row.status in self.verb.sources]
-        named = queryset.in_bulk(taken[: confirmation.MOST + 1 - len(self.first)])
-        result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.verb.verb)()
-        self.result = result if self.result is None else self.result + result
-        self.taken += len(taken)
-        self.first += [named[key] for key in taken if key in named]
+            taken = [row.pk for row in rows if row.status in self.verb.sources]
+            named = queryset.in_bulk(taken[: confirmation.MOST + 1 - len(self.first)])
+            result = getattr(queryset.filter(pk__in=[row.pk for row in rows]), self.verb.name)()
+            self.result = result if self.result is None else self.result + result
+            self.taken += len(taken)
+            self.first += [named[key] for key in taken if key in named]
 
     def __str__(self) -> str:
         return str(self.result or Changed())
@@ -113,37 +112,30 @@ def act(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], verb: Verb
 ) -> TemplateResponse | None:
     """Do it to the rows that were chosen, or to all that match at this moment; at most 10,000."""
-    ways = _ways(request, queryset, verb)
-    if not confirmation.is_confirmed(request):
-        if confirmation.is_across(request):
-            return confirmation.ask_of_all(model_admin, request, ways, verb.question)
-        rows = list(queryset.order_by("pk")) if verb.is_final else []
-        if rows:
-            return confirmation.ask_of_rows(model_admin, request, rows, verb.question)
-    chosen = {None: Ordering(queryset.order_by(), BY_KEY)}
-    _do(model_admin, request, verb, ways if confirmation.is_across(request) else chosen)
-    return None
-
-
-def _do(model_admin: Any, request: HttpRequest, verb: Verb, ways: dict[Any, Ordering]) -> None:
-    work = Work(verb)
+    keysets = [Keyset(queryset.order_by(), BY_KEY)]
+    is_confirmed = confirmation.is_confirmed(request)
+    if confirmation.is_across(request):
+        # Through each state from which the verb takes jobs, by its index.
+        selected = tabs.selected_state(request)
+        states = [s for s in Status if s in verb.sources and selected in {None, s}]
+        by_state = {status: keyset_of(queryset.order_by(), status) for status in states}
+        if not is_confirmed:
+            return confirmation.ask_about_all(model_admin, request, by_state, verb.question)
+        keysets = list(by_state.values())
+    elif verb.is_final and not is_confirmed and (rows := list(queryset.order_by("pk"))):
+        return confirmation.ask_about_rows(model_admin, request, rows, verb.question)
+    progress = Progress(verb)
     try:
-        for way in ways.values():
-            work.through(way)
+        for keyset in keysets:
+            progress.do(keyset)
     finally:
-        # What was done is recorded, whatever became of the rest.
+        # What was done is recorded, even if the rest failed.
         flag = DELETION if verb is CANCEL else CHANGE
-        confirmation.log(request, work.first, f"{verb.verb}: {work}", work.taken, flag)
-    text = str(work)
-    if work.has_more:
-        text += f". More match: at most {AT_ONCE:,} are changed at once. Repeat it for the others."
-    is_whole = not (work.result and work.result.skipped) and not work.has_more
-    level = messages.SUCCESS if is_whole else messages.WARNING
-    model_admin.message_user(request, text, level)
-
-
-def _ways(request: HttpRequest, queryset: QuerySet[Any], verb: Verb) -> dict[Status, Ordering]:
-    """Through each state from which the verb takes jobs, by its index."""
-    selected = tabs.selected_state(request)
-    states = [s for s in Status if s in verb.sources and selected in {None, s}]
-    return {status: ordering_of(queryset.order_by(), status) for status in states}
+        message = f"{verb.name}: {progress}"
+        confirmation.log(request, progress.first, message, progress.taken, flag)
+    text = str(progress)
+    if progress.has_more:
+        text += f". More match: at most {ROWS_MAX:,} are changed at once. Repeat it for the others."
+    is_whole = not (progress.result and progress.result.skipped) and not progress.has_more
+    model_admin.message_user(request, text, messages.SUCCESS if is_whole else messages.WARNING)
+    return None

@@ -12,7 +12,7 @@ from ..guard import clean
 from ..models.job import JobColumns
 from .masking import MASK, is_sensitive, masked
 
-LONGEST = 20_000  # characters
+CHARACTERS_MAX = 20_000
 LIFECYCLE = frozenset(field.name for field in JobColumns._meta.fields)
 
 
@@ -48,19 +48,15 @@ def arguments(
         if is_sensitive(field.name, more):
             yield Argument(name, MASK)
         else:
-            yield argument(name, _value(job, field), more)
-
-
-def _value(job: Any, field: Any) -> Any:
-    """Of a relation what its row calls itself, with the key."""
-    key = getattr(job, field.attname)
-    if not field.is_relation or key is None:
-        return key
-    try:
-        other = getattr(job, field.name)
-    except field.related_model.DoesNotExist:
-        return f"{key} (which is not there any more)"
-    return f"{other} ({field.related_model._meta.verbose_name} {key})"
+            value = getattr(job, field.attname)
+            if field.is_relation and value is not None:
+                # Its row as that calls itself, with the key.
+                try:
+                    other = getattr(job, field.name)
+                    value = f"{other} ({field.related_model._meta.verbose_name} {value})"
+                except field.related_model.DoesNotExist:
+                    value = f"{value} (which is not there any more)"
+            yield argument(name, value, more)
 
 
 def argument(name: str, value: Any, more: Collection[str]) -> Argument:
@@ -76,6 +72,8 @@ def argument(name: str, value: Any, more: Collection[str]) -> Argument:
     else:
         text = str(masked(str(value), more))
     text = clean(text)
-    if len(text) <= LONGEST:
+    if len(text) <= CHARACTERS_MAX:
         return Argument(name, text)
-    return Argument(name, text[:LONGEST], f"the first {LONGEST:,} of {len(text):,} characters")
+    return Argument(
+        name, text[:CHARACTERS_MAX], f"the first {CHARACTERS_MAX:,} of {len(text):,} characters"
+    )

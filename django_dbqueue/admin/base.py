@@ -17,22 +17,22 @@ from ..dialects import dialect_of
 from ..models.job import JobColumns
 from ..states import Status
 from . import confirmation, search, tabs
-from .auto_refresh import live
 from .changelist import JobList
 from .export import export
-from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_texts
-from .permissions import Permissions
+from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_error_texts
+from .pages import auto_refresh
+from .permissions import JobPermissions, ViewOnly
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     Base = ModelAdmin[Any]
 else:
     Base = ModelAdmin
 
-# What tells what a job holds: for those with the permission to inspect.
-INSIDE = {"errors", "dedup_key"}
+# Columns that tell what a job holds: for those with the permission to inspect.
+INSPECTED = {"errors", "dedup_key"}
 
 
-class ReadOnlyAdmin(Permissions, Base):
+class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     """A list and a page to look at; what changes a job is an action."""
 
     change_list_template = "dbqueue/change_list.html"
@@ -49,9 +49,9 @@ class ReadOnlyAdmin(Permissions, Base):
     ordering = ("-id",)
     # Whether there are indexes over the states.
     has_states: ClassVar[bool] = True
-    # Columns that are shown, looked for and exported without the permission to inspect.
+    # Columns that are shown, searched and exported without the permission to inspect.
     open_columns: ClassVar[frozenset[str]] = frozenset(
-        {field.name for field in JobColumns._meta.get_fields()} - INSIDE
+        {field.name for field in JobColumns._meta.get_fields()} - INSPECTED
     )
     # Of the list, those that tell what errors say.
     error_columns: ClassVar[frozenset[str]] = frozenset({"last_error", "errors"})
@@ -60,12 +60,6 @@ class ReadOnlyAdmin(Permissions, Base):
     class Media:
         css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
         js = ("dbqueue/live.js",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """On pages of its own nothing is deleted, but cancelled; other models' pages ask what may
@@ -76,19 +70,15 @@ class ReadOnlyAdmin(Permissions, Base):
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         # Else ?text__startswith= would tell, letter by letter, what may not be seen.
-        is_hidden = lookup.partition("__")[0] in self._inside(request)
-        may_ask = not is_hidden or self.has_inspect_permission(request)
-        return bool(may_ask and super().lookup_allowed(lookup, value, request))
-
-    def _inside(self, request: HttpRequest) -> set[str]:
-        """The columns that no filter of the list names, and that are not open."""
         named = {one[0] if isinstance(one, tuple | list) else one for one in self.list_filter}
-        hidden = [
-            field
+        asked = lookup.partition("__")[0]
+        is_hidden = any(
+            asked in {field.name, field.attname}
             for field in self.opts.concrete_fields
             if field.name not in self.open_columns | named and not field.primary_key
-        ]
-        return {name for field in hidden for name in (field.name, field.attname)}
+        )
+        may_ask = not is_hidden or self.has_inspect_permission(request)
+        return bool(may_ask and super().lookup_allowed(lookup, value, request))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobList]:
         return JobList
@@ -113,11 +103,11 @@ class ReadOnlyAdmin(Permissions, Base):
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
-            confirmation.heed_everything(request, self.model)
-        return self._whatever_is_there(request, self._list, *args, **kwargs)
+            confirmation.normalize_selection(request, self.model)
+        return self._leniently(request, self._list, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._whatever_is_there(request, super().changeform_view, *args, **kwargs)
+        return self._leniently(request, super().changeform_view, *args, **kwargs)
 
     def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         response: Any = super().changelist_view(request, *args, **kwargs)
@@ -125,7 +115,7 @@ class ReadOnlyAdmin(Permissions, Base):
         if "cl" in context:
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
-            context |= live(request)
+            context |= auto_refresh(request)
         return response
 
     def above_list(
@@ -139,12 +129,12 @@ class ReadOnlyAdmin(Permissions, Base):
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
     ) -> tabs.Counts:
         counted = changelist.counted
-        return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.edges)
+        return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.window_ends)
 
-    def _whatever_is_there(
+    def _leniently(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """A row edited by hand into what is no text hides none beside it."""
+        """A row edited by hand into what is no text hides none of the others."""
         dialect = dialect_of(connections[self.get_queryset(request).db])
         if dialect.has_typed_columns:
             return view(request, *args, **kwargs)
@@ -157,7 +147,7 @@ class ReadOnlyAdmin(Permissions, Base):
     def get_list_display(self, request: HttpRequest) -> list[Any]:
         names = super().get_list_display(request)
         if not self.has_inspect_permission(request):
-            names = without_texts(names, self.error_columns)
+            names = without_error_texts(names, self.error_columns)
         return columns(self.model, names)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
@@ -168,7 +158,7 @@ class ReadOnlyAdmin(Permissions, Base):
         return self.get_readonly_fields(request, obj)
 
     def describe(self, job: Any) -> str:
-        """As the page names it that asks before an action; who may see the list reads it."""
+        """Its name on the page that asks before an action; all who may see the list read it."""
         return str(job)
 
     @admin.action(description="Export as CSV", permissions=["export"])
@@ -183,7 +173,7 @@ class ReadOnlyAdmin(Permissions, Base):
 
     @admin.display(description="owner")
     def held_by(self, job: Any) -> SafeString | None:
-        """The owner, shortened for lists: a whole one takes the place of three other columns."""
+        """The owner, shortened for lists: a whole one is as wide as three other columns."""
         if not job.owner:
             return None
         worker, dot, claim = job.owner.partition(".")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
@@ -10,16 +10,11 @@ from django.http import HttpRequest
 
 from ..states import Status
 from . import tabs
-from .cursor import BY_KEY, Order, Place, order_of, place_in, text_of
-from .pagination import Count, Edges, Found, Ordering, along
+from .cursor import BY_KEY, Cursor, Order, decode, encode, order_of
+from .pagination import Count, Keyset, Page, WindowEnds, keyset_in
 
 BEFORE, AFTER = "before", "after"
 END = "[]"
-
-if TYPE_CHECKING:  # at run time it takes no parameters
-    Base = ChangeList
-else:
-    Base = ChangeList
 
 
 @dataclass(frozen=True)
@@ -33,108 +28,98 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Words:
+class Labels:
     first: str
-    back: str
-    on: str
+    previous: str
+    next: str
     last: str
     further: str
 
 
-BY_KEY_WORDS = Words("Newest", "Newer", "Older", "Oldest", "Look further, from job")
-OTHER_WORDS = Words("First", "Previous", "Next", "Last", "Look further, from job")
+BY_KEY_LABELS = Labels("Newest", "Newer", "Older", "Oldest", "Look further, from job")
+OTHER_LABELS = Labels("First", "Previous", "Next", "Last", "Look further, from job")
 
 
-class JobList(Base):
-    """Django's, by places instead of the numbers of pages wherever the order allows it."""
+class JobList(ChangeList):
+    """Django's, by cursors instead of the numbers of pages wherever the order allows it."""
 
-    # What its template shows, where it goes by places.
+    # What its template shows, where it goes by cursors.
     steps: tuple[Step, ...] = ()
     counted: Count | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.edges: Edges = {}
+        self.window_ends: WindowEnds = {}
         super().__init__(*args, **kwargs)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Any:
-        unheeded = [BEFORE, AFTER] if self.sortable_by else [BEFORE, AFTER, ORDER_VAR]
-        for name in unheeded:
+        ignored = [BEFORE, AFTER] if self.sortable_by else [BEFORE, AFTER, ORDER_VAR]
+        for name in ignored:
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
         return super().get_queryset(request, exclude_parameters)
 
     def get_results(self, request: HttpRequest) -> None:
-        way = self.way(request)
-        if way is None:
+        keyset = self.keyset(request)
+        if keyset is None:
             super().get_results(request)
             return
-        place, backwards = self._place(request, way)
-        found = way.look(self.list_per_page, place, backwards)
-        self.counted = way.count()
-        self.result_list = found.rows
+        backwards = BEFORE in request.GET
+        text = request.GET.get(BEFORE if backwards else AFTER)
+        try:
+            cursor = None if text is None else decode(self.model, keyset.order, text)
+        except ValueError:
+            what = "The address names no place in this list, which is shown from its beginning."
+            messages.warning(request, what)
+            cursor, backwards = None, False
+        page = keyset.page(self.list_per_page, cursor, backwards)
+        self.counted = keyset.count()
+        self.result_list = page.rows
         self.result_count = self.counted.number
         self.show_full_result_count, self.full_result_count = False, None
         self.show_admin_actions = True
         self.can_show_all = self.multi_page = False
         self.paginator = self.model_admin.get_paginator(request, self.queryset, self.list_per_page)
-        self.steps = tuple(self._steps(way.order, found, place, backwards))
+        self.steps = tuple(self._steps(keyset.order, page, cursor, backwards))
 
     @property
     def is_further(self) -> bool:
         """Whether there are rows that were not looked at."""
         return any(step.is_further for step in self.steps)
 
-    def way(self, request: HttpRequest) -> Ordering | None:
-        """The list as it can be walked along; None where its order has no places."""
-        ordering = self.queryset.query.order_by
-        order = order_of(self.model, ordering)
-        status = tabs.selected_state(request)
+    def keyset(self, request: HttpRequest) -> Keyset | None:
+        """The list as cursors page through it; None where its order has none."""
+        order = order_of(self.model, self.queryset.query.order_by)
         if order is None:
             return None
+        status = tabs.selected_state(request)
         admin: Any = self.model_admin
         has_index = admin.has_states and status not in {None, Status.DONE}
-        return along(self.queryset, order, status if has_index else None, self.edges)
-
-    def _place(self, request: HttpRequest, way: Ordering) -> tuple[Place | None, bool]:
-        backwards = BEFORE in request.GET
-        text = request.GET.get(BEFORE if backwards else AFTER)
-        if text is None:
-            return None, False
-        try:
-            return place_in(self.model, way.order, text), backwards
-        except ValueError:
-            what = "The address names no place in this list, which is shown from its beginning."
-            messages.warning(request, what)
-            return None, False
+        return keyset_in(self.queryset, order, status if has_index else None, self.window_ends)
 
     def _steps(
-        self, order: Order, found: Found, place: Place | None, backwards: bool
+        self, order: Order, page: Page, cursor: Cursor | None, backwards: bool
     ) -> Iterator[Step]:
-        """To the beginning, back, on, and to the end."""
-        words = BY_KEY_WORDS if order == BY_KEY else OTHER_WORDS
-        back, on = self._neighbours(order, found, place, backwards)
-        if backwards or place is not None:
-            yield Step(words.first, self.get_query_string())
+        """To the first page, the previous, the next and the last."""
+        labels = BY_KEY_LABELS if order == BY_KEY else OTHER_LABELS
+        cursors = [order.cursor_of(row) for row in page.rows]
+        first, last = (cursors[0], cursors[-1]) if cursors else (None, None)
+        if backwards:
+            before = first if page.has_more else page.window_end
+            after = None if cursor is None else last
+        else:
+            before = None if cursor is None else first
+            after = last if page.has_more else page.window_end
+        if backwards or cursor is not None:
+            yield Step(labels.first, self.get_query_string())
         for name, parameter, target, relation in (
-            (words.back, BEFORE, back, "prev"),
-            (words.on, AFTER, on, "next"),
+            (labels.previous, BEFORE, before, "prev"),
+            (labels.next, AFTER, after, "next"),
         ):
             if target is None:
                 continue
-            is_edge = target == found.edge
-            text = f"{words.further} {target[-1]}" if is_edge else name
-            url = self.get_query_string({parameter: text_of(target)})
-            yield Step(text, url, relation, is_edge)
-        if on is not None:
-            yield Step(words.last, self.get_query_string({BEFORE: END}))
-
-    def _neighbours(
-        self, order: Order, found: Found, place: Place | None, backwards: bool
-    ) -> tuple[Place | None, Place | None]:
-        """The places before which and after which the rows on either side are."""
-        places = [order.place_of(row) for row in found.rows]
-        first, last = (places[0], places[-1]) if places else (None, None)
-        came_from = None if place is None else (last if backwards else first)
-        if backwards:
-            return (first if found.has_more else found.edge), came_from
-        return came_from, (last if found.has_more else found.edge)
+            is_window_end = target == page.window_end
+            text = f"{labels.further} {target[-1]}" if is_window_end else name
+            url = self.get_query_string({parameter: encode(target)})
+            yield Step(text, url, relation, is_window_end)
+        if after is not None:
+            yield Step(labels.last, self.get_query_string({BEFORE: END}))

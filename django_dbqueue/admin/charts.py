@@ -15,89 +15,67 @@ from ..metrics.time_series import CHARTED, Point, history
 from ..monitor.report import known_queues
 from ..worker.options import Served, UnknownTable, parse_served, queue_tables
 from . import plots
-from .auto_refresh import live
 from .formatting import number, time_tag
-from .links import list_of, page
+from .pages import auto_refresh, list_url, page_url, respond
 
-SPAN_WORDS = {"hour": "the last hour", "day": "the last day", "week": "the last week"}
+SPAN_LABELS = {"hour": "the last hour", "day": "the last day", "week": "the last week"}
 TEMPLATE = "dbqueue/charts.html"
 
 
 def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
-    site = model_admin.admin_site
-    request.current_app = site.name
-    context = {
-        **site.each_context(request),
-        "opts": model_admin.opts,
-        "media": model_admin.media,
+    site, span = model_admin.admin_site, request.GET.get("span", "")
+    span = span if span in CHARTED else "hour"
+    context: dict[str, Any] = {
         "parent_title": "Queues",
-        "parent_url": page(site, "dbqueue_queue_changelist"),
+        "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "tables": sorted(model._meta.label_lower for model in queue_tables()),
-        "spans": SPAN_WORDS,
-        "span": _span(request),
+        "spans": SPAN_LABELS,
+        "span": span,
     }
     try:
-        served, queue = _chosen_table(request), _chosen_queue(request)
+        served, queue = _chosen(request)
     except Http404 as error:
         context |= {"title": "Not found", "problem": str(error)}
-        return TemplateResponse(request, TEMPLATE, context, status=404)
-    jobs_url = list_of(site, request, served.model, **({"queue": queue} if queue else {}))
-    context |= {**live(request), "jobs_url": jobs_url, **_shown(served, queue, _span(request))}
-    return TemplateResponse(request, TEMPLATE, context)
+        return respond(model_admin, request, TEMPLATE, context, status=404)
+    points = history(served.using, served.job_table, queue, span)
+    known = known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
+    names = plots.names(points, span)
+    context |= {
+        **auto_refresh(request),
+        "jobs_url": list_url(site, request, served.model, **({"queue": queue} if queue else {})),
+        "title": f"{served.label}: {queue or 'all queues'}, {SPAN_LABELS[span]}",
+        "table": served.label,
+        "queue": queue or "",
+        "queues": sorted({*known, *([queue] if queue else [])}),
+        "is_unknown": queue is not None and queue not in known,
+        "is_empty": not any(
+            it.completed or it.failed or it.buried or it.waited or it.peak is not None
+            for it in points
+        ),
+        "charts": plots.charts(points, span),
+        "rows": [Row(*row) for row in zip(reversed(points), reversed(names), strict=True)],
+        "step": plots.step_label(span),
+        "most_counted": number(BACKLOG_MAX),
+        "zone": timezone.get_current_timezone_name(),
+    }
+    return respond(model_admin, request, TEMPLATE, context)
 
 
-def _span(request: HttpRequest) -> str:
-    asked = request.GET.get("span", "")
-    return asked if asked in CHARTED else "hour"
-
-
-def _chosen_table(request: HttpRequest) -> Served:
-    names = [name] if (name := request.GET.get("table")) else []
+def _chosen(request: HttpRequest) -> tuple[Served, str | None]:
+    """The queue table and the queue that the address names, None = all of its queues."""
+    table, queue = request.GET.get("table"), request.GET.get("queue") or None
     try:
-        served = parse_served([name.partition(":")[0] for name in names])
+        served = parse_served([table.partition(":")[0]] if table else [])
     except UnknownTable as error:
         raise Http404(str(error)) from error
     if not served:
         raise Http404("No queue table is installed.")
-    return served[0]
-
-
-def _chosen_queue(request: HttpRequest) -> str | None:
-    """None = all of them. What was written by hand may be no name of ours, and yet is shown."""
-    queue = request.GET.get("queue") or None
+    # What was written by hand may be no name of ours, and yet is shown.
     if queue and "\x00" in queue:
         raise Http404("No queue can have this name.")
-    return queue
-
-
-def _shown(served: Served, queue: str | None, span: str) -> dict[str, Any]:
-    """What the page says of a queue."""
-    points, known = history(served.using, served.job_table, queue, span), _known_queues(served)
-    names = plots.names(points, span)
-    return {
-        "title": f"{served.label}: {queue or 'all queues'}, {SPAN_WORDS[span]}",
-        "table": served.label,
-        "queue": queue or "",
-        "queues": sorted({*known, queue} - {None}),
-        "is_unknown": queue is not None and queue not in known,
-        "is_empty": not any(map(_has_something, points)),
-        "charts": plots.charts(points, span),
-        "rows": [Row(*row) for row in zip(reversed(points), reversed(names), strict=True)],
-        "step": plots.step_words(span),
-        "most_counted": number(BACKLOG_MAX),
-        "zone": timezone.get_current_timezone_name(),
-    }
-
-
-def _known_queues(served: Served) -> list[str]:
-    return known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
-
-
-def _has_something(point: Point) -> bool:
-    happened = point.completed or point.failed or point.buried
-    return bool(happened or point.waited or point.peak is not None)
+    return served[0], queue
 
 
 @dataclass(frozen=True)

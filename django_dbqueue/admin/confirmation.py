@@ -1,5 +1,5 @@
-"""What a person does to jobs in the admin: asked for once more where it is final or done to all
-that match, and recorded."""
+"""What a person does to jobs in the admin is recorded, and has to be confirmed where it is final or
+done to all that match."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,15 +20,16 @@ from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
 from .cursor import BY_KEY
-from .pagination import Ordering, ordering_of
+from .pages import respond
+from .pagination import Keyset, keyset_of
 from .search import as_key
 
-# So many rows have an entry of their own, and are named to whoever has to confirm.
+# So many rows have an entry of their own in the log, and are named where somebody has to confirm.
 MOST = 500
-SAMPLE = 10
+SAMPLE_ROWS = 10
 EVERYTHING = "everything"
 # The key of the job whose page had the button.
-PAGE = "dbqueue_page"
+PAGE_FIELD = "dbqueue_page"
 
 
 class JobActionForm(helpers.ActionForm):
@@ -49,7 +50,7 @@ class Question:
 
 @dataclass
 class Asked:
-    """What the page that asks shows: of the rows, or of all that match, a sample."""
+    """What the page that asks shows: a sample of the rows, or of all that match."""
 
     question: Question
     counts: list[tuple[str, str]]
@@ -59,8 +60,8 @@ class Asked:
     others: int = 0
 
 
-def heed_everything(request: HttpRequest, model: type[Model]) -> None:
-    """Let Django understand the box for all that match, and no keys that are none."""
+def normalize_selection(request: HttpRequest, model: type[Model]) -> None:
+    """Tell Django of the box for all that match, and leave out what is no key."""
     data = request.POST.copy()
     across = bool(data.get(EVERYTHING)) or data.get("select_across", "0") not in {"", "0"}
     keys = [
@@ -98,23 +99,23 @@ def confirmed(
         model_admin.message_user(request, text, messages.ERROR)
         return None
     if rows and not is_confirmed(request):
-        return ask_of_rows(model_admin, request, rows, question)
+        return ask_about_rows(model_admin, request, rows, question)
     do(rows)
     return None
 
 
 def some(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], limit: int) -> list[Any]:
     """The first of the rows that were chosen, or of all that match."""
-    chunks = ordering_through(model_admin, request, queryset).walk(min(limit, MOST))
+    chunks = selected_keyset(model_admin, request, queryset).chunks(min(limit, MOST))
     return list(islice(chain.from_iterable(chunks), limit))
 
 
-def ordering_through(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> Ordering:
-    """Along the rows that were chosen, or along all that match."""
+def selected_keyset(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> Keyset:
+    """The rows that were chosen, or all that match."""
     if not is_across(request):
-        return Ordering(queryset.order_by(), BY_KEY)
+        return Keyset(queryset.order_by(), BY_KEY)
     selected = tabs.selected_state(request)
-    return ordering_of(queryset.order_by(), selected, model_admin.has_states)
+    return keyset_of(queryset.order_by(), selected, model_admin.has_states)
 
 
 def log(
@@ -154,55 +155,52 @@ def log_many(
 
 
 def filters(request: HttpRequest) -> str:
-    """What the list was asked for, wherever one stood in it."""
+    """What the list was asked for, whichever of its pages was shown."""
     asked = request.GET.copy()
     for name in (BEFORE, AFTER):
         asked.pop(name, None)
     return str(asked.urlencode())
 
 
-def ask_of_rows(
+def ask_about_rows(
     model_admin: Any, request: HttpRequest, rows: list[Any], question: Question
 ) -> TemplateResponse:
-    words = model_admin.state_words
-    states = Counter(words.get(row.status, row.state) for row in rows)
+    labels = model_admin.state_words
+    states = Counter(labels.get(row.status, row.state) for row in rows)
     asked = Asked(
         question,
         [(name, f"{number:,}") for name, number in states.items()],
-        [model_admin.describe(row) for row in rows[:SAMPLE]],
+        [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]],
         [row.pk for row in rows],
-        len(rows[SAMPLE:]),
+        len(rows[SAMPLE_ROWS:]),
     )
     return _ask(model_admin, request, asked)
 
 
-def ask_of_all(
-    model_admin: Any, request: HttpRequest, ways: dict[Status, Ordering], question: Question
+def ask_about_all(
+    model_admin: Any, request: HttpRequest, by_state: dict[Status, Keyset], question: Question
 ) -> TemplateResponse:
-    counts = [(model_admin.state_words[s], str(way.count())) for s, way in ways.items()]
-    rows: Iterator[Any] = chain.from_iterable(way.look(SAMPLE).rows for way in ways.values())
-    sample = [model_admin.describe(row) for row in islice(rows, SAMPLE)]
+    counts = [(model_admin.state_words[s], str(keyset.count())) for s, keyset in by_state.items()]
+    pages = (keyset.page(SAMPLE_ROWS).rows for keyset in by_state.values())
+    rows: Iterator[Any] = chain.from_iterable(pages)
+    sample = [model_admin.describe(row) for row in islice(rows, SAMPLE_ROWS)]
     return _ask(model_admin, request, Asked(question, counts, sample))
 
 
 def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateResponse:
     context = {
-        **model_admin.admin_site.each_context(request),
         "title": asked.question.title,
-        "opts": model_admin.opts,
-        "media": model_admin.media,
         "asked": asked,
         "question": asked.question,
-        "filters": _in_words(model_admin.get_changelist_instance(request)),
+        "filters": _chosen_filters(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,
-        "page": request.POST.get(PAGE),
+        "page": request.POST.get(PAGE_FIELD),
     }
-    request.current_app = model_admin.admin_site.name
-    return TemplateResponse(request, "dbqueue/confirm.html", context)
+    return respond(model_admin, request, "dbqueue/confirm.html", context)
 
 
-def _in_words(changelist: Any) -> list[tuple[str, str]]:
+def _chosen_filters(changelist: Any) -> list[tuple[str, str]]:
     """The filters, with the values that were chosen."""
     asked = dict(changelist.filter_params)
     found = []

@@ -1,4 +1,5 @@
-"""Places in a list: the values by which a row stands there, in addresses and in SQL."""
+"""Cursors of keyset pagination: the values by which a row is found again in its list's order, in
+addresses and in SQL."""
 
 import json
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ from django.db.models import (
 
 from ..dialects import dialect_of
 
-Place = tuple[Any, ...]
-# At most so many digits stand in a column of numbers.
-BIGGEST = 2**63 - 1
+Cursor = tuple[Any, ...]
+# The largest number in a column of numbers.
+BIGINT_MAX = 2**63 - 1
+LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 @dataclass(frozen=True)
@@ -33,67 +35,64 @@ class Order:
     names: tuple[str, ...]
     is_descending: bool = False
 
-    def toward(self, backwards: bool) -> list[str]:
-        """The order itself, or the other way round."""
+    def columns(self, backwards: bool) -> list[str]:
+        """For ``order_by``; reversed if ``backwards``."""
         sign = "-" if self.is_descending != backwards else ""
         return [sign + name for name in self.names]
 
-    def beyond(self, rows: QuerySet[Any], place: Place, backwards: bool) -> QuerySet[Any]:
-        """Of the rows those which stand after a place, or before it."""
-        return self._compared(rows, place, "<" if self.is_descending != backwards else ">")
+    def after(self, rows: QuerySet[Any], cursor: Cursor, backwards: bool) -> QuerySet[Any]:
+        """Of the rows those after a cursor, or those before it if ``backwards``."""
+        return self._compared(rows, cursor, "<" if self.is_descending != backwards else ">")
 
-    def until(self, rows: QuerySet[Any], place: Place, backwards: bool) -> QuerySet[Any]:
-        """Of the rows those up to a place, and at it; seen from behind if ``backwards``."""
-        return self._compared(rows, place, ">=" if self.is_descending != backwards else "<=")
+    def up_to(self, rows: QuerySet[Any], cursor: Cursor, backwards: bool) -> QuerySet[Any]:
+        """Of the rows those up to a cursor, and at it; from it on if ``backwards``."""
+        return self._compared(rows, cursor, ">=" if self.is_descending != backwards else "<=")
 
-    def _compared(self, rows: QuerySet[Any], place: Place, sign: str) -> QuerySet[Any]:
+    def _compared(self, rows: QuerySet[Any], cursor: Cursor, sign: str) -> QuerySet[Any]:
         if dialect_of(connections[rows.db]).compares_rows:
-            return rows.filter(Holds(Beyond(self.names, place, sign), rhs=True))
-        *outer, (name, value) = zip(self.names, place, strict=True)
+            return rows.filter(Condition(RowComparison(self.names, cursor, sign), rhs=True))
+        *outer, (name, value) = zip(self.names, cursor, strict=True)
         found = Q(**{f"{name}__{LOOKUPS[sign]}": value})
         for name, value in reversed(outer):
             beyond = Q(**{f"{name}__{LOOKUPS[sign[0]]}": value})
             found = beyond | (Q(**{name: value}) & found)
         return rows.filter(found)
 
-    def place_of(self, row: Any) -> Place:
+    def cursor_of(self, row: Any) -> Cursor:
         return tuple(getattr(row, name) for name in self.names)
 
-
-LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 BY_KEY = Order(("id",), is_descending=True)
 
 
 def order_of(model: type[Model], ordering: Sequence[Any]) -> Order | None:
-    """The order of these names; None where a list cannot be walked along it by places."""
+    """The order of these names; None where a list in it cannot be paged through by cursors."""
     if not all(isinstance(name, str) for name in ordering):
         return None
     key = model._meta.pk.name
     names = tuple(key if n.lstrip("-") == "pk" else n.lstrip("-") for n in ordering)
     signs = {name.startswith("-") for name in ordering}
     whole = names[: names.index(key) + 1] if key in names else ()
-    if len(signs) != 1 or not all(_has_place(model, name) for name in whole):
+    if len(signs) != 1 or not whole:
         return None
-    return Order(whole, signs.pop()) if whole else None
+    for name in whole:
+        try:
+            field = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            return None
+        # No row is before or after one without a value; due jobs have a time.
+        if not isinstance(field, Field) or (field.null and name != "retry_at"):
+            return None
+    return Order(whole, signs.pop())
 
 
-def _has_place(model: type[Model], name: str) -> bool:
-    try:
-        field = model._meta.get_field(name)
-    except FieldDoesNotExist:
-        return False
-    # No row stands before or after one without a value; due jobs have a time.
-    return isinstance(field, Field) and (not field.null or name == "retry_at")
+def encode(cursor: Cursor) -> str:
+    """A cursor for an address."""
+    return json.dumps([value if isinstance(value, int) else str(value) for value in cursor])
 
 
-def text_of(place: Place) -> str:
-    """A place for an address."""
-    return json.dumps([value if isinstance(value, int) else str(value) for value in place])
-
-
-def place_in(model: type[Model], order: Order, text: str) -> Place | None:
-    """The place that an address names; ``ValueError`` where it is none, None = the list's end."""
+def decode(model: type[Model], order: Order, text: str) -> Cursor | None:
+    """The cursor in an address, None = the list's end; ``ValueError`` where there is none."""
     try:
         values = json.loads(text)
     except RecursionError:
@@ -102,8 +101,10 @@ def place_in(model: type[Model], order: Order, text: str) -> Place | None:
         return None
     if not isinstance(values, list) or len(values) != len(order.names):
         raise ValueError(text)
-    fields = [model._meta.get_field(name) for name in order.names]
-    return tuple(_value(f, value) for f, value in zip(fields, values, strict=True))
+    return tuple(
+        _value(model._meta.get_field(name), value)
+        for name, value in zip(order.names, values, strict=True)
+    )
 
 
 def _value(field: Any, value: Any) -> Any:
@@ -113,12 +114,12 @@ def _value(field: Any, value: Any) -> Any:
         found = field.to_python(str(value).encode().decode())
     except (ValidationError, OverflowError):
         raise ValueError(value) from None
-    if isinstance(found, int) and abs(found) > BIGGEST:
+    if isinstance(found, int) and abs(found) > BIGINT_MAX:
         raise ValueError(value)
     return found
 
 
-class Holds(Lookup):
+class Condition(Lookup):
     """A condition as it is. Django 6.1 compares any other expression with true on SQLite and MySQL,
     and then they use no index."""
 
@@ -128,16 +129,16 @@ class Holds(Lookup):
         return compiler.compile(self.lhs)  # type: ignore[no-any-return]
 
 
-class Beyond(Expression):
-    """Whether a row stands before or after a place in the order of several columns."""
+class RowComparison(Expression):
+    """Whether a row is before or after a cursor, in one comparison of several columns."""
 
     output_field = BooleanField()
     conditional = True
 
-    def __init__(self, names: Sequence[str], place: Place, sign: str) -> None:
+    def __init__(self, names: Sequence[str], cursor: Cursor, sign: str) -> None:
         super().__init__()
         self.columns: list[Any] = [F(name) for name in names]
-        self.place, self.sign = place, sign
+        self.cursor, self.sign = cursor, sign
 
     def get_source_expressions(self) -> list[Any]:
         return self.columns
@@ -147,15 +148,11 @@ class Beyond(Expression):
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
         names = ", ".join(compiler.compile(column)[0] for column in self.columns)
-        values = [
-            _prepared(column.output_field, value, connection)
-            for column, value in zip(self.columns, self.place, strict=True)
-        ]
-        places = ", ".join(map(dialect_of(connection).placeholder, values))
-        return f"({names}) {self.sign} ({places})", values
-
-
-def _prepared(field: Any, value: Any, connection: Any) -> Any:
-    # What a hand wrote into a column of another type is compared as it is.
-    is_odd = isinstance(value, str) and not isinstance(field, CharField)
-    return value if is_odd else field.get_db_prep_value(value, connection)
+        values = []
+        for column, value in zip(self.columns, self.cursor, strict=True):
+            field = column.output_field
+            # A text edited by hand into a column of another type is compared as it is.
+            is_odd = isinstance(value, str) and not isinstance(field, CharField)
+            values.append(value if is_odd else field.get_db_prep_value(value, connection))
+        placeholders = ", ".join(map(dialect_of(connection).placeholder, values))
+        return f"({names}) {self.sign} ({placeholders})", values

@@ -1,4 +1,4 @@
-"""Jobs as a CSV file, written while it is sent: in memory are never more than 500 of them."""
+"""Jobs as a CSV file, written while it is sent: in memory there are never more than 500 of them."""
 
 import csv
 import json
@@ -12,10 +12,10 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from ..dialects import dialect_of
 from ..states import Status
-from .confirmation import filters, log_many, ordering_through
+from .confirmation import filters, log_many, selected_keyset
 from .masking import MASK, is_sensitive, masked
 
-CHUNK = 500
+CHUNK_ROWS = 500
 # With one of these at its beginning a cell is a formula, for some programs.
 FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
@@ -25,45 +25,54 @@ class Export:
 
     def __init__(self, model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         may_inspect = model_admin.has_inspect_permission(request)
-        self.fields = list(_exported(model_admin, may_inspect))
-        self.words, self.more = model_admin.state_words, model_admin.masked
+        self.fields: list[Field[Any, Any]] = []
+        for field in model_admin.model._meta.concrete_fields:
+            is_seen = may_inspect or field.primary_key or field.name in model_admin.open_columns
+            is_left_out = field.name in model_admin.not_exported or isinstance(field, BinaryField)
+            if is_seen and not is_left_out:
+                self.fields.append(field)
+        self.labels, self.more = model_admin.state_words, model_admin.masked
         names = [one.attname for one in self.fields]
         rows = queryset.select_related(None).only(*names)
-        self.way = ordering_through(model_admin, request, rows)
+        self.keyset = selected_keyset(model_admin, request, rows)
         self.dialect = dialect_of(connections[rows.db])
         self.filters = filters(request) or "none"
-        self.entry = log_many(request, model_admin.model, "", self._said("begun"))
+        self.entry = log_many(request, model_admin.model, "", self._message("begun"))
         self.rows = 0
 
     def lines(self) -> Iterator[bytes]:
         how = "stopped after"
         try:
             yield _csv([["state" if f.name == "status" else f.attname for f in self.fields]])
-            chunks = self.way.walk(CHUNK)
-            while text := self._next(chunks):
-                yield text
+            chunks = self.keyset.chunks(CHUNK_ROWS)
+            while True:
+                # Not for longer than the statement: others may use the connection in between.
+                with self.dialect.decode_leniently():
+                    rows = next(chunks, None)
+                if rows is None:
+                    break
+                self.rows += len(rows)
+                yield _csv([self._cell(field, row) for field in self.fields] for row in rows)
             how = "sent"
         finally:
-            self.entry.change_message = self._said(f"{how} {self.rows:,} rows")
+            self.entry.change_message = self._message(f"{how} {self.rows:,} rows")
             self.entry.save(update_fields=["change_message"])
-
-    def _next(self, chunks: Iterator[list[Any]]) -> bytes:
-        # Not for longer than the statement: others may use the connection in between.
-        with self.dialect.decode_leniently():
-            rows = next(chunks, [])
-        self.rows += len(rows)
-        return _csv([self._cell(field, row) for field in self.fields] for row in rows)
 
     def _cell(self, field: "Field[Any, Any]", row: Any) -> Any:
         if field.name == "status":
             is_plain = row.state == dict(Status.choices).get(row.status)
-            return self.words[row.status] if is_plain else row.state
-        value = getattr(row, field.attname)
+            return self.labels[row.status] if is_plain else row.state
         if is_sensitive(field.name, self.more):
             return MASK
-        return _written(masked(value, self.more))
+        value = masked(getattr(row, field.attname), self.more)
+        if isinstance(value, dict | list):
+            value = json.dumps(value, ensure_ascii=False, default=str)
+        if value is None or isinstance(value, int | float):
+            return value
+        text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+        return f"'{text}" if text.startswith(FORMULA) else text
 
-    def _said(self, what: str) -> str:
+    def _message(self, what: str) -> str:
         return f"export: {what}; filters: {self.filters}"
 
 
@@ -81,23 +90,6 @@ def export(
             "X-Content-Type-Options": "nosniff",
         },
     )
-
-
-def _exported(model_admin: Any, may_inspect: bool) -> Iterator["Field[Any, Any]"]:
-    for field in model_admin.model._meta.concrete_fields:
-        is_seen = may_inspect or field.primary_key or field.name in model_admin.open_columns
-        is_left_out = field.name in model_admin.not_exported or isinstance(field, BinaryField)
-        if is_seen and not is_left_out:
-            yield field
-
-
-def _written(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    if value is None or isinstance(value, int | float):
-        return value
-    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _csv(rows: Iterable[list[Any]]) -> bytes:

@@ -63,12 +63,12 @@ def day_and_clock(moment: datetime) -> str:
     return local(moment).strftime("%a %H:%M")
 
 
-def time_tag(moment: Any, words: str = "") -> SafeString | str:
+def time_tag(moment: Any, label: str = "") -> SafeString | str:
     """A moment for people and programs; what is no moment stays what it is."""
     if not isinstance(moment, datetime):
         return "" if moment is None else str(moment)
     shown = local(moment)
     text = date_format(shown, "DATETIME_FORMAT")
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', shown.isoformat(), text, words or text
+        '<time datetime="{}" title="{}">{}</time>', shown.isoformat(), text, label or text
     )

@@ -11,8 +11,8 @@ from ..states import Status
 from . import tabs
 from .actions import BURY, CANCEL, KICK, RELEASE, act
 from .base import ReadOnlyAdmin
+from .job_page import JobPage
 from .lists import QueueFilter, StateFilter
-from .page import JobPage
 from .pagination import ORDERS
 from .schedule import schedule
 
@@ -69,7 +69,7 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
     ) -> dict[str, Any]:
         context = super().above_list(changelist, selected, rows)
         if selected == Status.DELAYED:
-            context["dbqueue_schedule"] = schedule(rows, changelist.edges)
+            context["dbqueue_schedule"] = schedule(rows, changelist.window_ends)
         return context
 
 

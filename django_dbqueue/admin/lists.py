@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import router
-from django.db.models import IntegerField, Model, QuerySet
+from django.db.models import Field, IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
@@ -15,10 +15,10 @@ from ..lifecycle.table import table_of
 from ..models import Job
 from ..monitor.report import known_queues
 from ..states import Status
-from .pagination import MOST_ROWS, in_state
+from .pagination import COUNTED_ROWS_MAX, in_state
 
-MOST_QUEUES = 100
-NEWEST = 1000  # rows
+QUEUES_MAX = 100
+NEWEST_ROWS = 1000  # in which queues are looked for
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -32,11 +32,11 @@ class CappedPaginator(PaginatorBase):
     @cached_property
     def count(self) -> int:
         rows: Any = self.object_list
-        return int(rows.order_by()[:MOST_ROWS].count())
+        return int(rows.order_by()[:COUNTED_ROWS_MAX].count())
 
 
 class StateFilter(admin.SimpleListFilter):
-    """The five states, in the words of ``state_words`` of the ModelAdmin."""
+    """The five states, named by ``state_words`` of the ModelAdmin."""
 
     title = "state"
     parameter_name = "state"
@@ -46,8 +46,8 @@ class StateFilter(admin.SimpleListFilter):
         self.has_states = model_admin.has_states
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        words: dict[Status, str] = model_admin.state_words
-        return [(str(status.value), words[status]) for status in Status]
+        labels: dict[Status, str] = model_admin.state_words
+        return [(str(status.value), labels[status]) for status in Status]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() not in {key for key, _ in self.lookup_choices}:
@@ -74,19 +74,17 @@ def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
     of it; at most 100."""
     known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
     if model not in known:
-        known[model] = sorted(_queues(model), key=str)[:MOST_QUEUES]
+        alias = router.db_for_write(model)
+        newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST_ROWS]
+        names = set(newest.values_list("queue", flat=True))
+        if issubclass(model, Job):
+            names |= {*known_queues(table_of(model, alias))}
+        known[model] = sorted(names, key=str)[:QUEUES_MAX]
     return known[model]
 
 
-def _queues(model: type[Model]) -> set[str]:
-    alias = router.db_for_write(model)
-    newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST]
-    names = set(newest.values_list("queue", flat=True))
-    return names | {*known_queues(table_of(model, alias))} if issubclass(model, Job) else names
-
-
-def without_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:
-    """The columns, but instead of what errors say the name of the newest one's class."""
+def without_error_texts(names: Iterable[Any], of_errors: Collection[str]) -> list[Any]:
+    """The columns, but in place of the errors' texts the class of the newest error."""
     found = [error_class if name in of_errors else name for name in names]
     return list(dict.fromkeys(found))
 
@@ -99,28 +97,34 @@ def error_class(job: Any) -> str:
         name = job.errors[-1]["exception"]
     except (LookupError, TypeError):
         name = None
-    # Somebody may have written it by hand.
+    # It may have been edited by hand.
     return name if isinstance(name, str) else "an error"
 
 
 def columns(model: type[Model], names: Iterable[Any]) -> list[Any]:
-    """The columns of these names, numbers as whatever is there."""
+    """The columns of these names, numbers as they are stored."""
     numbers = {
         field.name: field
         for field in model._meta.concrete_fields
         if isinstance(field, IntegerField) and not field.choices
     }
-    return [whatever_is_there(numbers[name]) if name in numbers else name for name in names]
+    return [column(numbers[name], stored) if name in numbers else name for name in names]
+
+
+def stored(row: Model, field: "Field[Any, Any]") -> object:
+    return getattr(row, field.attname)
 
 
 @cache
-def whatever_is_there(field: "IntegerField[Any, Any]") -> Callable[[Model], object]:
-    """Reads a number past Django's formatter, which fails at some texts: SQLite keeps in any
-    column what a hand wrote there."""
+def column(
+    field: "Field[Any, Any]", value_of: "Callable[[Model, Field[Any, Any]], object]"
+) -> Callable[[Model], object]:
+    """A field past Django's formatter, which fails at some texts: SQLite keeps in any column what
+    was edited into it by hand."""
 
     @admin.display(description=field.verbose_name, ordering=field.name)
     def value(row: Model) -> object:
-        return getattr(row, field.attname)
+        return value_of(row, field)
 
     value.__name__ = field.name
     return value

@@ -12,12 +12,12 @@ SENSITIVE = (
     *("private", "authorization", "cookie", "session", "credential", "signature", "bearer"),
     *("creditcard", "cardnumber", "pincode"),
 )
-# Whole words of names: as parts they stand in others, as "pin" does in "shipping".
+# Whole words of names: as parts they are in others, too, as "pin" is in "shipping".
 WORDS = frozenset({"auth", "pwd", "pass", "pin", "otp", "jwt", "ssn", "cvv", "cvc", "iban", "card"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Beside such a key another one names what this one holds.
+# A key of the first kind names what a key of the second kind, next to it, holds.
 NAMING, HOLDING = ("name", "key", "header", "field"), ("value", "values")
-DEEPEST = 50
+DEPTH_MAX = 50
 
 
 def is_sensitive(name: object, more: Collection[str] = ()) -> bool:
@@ -33,9 +33,9 @@ def _bare(name: str) -> str:
 
 
 def masked(value: Any, more: Collection[str] = ()) -> Any:
-    """The value with what stands under sensitive keys replaced, however deep, in JSON as text too,
-    and beside sensitive names in pairs; what lies deeper than 50 levels is left out."""
-    return _masked(value, more, DEEPEST)
+    """The value with what is under sensitive keys replaced, however deep, in JSON as text too,
+    and next to sensitive names in pairs; what lies deeper than 50 levels is left out."""
+    return _masked(value, more, DEPTH_MAX)
 
 
 def _masked(value: Any, more: Collection[str], depth: int) -> Any:
@@ -44,22 +44,22 @@ def _masked(value: Any, more: Collection[str], depth: int) -> Any:
     if isinstance(value, str):
         return _masked_text(value, more, depth)
     if isinstance(value, dict):
-        return _masked_dict(value, more, depth)
+        # As ``{"name": "Cookie", "value": …}``.
+        names = [one for key, one in value.items() if str(key).lower() in NAMING]
+        is_secret = any(isinstance(name, str) and is_sensitive(name, more) for name in names)
+        hidden = HOLDING if is_secret else ()
+        return {
+            key: MASK
+            if str(key).lower() in hidden or is_sensitive(key, more)
+            else _masked(one, more, depth - 1)
+            for key, one in value.items()
+        }
     if isinstance(value, list | tuple):
-        if _is_secret_pair(value, more):
+        # As ``["Authorization", …]``.
+        if len(value) == 2 and isinstance(value[0], str) and is_sensitive(value[0], more):
             return [value[0], MASK]
         return [_masked(one, more, depth - 1) for one in value]
     return value
-
-
-def _masked_dict(value: dict[Any, Any], more: Collection[str], depth: int) -> dict[Any, Any]:
-    hidden = HOLDING if _names_a_secret(value, more) else ()
-    return {
-        key: MASK
-        if str(key).lower() in hidden or is_sensitive(key, more)
-        else _masked(one, more, depth - 1)
-        for key, one in value.items()
-    }
 
 
 def _masked_text(text: str, more: Collection[str], depth: int) -> str:
@@ -73,16 +73,3 @@ def _masked_text(text: str, more: Collection[str], depth: int) -> str:
         return text
     except (ValueError, RecursionError):
         return MASK  # too deep, or with numbers too long, to be looked through
-
-
-def _names_a_secret(value: dict[Any, Any], more: Collection[str]) -> bool:
-    """As ``{"name": "Cookie", "value": ..}``."""
-    names = [
-        one for key, one in value.items() if str(key).lower() in NAMING and isinstance(one, str)
-    ]
-    return any(isinstance(name, str) and is_sensitive(name, more) for name in names)
-
-
-def _is_secret_pair(value: Any, more: Collection[str]) -> bool:
-    """As ``["Authorization", ..]``."""
-    return len(value) == 2 and isinstance(value[0], str) and is_sensitive(value[0], more)

@@ -1,6 +1,5 @@
 """The page of all queues: what waits, how fast it goes, what is wrong and what to do."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,21 +14,21 @@ from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.claim_end import duration
 from ..metrics.counts import QUEUES_MAX
+from ..models import Worker
 from ..monitor.alerts import alerts, pause_end
 from ..monitor.overview import Overview, QueueOverview, overview
 from ..states import Status
-from .auto_refresh import live
 from .formatting import number, percent
-from .links import list_of, page
+from .pages import auto_refresh, list_url, page_url, respond
 from .svg import sparkline
 
 SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
 NOT_KNOWN = "The table has too many jobs in this state to count those of each queue."
 # What waits, works and has failed, of all queues.
 SUMMED = {
-    "waiting": (Status.READY, Status.DELAYED),
-    "working": (Status.CLAIMED,),
-    "buried": (Status.BURIED,),
+    "waiting": {Status.READY, Status.DELAYED},
+    "working": {Status.CLAIMED},
+    "buried": {Status.BURIED},
 }
 
 
@@ -85,11 +84,8 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         raise PermissionDenied
     found, site = overview(), model_admin.admin_site
     context = {
-        **site.each_context(request),
-        **live(request),
+        **auto_refresh(request),
         "title": "Queues",
-        "opts": model_admin.opts,
-        "media": model_admin.media,
         "dbqueue_banners": alerts(found),
         "summary": summary(found),
         "groups": groups(found, site, request),
@@ -97,25 +93,22 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "heads": [status.label for status in SHOWN],
         "most_queues": QUEUES_MAX,
         "may_pause": model_admin.has_pause_permission(request),
-        "workers_url": _workers_url(site, request),
-        "resume_url": page(site, "dbqueue_queue_resume"),
+        "workers_url": list_url(site, request, Worker),
+        "resume_url": page_url(site, "dbqueue_queue_resume"),
     }
-    request.current_app = site.name
-    return TemplateResponse(request, "dbqueue/overview.html", context)
+    return respond(model_admin, request, "dbqueue/overview.html", context)
 
 
 def summary(found: Overview) -> list[tuple[str, str]]:
-    """Words and numbers of all queues together."""
-    said = [(name, _sum(found.queues, states)) for name, states in SUMMED.items()]
+    """Labels and numbers of all queues together."""
+    lines = []
+    for name, states in SUMMED.items():
+        total = sum(lane.counts.get(status, 0) for lane in found.queues for status in states)
+        is_more = any(lane.at_least & states for lane in found.queues)
+        lines.append((name, number(total) + "+" * is_more))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     rate = number(sum(lane.hour.rate_out for lane in found.queues))
-    return [*said, ("living workers", number(living)), ("jobs per minute", rate)]
-
-
-def _sum(lanes: Iterable[QueueOverview], states: Iterable[Status]) -> str:
-    lanes, states = list(lanes), list(states)
-    total = sum(lane.counts.get(status, 0) for lane in lanes for status in states)
-    return number(total) + "+" * any(lane.at_least & set(states) for lane in lanes)
+    return [*lines, ("living workers", number(living)), ("jobs per minute", rate)]
 
 
 def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group]:
@@ -125,26 +118,28 @@ def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group
     }
     for lane in found.queues:
         by_table.setdefault(lane.table, []).append(lane)
-    return [_group(label, lanes, found, site, request) for label, lanes in by_table.items()]
-
-
-def _group(
-    label: str, lanes: list[QueueOverview], found: Overview, site: AdminSite, request: HttpRequest
-) -> Group:
-    model = apps.get_model(label)
-    return Group(
-        label=label,
-        title=str(model._meta.verbose_name_plural),
-        url=list_of(site, request, model),
-        rows=[_row(lane, site, request) for lane in lanes],
-        problem=found.problems.get(label, ""),
-        is_cut=label in found.cut,
-    )
+    models = {label: apps.get_model(label) for label in by_table}
+    return [
+        Group(
+            label=label,
+            title=str(models[label]._meta.verbose_name_plural),
+            url=list_url(site, request, models[label]),
+            rows=[_row(lane, site, request) for lane in lanes],
+            problem=found.problems.get(label, ""),
+            is_cut=label in found.cut,
+        )
+        for label, lanes in by_table.items()
+    ]
 
 
 def _row(lane: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
-    hour, where = lane.hour, {"table": lane.table, "queue": lane.queue}
+    hour, query = lane.hour, {"table": lane.table, "queue": lane.queue}
     title = f"Charts of {lane.queue}: {hour.completed:,} done in the last hour"
+    try:
+        check_name(lane.queue, "queue")
+        pause_url = page_url(site, "dbqueue_queue_pause", **query)
+    except ValidationError:  # edited by hand into no name: it cannot be paused
+        pause_url = ""
     return Row(
         lane=lane,
         cells=[_cell(lane, status, site, request) for status in SHOWN],
@@ -154,8 +149,8 @@ def _row(lane: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
         rate_out=number(hour.rate_out),
         failed="" if hour.failure_share is None else percent(hour.failure_share),
         spark=sparkline(hour.per_minute, title),
-        charts_url=page(site, "dbqueue_queue_charts", **where, span="hour"),
-        pause_url=page(site, "dbqueue_queue_pause", **where) if _is_name(lane.queue) else "",
+        charts_url=page_url(site, "dbqueue_queue_charts", **query, span="hour"),
+        pause_url=pause_url,
         paused=pause_end(lane.paused.paused_until) if lane.paused else "",
     )
 
@@ -164,19 +159,6 @@ def _cell(lane: QueueOverview, status: Status, site: AdminSite, request: HttpReq
     count, is_more = lane.counts.get(status, 0), status in lane.at_least
     text = number(count) + "+" * is_more if count or not is_more else "?"
     query = {"state": status.value, "queue": lane.queue}
-    url = list_of(site, request, apps.get_model(lane.table), **query) if count else ""
+    url = list_url(site, request, apps.get_model(lane.table), **query) if count else ""
     is_own = status is Status.READY
     return Cell(status.label, text, NOT_KNOWN if is_more and not is_own else "", url)
-
-
-def _is_name(queue: str) -> bool:
-    """Whether it can be paused: what was written by hand may be no name at all."""
-    try:
-        check_name(queue, "queue")
-    except ValidationError:
-        return False
-    return True
-
-
-def _workers_url(site: AdminSite, request: HttpRequest) -> str:
-    return list_of(site, request, apps.get_model("dbqueue", "worker"))

@@ -1,4 +1,4 @@
-"""Walking along lists of any length by short queries: each looks at a bounded part of the table."""
+"""Keyset pagination of lists of any length: each query scans a bounded part of the table."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -11,14 +11,14 @@ from django.db.models.sql.where import AND, WhereNode
 
 from ..models import Job
 from ..states import Status
-from .cursor import BY_KEY, Order, Place
+from .cursor import BY_KEY, Cursor, Order
 
-# Where no index answers for a filter, so many rows are looked through at once; each may be a page
-# of the disk. The numbers of other tabs than the list's own are not worth as many.
-LOOK = 1_000
-TAB_LOOK = 200
-WALK_LOOK = 5_000
-MOST_ROWS = 1_000
+# Where no index answers for a filter, so many rows are scanned by one query; each may be a page of
+# the disk. The numbers of other tabs than the list's own are not worth as many.
+WINDOW_ROWS = 1_000
+TAB_WINDOW_ROWS = 200
+CHUNK_WINDOW_ROWS = 5_000
+COUNTED_ROWS_MAX = 1_000
 TIMED = (Status.CLAIMED, Status.DELAYED)
 BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
@@ -30,13 +30,13 @@ ORDERS = {
     Status.CLAIMED: BY_TIME,
     Status.DELAYED: BY_TIME,
 }
-# What an index answers besides the state.
-ANSWERED = {Status.READY: {"queue"}}
+# What the index of a state knows in addition to it and the time.
+INDEXED = {Status.READY: {"queue"}}
 
 
-class Literally(Exact):
-    """Equal to a number that stands in the statement itself: by a parameter SQLite finds a partial
-    index, too, but then looks at each of its rows in the table."""
+class LiteralExact(Exact):
+    """Equal to a number in the statement itself: by a parameter SQLite finds a partial index, too,
+    but then looks at each of its rows in the table."""
 
     prepare_rhs = False
 
@@ -44,86 +44,81 @@ class Literally(Exact):
         return f"{int(self.rhs):d}", ()
 
 
-# By what was asked of the index.
-Edges = dict[Any, Place | None]
+# Where the windows end, by what was asked of the index.
+WindowEnds = dict[Any, Cursor | None]
 
 
 @dataclass(frozen=True)
-class Found:
-    """Rows in their order; ``edge`` is where the look ended, if before the end of the list."""
+class Page:
+    """Rows in their order; ``window_end`` is where the scan ended, if before the list's end."""
 
     rows: list[Any]
-    edge: Place | None = None
-    has_more: bool = False  # beyond the last row, within what was looked at
+    window_end: Cursor | None = None
+    has_more: bool = False  # beyond the last row, within the window
 
 
 @dataclass(frozen=True)
-class Ordering:
-    """A list in its order; ``among`` are the rows of the index that leads along it, where others
-    than those of the list are to be passed over."""
+class Keyset:
+    """A list in its order; ``scanned`` are the rows of the index in that order, where others than
+    those of the list are to be passed over: then each query sees a window of them."""
 
     queryset: QuerySet[Any]
     order: Order
-    among: QuerySet[Any] | None = None
-    # Where looks from the beginning end, by the index: the same for all lists of a page.
-    edges: Edges = field(default_factory=dict, compare=False)
-    span: int | None = None  # rows that are looked through at once; None = LOOK
+    scanned: QuerySet[Any] | None = None
+    # By the index: the same for all lists of a page.
+    window_ends: WindowEnds = field(default_factory=dict, compare=False)
+    window_rows: int | None = None  # None = WINDOW_ROWS
 
-    def look(self, limit: int, place: Place | None = None, backwards: bool = False) -> Found:
-        """Up to so many rows after a place (or before it), or from the beginning (the end)."""
-        rows, edge = self.within(place, backwards)
-        found = list(rows.order_by(*self.order.toward(backwards))[: limit + 1])
+    def page(self, limit: int, cursor: Cursor | None = None, backwards: bool = False) -> Page:
+        """Up to so many rows after a cursor (or before it), or from the beginning (the end)."""
+        rows, window_end = self.window(cursor, backwards)
+        found = list(rows.order_by(*self.order.columns(backwards))[: limit + 1])
         shown = found[:limit]
         has_more = len(found) > limit
-        return Found(shown[::-1] if backwards else shown, None if has_more else edge, has_more)
+        return Page(shown[::-1] if backwards else shown, None if has_more else window_end, has_more)
 
-    def walk(self, size: int) -> Iterator[list[Any]]:
+    def chunks(self, size: int) -> Iterator[list[Any]]:
         """All rows, by so many at once; those that come meanwhile may be among them."""
-        place, way = None, replace(self, span=WALK_LOOK)
+        cursor, keyset = None, replace(self, window_rows=CHUNK_WINDOW_ROWS)
         while True:
-            found = way.look(size, place)
-            if found.rows:
-                yield found.rows
-            place = self.order.place_of(found.rows[-1]) if found.has_more else found.edge
-            if place is None:
+            page = keyset.page(size, cursor)
+            if page.rows:
+                yield page.rows
+            cursor = self.order.cursor_of(page.rows[-1]) if page.has_more else page.window_end
+            if cursor is None:
                 return
 
     def count(self) -> "Count":
-        """The rows, at most 1,000; where others are passed over, among those of the first look."""
-        rows, edge = _by_queue(self.queryset), None
+        """The rows, at most 1,000; where others are passed over, those in the first window."""
+        rows, window_end = _by_queue_index(self.queryset), None
         if rows is None:
-            rows, edge = self.within(None, backwards=False)
+            rows, window_end = self.window(None, backwards=False)
             # Without an order, PostgreSQL may look up all entries of the index first.
-            rows = rows.order_by(self.order.toward(backwards=False)[0])
-        return capped(rows[: MOST_ROWS + 1].count(), edge is not None)
+            rows = rows.order_by(self.order.columns(backwards=False)[0])
+        return capped(rows[: COUNTED_ROWS_MAX + 1].count(), window_end is not None)
 
-    def within(self, place: Place | None, backwards: bool) -> tuple[QuerySet[Any], Place | None]:
-        """The rows that one look sees, and where it ends."""
+    def window(self, cursor: Cursor | None, backwards: bool) -> tuple[QuerySet[Any], Cursor | None]:
+        """The rows that one query sees, and where it ends."""
         rows = self.queryset
-        if place is not None:
-            rows = self.order.beyond(rows, place, backwards)
-        edge = self._edge(place, backwards)
-        return rows if edge is None else self.order.until(rows, edge, backwards), edge
+        if cursor is not None:
+            rows = self.order.after(rows, cursor, backwards)
+        end = None if self.scanned is None else self._window_end(self.scanned, cursor, backwards)
+        return rows if end is None else self.order.up_to(rows, end, backwards), end
 
-    def _edge(self, place: Place | None, backwards: bool) -> Place | None:
-        """Where a look ends; one place further there is another row, or was just now."""
-        if self.among is None:
-            return None
-        known = (self.order, self.among.model, str(self.among.query), self.span, place, backwards)
-        if known not in self.edges:
-            self.edges[known] = self._found_edge(self.among, place, backwards)
-        return self.edges[known]
-
-    def _found_edge(
-        self, among: QuerySet[Any], place: Place | None, backwards: bool
-    ) -> Place | None:
-        rows = among.order_by(*self.order.toward(backwards))
-        if place is not None:
-            rows = self.order.beyond(rows, place, backwards)
-        # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
-        span = self.span or LOOK
-        last = list(rows.only(*self.order.names)[span - 1 : span + 1])
-        return self.order.place_of(last[0]) if len(last) > 1 else None
+    def _window_end(
+        self, scanned: QuerySet[Any], cursor: Cursor | None, backwards: bool
+    ) -> Cursor | None:
+        """Where a window ends; next to it there is another row, or was just now."""
+        known = (self.order, scanned.model, str(scanned.query), self.window_rows, cursor, backwards)
+        if known not in self.window_ends:
+            rows = scanned.order_by(*self.order.columns(backwards))
+            if cursor is not None:
+                rows = self.order.after(rows, cursor, backwards)
+            # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
+            size = self.window_rows or WINDOW_ROWS
+            last = list(rows.only(*self.order.names)[size - 1 : size + 1])
+            self.window_ends[known] = self.order.cursor_of(last[0]) if len(last) > 1 else None
+        return self.window_ends[known]
 
 
 @dataclass(frozen=True)
@@ -136,21 +131,21 @@ class Count:
 
 
 def capped(number: int, is_at_least: bool) -> Count:
-    return Count(min(number, MOST_ROWS), is_at_least or number > MOST_ROWS)
+    return Count(min(number, COUNTED_ROWS_MAX), is_at_least or number > COUNTED_ROWS_MAX)
 
 
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
     """Those among the newest 1,000 of the table, and whether it has more."""
     whole = rows.model._base_manager.using(rows.db)
-    found, edge = Ordering(rows.order_by(), BY_KEY, whole).within(None, backwards=False)
-    return found, edge is not None
+    found, window_end = Keyset(rows.order_by(), BY_KEY, whole).window(None, backwards=False)
+    return found, window_end is not None
 
 
 def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
     """The rows of a state, as the indexes hold them."""
     if status is None:
         return rows
-    rows = rows.filter(Literally(F("status"), status))
+    rows = rows.filter(LiteralExact(F("status"), status))
     if status in TIMED:
         return rows.filter(retry_at__isnull=False)
     is_partial = connections[rows.db].features.supports_partial_indexes
@@ -158,72 +153,67 @@ def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
     return rows if is_partial or status != Status.BURIED else rows.filter(retry_at__isnull=True)
 
 
-def ordering_of(
+def keyset_of(
     rows: QuerySet[Any],
     status: Status | None,
     has_states: bool = True,
-    edges: Edges | None = None,
-) -> Ordering:
+    window_ends: WindowEnds | None = None,
+) -> Keyset:
     """The list of a state (None = of all) among these rows, in the order of an index.
 
     ``has_states`` says whether there are indexes over the states, as an archive has none.
     """
-    queryset = in_state(rows, status) if has_states else _plainly(rows, status)
+    if has_states:
+        rows = in_state(rows, status)
+    elif status is not None:
+        rows = rows.filter(status=status)
     indexed = status if has_states and status != Status.DONE else None
-    return along(queryset, order_in(indexed), indexed, edges)
+    return keyset_in(rows, index_order(indexed), indexed, window_ends)
 
 
-def order_in(indexed: Status | None) -> Order:
+def index_order(indexed: Status | None) -> Order:
     """The order in which the index of a state holds its rows; None = that of the table."""
     return BY_KEY if indexed is None else ORDERS.get(indexed, BY_KEY)
 
 
-def along(
-    queryset: QuerySet[Any], order: Order, indexed: Status | None, edges: Edges | None = None
-) -> Ordering:
-    """A list in an order in which the index of a state (None = the table's) holds it."""
-    whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
-    if order != order_in(indexed):
-        return Ordering(queryset, order)
-    if order == BY_CLAIM and any(map(_names_one_queue, _leaves(queryset.query.where))):
+def keyset_in(
+    queryset: QuerySet[Any],
+    order: Order,
+    indexed: Status | None,
+    window_ends: WindowEnds | None = None,
+) -> Keyset:
+    """A list in an order, by the index of a state (None = the table's) where that is its order."""
+    if order != index_order(indexed):
+        return Keyset(queryset, order)
+    leaves = [(_column(leaf), leaf) for leaf in _leaves(queryset.query.where)]
+    one_queue = any(name == "queue" and leaf.lookup_name == "exact" for name, leaf in leaves)
+    if order == BY_CLAIM and one_queue:
         order = BY_CLAIM_IN_QUEUE
-    among = None if _is_answered(queryset, indexed) else whole
-    return Ordering(queryset, order, among, {} if edges is None else edges)
+    known = set() if indexed is None else {"status", "retry_at"} | INDEXED.get(indexed, set())
+    asked = {name for name, _ in leaves}
+    scanned = None
+    # By their keys a few rows are found, whatever else is asked of them.
+    if "id" not in asked and not asked <= known:
+        scanned = in_state(queryset.model._base_manager.using(queryset.db), indexed)
+    return Keyset(queryset, order, scanned, {} if window_ends is None else window_ends)
 
 
-def _by_queue(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
-    """The rows of a state and a queue without a word of their times: where no index is partial,
-    that which begins with both has them all. None where it does not answer."""
-    is_partial = connections[queryset.db].features.supports_partial_indexes
-    leaves = _leaves(queryset.query.where)
-    rest = [leaf for leaf in leaves if not _is_about_having_a_time(leaf)]
-    asked = {_column(leaf) for leaf in rest}
-    if is_partial or not issubclass(queryset.model, Job) or asked != {"status", "queue"}:
+def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
+    """The rows of a state and a queue without a condition on their times: where no index is
+    partial, the one that begins with both has them all. None where that does not answer."""
+    if connections[queryset.db].features.supports_partial_indexes:
+        return None
+    rest = [
+        leaf
+        for leaf in _leaves(queryset.query.where)
+        if _column(leaf) != "retry_at" or leaf.lookup_name != "isnull"
+    ]
+    if not issubclass(queryset.model, Job) or set(map(_column, rest)) != {"status", "queue"}:
         return None
     # In the order of that index: MySQL would take another one that begins with the queue.
     found = queryset.order_by("priority")
     found.query.where = WhereNode(rest)
     return found
-
-
-def _is_about_having_a_time(leaf: Any) -> bool:
-    return _column(leaf) == "retry_at" and leaf.lookup_name == "isnull"
-
-
-def _names_one_queue(leaf: Any) -> bool:
-    return _column(leaf) == "queue" and leaf.lookup_name == "exact"
-
-
-def _plainly(rows: QuerySet[Any], status: Status | None) -> QuerySet[Any]:
-    return rows if status is None else rows.filter(status=status)
-
-
-def _is_answered(queryset: QuerySet[Any], indexed: Status | None) -> bool:
-    """Whether nothing is asked of the rows that the index does not know."""
-    known = set() if indexed is None else {"status", "retry_at"} | ANSWERED.get(indexed, set())
-    asked = {_column(leaf) for leaf in _leaves(queryset.query.where)}
-    # By their keys a few rows are found, whatever else is asked of them.
-    return "id" in asked or asked <= known
 
 
 def _leaves(node: Any) -> Iterator[Any]:

@@ -7,7 +7,6 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from ..fields import check_name
@@ -16,14 +15,14 @@ from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
 from ..worker.options import Served, UnknownTable, parse_served
 from . import confirmation
-from .links import page
+from .pages import page_url, respond
 
-MOST_DAYS = 366
-MOST_MINUTES = MOST_DAYS * 24 * 60
-MOST_REASON = 500
-MINUTES = f"Minutes: a whole number between 1 and {MOST_MINUTES:,}."
-UNTIL = f"Until: a date and time in the future, at most {MOST_DAYS} days from now."
-REASON = f"Reason: at most {MOST_REASON} characters."
+DAYS_MAX = 366
+MINUTES_MAX = DAYS_MAX * 24 * 60
+REASON_CHARACTERS_MAX = 500
+MINUTES = f"Minutes: a whole number between 1 and {MINUTES_MAX:,}."
+UNTIL = f"Until: a date and time in the future, at most {DAYS_MAX} days from now."
+REASON = f"Reason: at most {REASON_CHARACTERS_MAX} characters."
 HOW = {
     "minutes": "for some minutes",
     "until": "until a date and time",
@@ -32,7 +31,7 @@ HOW = {
 
 
 class PauseForm(forms.Form):
-    """For how long, and why. Whoever finds the queue paused has to know the reason."""
+    """For how long, and why: those who find the queue paused have to know the reason."""
 
     how = forms.ChoiceField(
         label="For how long", choices=HOW, widget=forms.RadioSelect, initial="minutes"
@@ -41,7 +40,7 @@ class PauseForm(forms.Form):
         required=False,
         initial=60,
         min_value=1,
-        max_value=MOST_MINUTES,
+        max_value=MINUTES_MAX,
         error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), MINUTES),
     )
     until = forms.DateTimeField(
@@ -50,7 +49,7 @@ class PauseForm(forms.Form):
         error_messages={"invalid": UNTIL},
     )
     reason = forms.CharField(
-        max_length=MOST_REASON,
+        max_length=REASON_CHARACTERS_MAX,
         widget=forms.TextInput(attrs={"size": 60}),
         error_messages={"required": "Reason: say why.", "max_length": REASON},
     )
@@ -61,7 +60,7 @@ class PauseForm(forms.Form):
         problem = {"minutes": MINUTES, "until": UNTIL}.get(str(how))
         if problem and data.get(str(how)) is None and how not in self.errors:
             self.add_error(str(how), problem)
-        if how == "until" and data.get("until") and not 0 < self._left() <= MOST_DAYS * 86400:
+        if how == "until" and data.get("until") and not 0 < self._left() <= DAYS_MAX * 86400:
             self.add_error("until", UNTIL)
         return data
 
@@ -73,7 +72,7 @@ class PauseForm(forms.Form):
         return self._left() if how == "until" else None
 
     def _left(self) -> float:
-        left: timedelta = self.cleaned_data["until"] - _now()
+        left: timedelta = self.cleaned_data["until"] - timezone.now()
         return left.total_seconds()
 
 
@@ -85,23 +84,18 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         reason, seconds = form.cleaned_data["reason"], form.seconds()
         manager: Any = served.model.objects
         manager.using(served.using).pause(queue, seconds, reason)
-        end = FOR_GOOD if seconds is None else _now() + timedelta(seconds=seconds)
+        end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
         said = f"Paused {served.label}, queue {queue}, {pause_end(end)}: {reason}"
-        return _done(model_admin, request, _row(served, queue), said)
-    site = model_admin.admin_site
+        return _done(model_admin, request, served, queue, said)
     context = {
-        **site.each_context(request),
         "title": f"Pause {served.label}, queue {queue}",
-        "opts": model_admin.opts,
-        "media": model_admin.media,
         "form": form,
         "hidden": {"table": served.label, "queue": queue},
         "zone": timezone.get_current_timezone_name(),
         "parent_title": "Queues",
-        "parent_url": page(site, "dbqueue_queue_changelist"),
+        "parent_url": page_url(model_admin.admin_site, "dbqueue_queue_changelist"),
     }
-    request.current_app = site.name
-    return TemplateResponse(request, "dbqueue/pause.html", context)
+    return respond(model_admin, request, "dbqueue/pause.html", context)
 
 
 def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
@@ -109,11 +103,11 @@ def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     manager: Any = served.model.objects
     manager.using(served.using).resume(queue)
     said = f"Resumed {served.label}, queue {queue}"
-    return _done(model_admin, request, _row(served, queue), said)
+    return _done(model_admin, request, served, queue, said)
 
 
 def _chosen(model_admin: Any, request: HttpRequest) -> tuple[Served, str]:
-    """Whom it is about; refuses who may not, and what is no queue."""
+    """The queue that it is about; refuses users who may not, and what is no queue."""
     if not model_admin.has_pause_permission(request):
         raise PermissionDenied
     data = request.POST if request.method == "POST" else request.GET
@@ -126,17 +120,12 @@ def _chosen(model_admin: Any, request: HttpRequest) -> tuple[Served, str]:
     return served, queue
 
 
-def _row(served: Served, queue: str) -> Queue:
-    return Queue.objects.using(served.using).get(job_table=served.job_table, name=queue)
-
-
-def _done(model_admin: Any, request: HttpRequest, row: Queue, said: str) -> HttpResponse:
+def _done(
+    model_admin: Any, request: HttpRequest, served: Served, queue: str, said: str
+) -> HttpResponse:
+    row = Queue.objects.using(served.using).get(job_table=served.job_table, name=queue)
     confirmation.log(request, [row], said)
     model_admin.message_user(request, f"{said}.", messages.SUCCESS)
     may_see = model_admin.has_view_permission(request)
     name = "dbqueue_queue_changelist" if may_see else "index"
-    return HttpResponseRedirect(page(model_admin.admin_site, name))
-
-
-def _now() -> Any:
-    return timezone.now()
+    return HttpResponseRedirect(page_url(model_admin.admin_site, name))

@@ -1,4 +1,4 @@
-"""What people may do to the jobs of a table, each by a permission of its own."""
+"""What people may do in the admin, each by a permission of its own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ Allows = Callable[..., bool]
 
 
 def allows(codename: str) -> Allows:
-    """The ``has_.._permission`` of a ModelAdmin for one of its own model's permissions."""
+    """The ``has_…_permission`` of a ModelAdmin for one of its own model's permissions."""
 
     def has_permission(model_admin: Any, request: HttpRequest, *_: Any) -> bool:
         name = get_permission_codename(codename, model_admin.opts)
@@ -19,7 +19,17 @@ def allows(codename: str) -> Allows:
     return has_permission
 
 
-class Permissions:
+class ViewOnly:
+    """Rows are looked at; nobody adds or edits them."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class JobPermissions:
     """Inspect is to see what a job holds; the others are its verbs."""
 
     has_inspect_permission = allows("inspect")

@@ -1,4 +1,4 @@
-"""The pictures of a page of charts, and what they say in words."""
+"""The pictures of a page of charts, each with a summary as text."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from . import svg
 from .formatting import clock, day_and_clock, local, percent, rounded, short_number, short_time
 
 # Seconds that are round in their own unit.
-TIMES = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000)
+TIME_TICKS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000)
 UNKNOWN = "Nothing is known of this time."
 # What one label under the axis stands for.
-STRETCHES: dict[str, Callable[[datetime], Hashable]] = {
+LABEL_PERIODS: dict[str, Callable[[datetime], Hashable]] = {
     "hour": lambda at: (at.date(), at.hour, at.minute // 15),
     "day": lambda at: (at.date(), at.hour // 6),
     "week": datetime.date,
@@ -25,7 +25,7 @@ STRETCHES: dict[str, Callable[[datetime], Hashable]] = {
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture with its heading and legend, and what it says in words."""
+    """One picture with its heading and legend, and a summary as text."""
 
     title: str
     text: str
@@ -53,7 +53,7 @@ def names(points: Sequence[Point], span: str) -> list[str]:
     return [tell(moment) + moment.strftime(" %Z") * is_twice for moment in moments]
 
 
-def step_words(span: str) -> str:
+def step_label(span: str) -> str:
     minutes = CHARTED[span][1]
     return "minute" if minutes == 1 else short_time(minutes * 60)
 
@@ -71,10 +71,14 @@ def _throughput(points: Sequence[Point], span: str) -> Chart:
         svg.Series("completed", "done", [one.completed for one in points]),
         svg.Series("failed attempts", "failed", [one.failed for one in points]),
     ]
-    pace = done / (len(points) * CHARTED[span][1])
-    text = f"{_counted(done, 'job')} completed, {_pace(pace)}."
+    per_minute = done / (len(points) * CHARTED[span][1])
+    if per_minute >= 1 or not per_minute:
+        pace = f"{rounded(per_minute)} a minute"
+    else:
+        pace = f"{rounded(per_minute * 60)} an hour"
+    text = f"{_counted(done, 'job')} completed, {pace}."
     hints = [f"{one.completed:,} completed, {one.failed:,} failed" for one in points]
-    title = f"Throughput per {step_words(span)}"
+    title = f"Throughput per {step_label(span)}"
     return _chart(title, text, _stacked(series), points, span, hints)
 
 
@@ -89,27 +93,23 @@ def _failures(points: Sequence[Point], span: str) -> Chart:
     share = f" ({percent(failed / (done + failed))} of all)" if failed else ""
     text = f"{_counted(failed, 'attempt')} failed{share}, {_counted(buried, 'job')} buried."
     hints = [f"{one.failed:,} failed, {one.buried:,} buried" for one in points]
-    title = f"Failed attempts per {step_words(span)}"
+    title = f"Failed attempts per {step_label(span)}"
     return _chart(title, text, _stacked(series), points, span, hints)
 
 
 def _stacked(series: list[svg.Series]) -> svg.Plot:
-    heights = [sum(value or 0 for value in values) for values in zip(*_values(series), strict=True)]
-    axis = svg.linear(max(heights), short_number)
+    columns = zip(*(one.values for one in series), strict=True)
+    axis = svg.linear(max(sum(value or 0 for value in each) for each in columns), short_number)
     return svg.Plot(axis, svg.bars(series, axis), series)
-
-
-def _values(series: list[svg.Series]) -> list[Sequence[float | None]]:
-    return [one.values for one in series]
 
 
 def _backlog(points: Sequence[Point], span: str) -> Chart:
     known = [one for one in points if one.peak is not None]
+    most = max((one.peak or 0 for one in known), default=0)
     series = [svg.Series("jobs, at most", "backlog", [one.peak for one in points])]
-    axis = svg.linear(max((one.peak or 0 for one in known), default=0), short_number)
+    axis = svg.linear(most, short_number)
     text = UNKNOWN
     if known:
-        most = max(one.peak or 0 for one in known)
         text = f"{_counted(known[-1].backlog or 0, 'job')} at the last count, {most:,} at most."
     hints = [
         "not counted" if p.peak is None else f"{_counted(p.peak, 'job')} at most" for p in points
@@ -125,27 +125,20 @@ def _times(name: str, title: str, points: Sequence[Point], span: str) -> Chart:
         svg.Series("95 of 100 (p95)", "p95", [one.p95 if one else None for one in found]),
     ]
     values = [seconds for one in found if one for seconds in (one.p50, one.p95)]
-    axis = svg.logarithmic(values, TIMES, short_time)
-    hints = [_said(one) for one in found]
+    axis = svg.logarithmic(values, TIME_TICKS, short_time)
+    hints = [
+        f"half {bound(one.p50)}, 95 of 100 {bound(one.p95)}" if one else "nothing known"
+        for one in found
+    ]
+    text = UNKNOWN
+    lines = zip(found, names(points, span), hints, strict=True)
+    if known := [(one, name, hint) for one, name, hint in lines if one]:
+        (last, when, hint), (worst, then, _) = known[-1], max(known, key=lambda it: it[0].p95)
+        text, slowest = f"At {when}: {hint}.", bound(worst.p95)
+        if slowest != bound(last.p95):
+            text += f" Slowest at {then}: 95 of 100 {slowest}."
     plot = svg.Plot(axis, svg.lines(series, axis), series)
-    return _chart(title, _times_text(found, names(points, span)), plot, points, span, hints)
-
-
-def _times_text(found: Sequence[Quantiles | None], moments: Sequence[str]) -> str:
-    known = [(one, moment) for one, moment in zip(found, moments, strict=True) if one]
-    if not known:
-        return UNKNOWN
-    (last, when), (worst, then) = known[-1], max(known, key=lambda it: it[0].p95)
-    text, slowest = f"At {when}: {_said(last)}.", bound(worst.p95)
-    if slowest == bound(last.p95):
-        return text
-    return f"{text} Slowest at {then}: 95 of 100 {slowest}."
-
-
-def _said(times: Quantiles | None) -> str:
-    if times is None:
-        return "nothing known"
-    return f"half {bound(times.p50)}, 95 of 100 {bound(times.p95)}"
+    return _chart(title, text, plot, points, span, hints)
 
 
 def _chart(
@@ -156,32 +149,16 @@ def _chart(
     span: str,
     hints: Sequence[str],
 ) -> Chart:
-    moments = names(points, span)
-    whole = [f"{moment}: {hint}" for moment, hint in zip(moments, hints, strict=True)]
+    whole = [f"{name}: {hint}" for name, hint in zip(names(points, span), hints, strict=True)]
     whole[-1] += " so far"
-    return Chart(
-        title, text, svg.chart(title, text, plot, _marks(points, span), whole), plot.series
-    )
-
-
-def _marks(points: Sequence[Point], span: str) -> list[str]:
-    """A label where a new quarter of an hour, quarter of a day, or day begins."""
-    moments, stretch = [local(point.start) for point in points], STRETCHES[span]
-    begins = [stretch(before) != stretch(at) for before, at in pairwise(moments)]
-    fresh = zip(begins, pairwise(moments), strict=True)
-    return ["", *(_mark(before, at, span) if is_new else "" for is_new, (before, at) in fresh)]
-
-
-def _mark(before: datetime, moment: datetime, span: str) -> str:
-    is_day = span != "hour" and before.date() != moment.date()
-    return f"{moment:%a}" if is_day else f"{moment:%H:%M}"
+    # A label where a new quarter of an hour, quarter of a day, or day begins.
+    labels, period = [""], LABEL_PERIODS[span]
+    for before, moment in pairwise(local(point.start) for point in points):
+        is_day = span != "hour" and before.date() != moment.date()
+        label = f"{moment:%a}" if is_day else f"{moment:%H:%M}"
+        labels.append(label if period(before) != period(moment) else "")
+    return Chart(title, text, svg.chart(title, text, plot, labels, whole), plot.series)
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + "s" * (count != 1)
-
-
-def _pace(per_minute: float) -> str:
-    if per_minute >= 1 or not per_minute:
-        return f"{rounded(per_minute)} a minute"
-    return f"{rounded(per_minute * 60)} an hour"

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
-from django.contrib.auth import get_permission_codename
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from ..models import Queue
 from .charts import charts_view
-from .links import page
 from .overview import overview_view
+from .pages import page_url
 from .pause import pause_view, resume_view
+from .permissions import ViewOnly, allows
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     QueueBase = ModelAdmin[Queue]
@@ -32,12 +32,14 @@ PAGES: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
 
 
 @admin.register(Queue)
-class QueueAdmin(QueueBase):
+class QueueAdmin(ViewOnly, QueueBase):
     """Every queue at a glance, instead of the rows that say which ones are paused."""
 
     class Media:
         css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
         js = ("dbqueue/live.js",)
+
+    has_pause_permission = allows("pause")
 
     def get_urls(self) -> list[Any]:
         own = [
@@ -54,17 +56,7 @@ class QueueAdmin(QueueBase):
 
     def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Where the admin's log leads: a queue has no page of its own."""
-        return HttpResponseRedirect(page(self.admin_site, "dbqueue_queue_changelist"))
-
-    def has_pause_permission(self, request: HttpRequest) -> bool:
-        codename = get_permission_codename("pause", self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+        return HttpResponseRedirect(page_url(self.admin_site, "dbqueue_queue_changelist"))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

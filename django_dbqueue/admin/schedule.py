@@ -1,8 +1,7 @@
 """What becomes due when, in groups."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -10,10 +9,9 @@ from django.utils import timezone
 
 from ..fields import DbNow
 from ..states import Status
-from .cursor import Place
-from .pagination import BY_TIME, MOST_ROWS, Edges, capped, ordering_of
+from .pagination import BY_TIME, COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
 
-# Their ends, in seconds from now.
+# Their ends, in seconds from now; None = never.
 GROUPS = {
     "overdue": 0,
     "within a minute": 60,
@@ -31,32 +29,26 @@ class Group:
     count: str
 
 
-def schedule(rows: QuerySet[Any], edges: Edges) -> list[Group]:
+def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
     """Delayed jobs by the time at which they are due; at most 1,000 of each group are counted,
     and with a filter only those among the next 1,000 of all."""
-    delayed, edge = ordering_of(rows, Status.DELAYED, edges=edges).within(None, backwards=False)
+    keyset = keyset_of(rows, Status.DELAYED, window_ends=window_ends)
+    delayed, window_end = keyset.window(None, backwards=False)
     # The clock as a value: with the expression, PostgreSQL would search no index.
-    first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow())[:1]
-    return [one for row in first for one in _groups(delayed, row.dbqueue_now, edge)]
-
-
-def _groups(delayed: QuerySet[Any], now: datetime, edge: Place | None) -> Iterator[Group]:
-    begin = None
+    first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow()).first()
+    if first is None:
+        return []
+    now, begin, groups = first.dbqueue_now, None, []
+    if timezone.is_naive(now):
+        now = timezone.make_aware(now)
     for name, seconds in GROUPS.items():
-        end = None if seconds is None else _later(now, seconds)
+        end = None if seconds is None else now + timedelta(seconds=seconds)
+        group = delayed if begin is None else delayed.filter(retry_at__gt=begin)
+        if end is not None:
+            group = group.filter(retry_at__lte=end)
         # In the order of the index: without one, PostgreSQL may look up all of its entries first.
-        rows = _between(delayed, begin, end).order_by("retry_at")[: MOST_ROWS + 1]
-        is_whole = edge is None or (end is not None and end < edge[0])
-        yield Group(name, str(capped(rows.count(), not is_whole)))
+        number = group.order_by("retry_at")[: COUNTED_ROWS_MAX + 1].count()
+        is_whole = window_end is None or (end is not None and end < window_end[0])
+        groups.append(Group(name, str(capped(number, not is_whole))))
         begin = end
-
-
-def _between(delayed: QuerySet[Any], begin: datetime | None, end: datetime | None) -> QuerySet[Any]:
-    if begin is not None:
-        delayed = delayed.filter(retry_at__gt=begin)
-    return delayed if end is None else delayed.filter(retry_at__lte=end)
-
-
-def _later(moment: datetime, seconds: float) -> datetime:
-    aware = moment if timezone.is_aware(moment) else timezone.make_aware(moment)
-    return aware + timedelta(seconds=seconds)
+    return groups

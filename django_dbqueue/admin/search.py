@@ -1,23 +1,31 @@
 """Finding jobs by whole values that an index knows, never by reading the table."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 
 from ..models.index import DedupConstraint
-from .cursor import BIGGEST
+from .cursor import BIGINT_MAX
 
-MOST_FOUND = 1000
+FOUND_ROWS_MAX = 1000  # by one column
 EXACT = "__exact"
 
 
 def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | None:
     """The columns of ``search_fields``; None where one of them has no index to itself."""
+    if not all(name.startswith("=") or name.endswith(EXACT) for name in fields):
+        return None
     names = [name.removeprefix("=").removesuffix(EXACT) for name in fields]
-    are_whole = all(name.startswith("=") or name.endswith(EXACT) for name in fields)
-    return names if are_whole and all(_has_index(model, name) for name in names) else None
+    meta: Any = model._meta
+    indexed = {"pk"} | {f.name for f in meta.concrete_fields if f.primary_key or f.db_index}
+    heads = {index.fields[0].lstrip("-") for index in meta.indexes if index.fields}
+    indexed |= heads & {f.name for f in meta.concrete_fields}
+    indexed.discard("dedup_key")
+    if any(isinstance(one, DedupConstraint) for one in meta.constraints):
+        indexed.add("dedup_key")
+    return names if indexed.issuperset(names) else None
 
 
 def found(
@@ -28,21 +36,16 @@ def found(
     By their keys: in one question with an order, a database may prefer to walk along that.
     """
     whole = rows.model._base_manager.using(rows.db).order_by()
-    keys = {key for name in names for key in _keys(whole, name, term, queues)}
+    key, keys = rows.model._meta.pk, set()
+    for name in names:
+        if name in {"pk", key.name}:
+            keys.update(as_key(key, term))
+            continue
+        # The index of the dedup keys begins with the queue.
+        more = {"queue__in": queues} if name == "dedup_key" else {}
+        matching = whole.filter(**{name: term}, **more)
+        keys.update(matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX])
     return rows.filter(pk__in=sorted(keys))
-
-
-def _keys(
-    whole: QuerySet[Any], name: str, term: str, queues: Collection[str]
-) -> Iterator[Any] | list[Any]:
-    key = whole.model._meta.pk
-    if name in {"pk", key.name}:
-        return as_key(key, term)
-    lookups = {name: term}
-    if name == "dedup_key":
-        # The index begins with the queue.
-        lookups["queue__in"] = queues  # type: ignore[assignment]
-    return list(whole.filter(**lookups).values_list("pk", flat=True)[:MOST_FOUND])
 
 
 def as_key(key: Any, term: str) -> list[Any]:
@@ -51,15 +54,4 @@ def as_key(key: Any, term: str) -> list[Any]:
         value = key.to_python(term)
     except (ValidationError, ValueError):
         return []
-    return [] if isinstance(value, int) and abs(value) > BIGGEST else [value]
-
-
-def _has_index(model: type[Model], name: str) -> bool:
-    meta: Any = model._meta
-    if name == "dedup_key":
-        return any(isinstance(one, DedupConstraint) for one in meta.constraints)
-    heads = {index.fields[0].lstrip("-") for index in meta.indexes if index.fields}
-    fields = {f.name: f for f in meta.concrete_fields}
-    if name not in {"pk", *fields}:
-        return False
-    return name in {"pk", *heads} or fields[name].primary_key or fields[name].db_index
+    return [] if isinstance(value, int) and abs(value) > BIGINT_MAX else [value]

@@ -1,9 +1,9 @@
 """Charts as inline SVG: no script, no inline style; colours are the style sheet's."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 400, 170
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 24
 INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 SPARK_WIDTH, SPARK_HEIGHT = 120, 24
-THIN = 1.5  # what is not nothing is seen
+THIN = 1.5  # the least height of a bar: what is not nothing is seen
 LABEL_HALF = 18  # of the width of a time's label
 
 Scale = Callable[[float], float]
@@ -93,47 +93,41 @@ def nice(step: float) -> float:
 
 def bars(series: Sequence[Series], axis: Axis) -> SafeString:
     """Stacked, the first one at the bottom; those of the last point, which goes on, are paler."""
-    marks = [mark for n in range(len(series[0].values)) for mark in _stack(series, axis, n)]
+    marks, count = [], len(series[0].values)
+    width = INNER_WIDTH / count
+    fill = round(max(width - 0.6, 0.8), 1)
+    for n in range(count):
+        x, base = round(LEFT + n * width + 0.3, 1), 0.0
+        paler = " dbqueue-unfinished" if n == count - 1 else ""
+        for one in series:
+            value = one.values[n] or 0
+            if value:
+                bottom = axis.position(base)
+                height = round(max(THIN, bottom - axis.position(base + value)), 1)
+                marks.append((f"{one.kind}{paler}", x, round(bottom - height, 1), fill, height))
+            base += value
     pattern = '<rect class="dbqueue-{}" x="{}" y="{}" width="{}" height="{}"></rect>'
     return format_html_join("", pattern, marks)
-
-
-def _stack(series: Sequence[Series], axis: Axis, n: int) -> Iterator[tuple[Any, ...]]:
-    count, base = len(series[0].values), 0.0
-    width = INNER_WIDTH / count
-    x, fill = round(LEFT + n * width + 0.3, 1), round(max(width - 0.6, 0.8), 1)
-    paler = " dbqueue-unfinished" if n == count - 1 else ""
-    for one in series:
-        value = one.values[n] or 0
-        if value:
-            bottom = axis.position(base)
-            height = round(max(THIN, bottom - axis.position(base + value)), 1)
-            yield f"{one.kind}{paler}", x, round(bottom - height, 1), fill, height
-        base += value
 
 
 def lines(series: Sequence[Series], axis: Axis) -> SafeString:
     """One line each, with gaps; a value between two gaps is a dot."""
     pattern = '<polyline class="dbqueue-{}" fill="none" points="{}"></polyline>'
     dot = '<circle class="dbqueue-{0}-dot" cx="{1}" cy="{2}" r="2.2"></circle>'
-    runs = [(one.kind, run) for one in series for run in _runs(one.values, axis)]
-    long = [(kind, " ".join(f"{x},{y}" for x, y in run)) for kind, run in runs if len(run) > 1]
-    short = [(kind, *run[0]) for kind, run in runs if len(run) == 1]
+    long, short = [], []
+    for one in series:
+        width = INNER_WIDTH / len(one.values)
+        for is_known, run in groupby(enumerate(one.values), key=lambda it: it[1] is not None):
+            if not is_known:
+                continue
+            points = [
+                (round(LEFT + (n + 0.5) * width, 1), axis.position(value or 0)) for n, value in run
+            ]
+            if len(points) > 1:
+                long.append((one.kind, " ".join(f"{x},{y}" for x, y in points)))
+            else:
+                short.append((one.kind, *points[0]))
     return format_html_join("", pattern, long) + format_html_join("", dot, short)
-
-
-def _runs(values: Sequence[float | None], axis: Axis) -> Iterator[list[tuple[float, float]]]:
-    width = INNER_WIDTH / len(values)
-    run: list[tuple[float, float]] = []
-    for n, value in enumerate(values):
-        if value is None:
-            if run:
-                yield run
-            run = []
-        else:
-            run.append((round(LEFT + (n + 0.5) * width, 1), axis.position(value)))
-    if run:
-        yield run
 
 
 @dataclass(frozen=True)
@@ -149,12 +143,21 @@ def chart(
     title: str, text: str, plot: Plot, labels: Sequence[str], hints: Sequence[str]
 ) -> SafeString:
     """A whole chart. ``labels`` are written under the points at which they begin, most are empty;
-    ``hints`` are shown when the mouse is over a point; ``text`` says the essential in words."""
+    ``hints`` are shown when the mouse is over a point; ``text`` is a summary."""
+    width = INNER_WIDTH / max(1, len(hints))
+    hint_areas = format_html_join(
+        "",
+        '<rect class="dbqueue-hint" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
+        (
+            (round(LEFT + n * width, 1), TOP, round(width, 1), INNER_HEIGHT, hint)
+            for n, hint in enumerate(hints)
+        ),
+    )
     return format_html(
         '<svg class="dbqueue-chart" viewBox="0 0 {} {}" role="img" focusable="false">'
         "<title>{}</title><desc>{}</desc>{}{}{}{}</svg>",
         *(WIDTH, HEIGHT, title, text),
-        *(_grid(plot.axis), _times(labels), plot.marks, _hints(hints)),
+        *(_grid(plot.axis), _times(labels), plot.marks, hint_areas),
     )
 
 
@@ -163,37 +166,25 @@ def _grid(axis: Axis) -> SafeString:
         '<line class="dbqueue-grid" x1="{0}" x2="{1}" y1="{2}" y2="{2}"></line>'
         '<text class="dbqueue-tick" x="{3}" y="{4}" text-anchor="end">{5}</text>'
     )
-    places = [(axis.position(value), label) for value, label in axis.ticks]
+    ticks = [(axis.position(value), label) for value, label in axis.ticks]
     ends = LEFT, WIDTH - RIGHT
     return format_html_join(
-        "", pattern, ((*ends, y, LEFT - 5, round(y + 4, 1), label) for y, label in places)
+        "", pattern, ((*ends, y, LEFT - 5, round(y + 4, 1), label) for y, label in ticks)
     )
 
 
 def _times(labels: Sequence[str]) -> SafeString:
     """Where there is a label, it begins a new stretch of time."""
     width = INNER_WIDTH / len(labels)
-    places = [(round(LEFT + n * width, 1), label) for n, label in enumerate(labels) if label]
+    ticks = [(round(LEFT + n * width, 1), label) for n, label in enumerate(labels) if label]
     lines = format_html_join(
         "",
         '<line class="dbqueue-grid" x1="{0}" x2="{0}" y1="{1}" y2="{2}"></line>',
-        ((x, TOP, HEIGHT - BOTTOM + 4) for x, _ in places),
+        ((x, TOP, HEIGHT - BOTTOM + 4) for x, _ in ticks),
     )
     texts = format_html_join(
         "",
         '<text class="dbqueue-tick" x="{}" y="{}" text-anchor="middle">{}</text>',
-        ((min(x, WIDTH - LABEL_HALF), HEIGHT - 6, label) for x, label in places),
+        ((min(x, WIDTH - LABEL_HALF), HEIGHT - 6, label) for x, label in ticks),
     )
     return lines + texts
-
-
-def _hints(hints: Sequence[str]) -> SafeString:
-    width = INNER_WIDTH / max(1, len(hints))
-    return format_html_join(
-        "",
-        '<rect class="dbqueue-hint" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-        (
-            (round(LEFT + n * width, 1), TOP, round(width, 1), INNER_HEIGHT, hint)
-            for n, hint in enumerate(hints)
-        ),
-    )

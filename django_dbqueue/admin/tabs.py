@@ -11,7 +11,7 @@ from . import pagination
 from .lists import StateFilter
 
 # What has to be done first, then what is done.
-ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
+TAB_ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
 ALL = "all"
 
 # By state, None for all of them.
@@ -27,24 +27,20 @@ class Tab:
 
 
 def tabs(
-    changelist: Any, selected: Status | None, words: dict[Status, str], counts: Counts
+    changelist: Any, selected: Status | None, labels: dict[Status, str], counts: Counts
 ) -> list[Tab]:
     """Links that change the state and keep the other filters."""
     return [
         Tab(
-            name=ALL if status is None else words[status],
+            name=ALL if status is None else labels[status],
             count=str(counts[status]),
-            url=_url(changelist, status),
+            url=changelist.get_query_string(
+                {StateFilter.parameter_name: None if status is None else str(status.value)}
+            ),
             is_selected=status == selected,
         )
-        for status in (None, *ORDER)
+        for status in (None, *TAB_ORDER)
     ]
-
-
-def _url(changelist: Any, status: Status | None) -> str:
-    value = None if status is None else str(status.value)
-    query: str = changelist.get_query_string({StateFilter.parameter_name: value})
-    return query
 
 
 def selected_state(request: HttpRequest) -> Status | None:
@@ -61,22 +57,22 @@ def rows_of_all_states(changelist: Any, request: HttpRequest) -> QuerySet[Any]:
     return rows.order_by()
 
 
-def count_each(rows: QuerySet[Any], known: Counts, edges: pagination.Edges) -> Counts:
+def count_each(rows: QuerySet[Any], known: Counts, window_ends: pagination.WindowEnds) -> Counts:
     """The rows of each state, where that is not known; at most 1,000 are counted."""
-    asked = [status for status in (None, *Status) if status not in known]
-    each = {status: pagination.ordering_of(rows, status, edges=edges) for status in asked}
-    counted = {
-        status: replace(way, span=pagination.TAB_LOOK).count() for status, way in each.items()
-    }
-    return known | counted
+    counts = dict(known)
+    for status in (None, *Status):
+        if status not in known:
+            keyset = pagination.keyset_of(rows, status, window_ends=window_ends)
+            counts[status] = replace(keyset, window_rows=pagination.TAB_WINDOW_ROWS).count()
+    return counts
 
 
 def count_newest(rows: QuerySet[Any]) -> Counts:
     """For a table that knows no index on the state: of its newest 1,000 rows, so "at least"."""
-    newest, edge = pagination.newest(rows)
+    newest, has_more = pagination.newest(rows)
     each = {f"n{s.value}": Count("pk", filter=Q(status=s.value)) for s in Status}
     found = newest.aggregate(everything=Count("pk"), **each)
-    counts: Counts = {None: pagination.capped(found["everything"], edge)}
+    counts: Counts = {None: pagination.capped(found["everything"], has_more)}
     for status in Status:
-        counts[status] = pagination.capped(found[f"n{status.value}"], edge)
+        counts[status] = pagination.capped(found[f"n{status.value}"], has_more)
     return counts

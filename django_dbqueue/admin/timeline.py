@@ -20,7 +20,7 @@ from ..states import Status
 from .formatting import time_tag
 
 WAITING = {Status.READY, Status.DELAYED}
-MOST_LOOKED_AT = 1000  # attempts
+ATTEMPTS_MAX = 1000  # among which missing ones are looked for
 # What became of an attempt that was ended by one of these.
 OUTCOMES = {
     "Retry": "asked for another one",
@@ -47,11 +47,11 @@ class Event:
         return time_tag(self.at)
 
 
-KICKED = Event("kicked", "Put back to work", facts="its attempts begin anew")
+KICKED = Event("kicked", "Put back to work", facts="its attempts begin again")
 
 
 def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:
-    """Who may not inspect it sees that and when attempts failed, but not what they said."""
+    """Users who may not inspect it see that and when attempts failed, but not what they said."""
     events = [Event("enqueued", "Enqueued", job.created_at), *_attempts(job, may_inspect)]
     return [replace(one, age=_age(one.at, now)) for one in [*events, *_now(job)]]
 
@@ -61,51 +61,42 @@ def _attempts(job: Any, may_inspect: bool) -> Iterator[Event]:
     if len(found) >= MAX_ERRORS:
         yield Event("gap", f"Of its failures the last {MAX_ERRORS} are kept")
     for one in found:
-        number = _whole(one.get("attempt"))
+        number = _integer(one.get("attempt"))
         if number < least:
             yield KICKED
         yield _attempt(one, ended, may_inspect)
         ended = _end(one) or ended
         # Where its worker died, the attempt was taken back.
         least = number if _is_crash(one) else number + 1
-    ended_ones = _whole(job.attempts) - _has_one_more(job)
-    if found and ended_ones < least - 1:
+    failed = _integer(job.attempts)
+    if job.status == Status.CLAIMED or job.state == Status.DONE.label:
+        failed -= 1  # the last one runs, or did well
+    if found and failed < least - 1:
         yield KICKED
-    elif (missing := _unheard(ended_ones, found)) and len(found) < MAX_ERRORS:
-        yield Event("gap", f"Attempts that left no word: {missing}")
-
-
-def _has_one_more(job: Any) -> bool:
-    """Whether an attempt is charged that has not failed: it runs, or did well."""
-    return bool(job.status == Status.CLAIMED or job.state == Status.DONE.label)
-
-
-def _unheard(ended: int, found: list[dict[str, Any]]) -> int:
-    """How many failed attempts were charged of which no entry tells."""
-    told = {_whole(one.get("attempt")) for one in found if not _is_crash(one)}
-    return len(set(range(1, ended + 1)) - told) if ended < MOST_LOOKED_AT else 0
+    elif failed < ATTEMPTS_MAX and len(found) < MAX_ERRORS:
+        told = {_integer(one.get("attempt")) for one in found if not _is_crash(one)}
+        if missing := len(set(range(1, failed + 1)) - told):
+            yield Event("gap", f"Attempts that left no word: {missing}")
 
 
 def _attempt(one: dict[str, Any], ready_since: Any, may_inspect: bool) -> Event:
     started, exception = moment(one.get("started")), _text(one.get("exception"))
     said = _text(one.get("message")) if may_inspect else ""
     shown = exception if exception not in VERBS else ""
+    number = one.get("attempt")
+    name = f"Attempt {number}" if isinstance(number, int) else "An attempt"
+    if _is_crash(one):
+        title = f"{name}: its worker died with it; not charged"
+    else:
+        title = f"{name} {OUTCOMES.get(exception, 'failed')}"
     return Event(
         "failed",
-        _title(one, exception),
+        title,
         started or None,
         ", ".join(_facts(one, started, ready_since)),
         ": ".join(filter(None, [shown, said])),
         _text(one.get("traceback")) if may_inspect else "",
     )
-
-
-def _title(one: dict[str, Any], exception: str) -> str:
-    number = one.get("attempt")
-    name = f"Attempt {number}" if isinstance(number, int) else "An attempt"
-    if _is_crash(one):
-        return f"{name}: its worker died with it; not charged"
-    return f"{name} {OUTCOMES.get(exception, 'failed')}"
 
 
 def _is_crash(one: dict[str, Any]) -> bool:
@@ -116,7 +107,7 @@ def _text(value: Any) -> str:
     return "" if value is None else clean(str(value))
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
@@ -147,7 +138,7 @@ def _now(job: Any) -> Iterator[Event]:
     elif job.status == Status.DELAYED:
         yield Event("next", "Retry due" if job.attempts else "Due", job.retry_at)
     elif job.status == Status.DONE:
-        yield Event("done", job.state.capitalize(), job.finished_at, ", ".join(_of_the_run(job)))
+        yield Event("done", job.state.capitalize(), job.finished_at, ", ".join(_run_facts(job)))
         if job.retry_at is not None and not is_archived:
             yield Event("next", "Leaves the table", job.retry_at)
     elif job.status == Status.BURIED:
@@ -157,7 +148,7 @@ def _now(job: Any) -> Iterator[Event]:
         yield Event("next", "Expires", job.expires_at)
 
 
-def _of_the_run(job: Any) -> Iterator[str]:
+def _run_facts(job: Any) -> Iterator[str]:
     waited = _between(job.created_at, job.dequeued_time)
     ran = _between(job.dequeued_time, job.finished_at)
     if waited is not None:

@@ -7,7 +7,6 @@ from urllib.parse import parse_qs
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import unquote
-from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import F, QuerySet
@@ -34,17 +33,17 @@ from ..monitor.worker_list import (
 )
 from ..worker.options import all_served
 from . import confirmation
-from .auto_refresh import live
 from .formatting import ago, number
-from .links import job_page, page
+from .pages import auto_refresh, job_url, page_url
+from .permissions import ViewOnly, allows
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     WorkerBase = ModelAdmin[Worker]
 else:
     WorkerBase = ModelAdmin
 
-FEW = 3  # jobs that the list shows of each worker
-MANY = 100
+LIST_JOBS_MAX = 3  # that the list shows of each worker
+PAGE_JOBS_MAX = 100
 DATABASE = "database"
 NOTHING = "-"
 # What is done, and what is said then; {} is the time to shut down.
@@ -59,12 +58,12 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "resume": (request_resume, "asked to go on: it claims again"),
 }
-WORDS_OF_VERBS = {
+VERB_LABELS = {
     "stop": "Ask to stop",
     "drain": "Ask to drain",
     "resume": "Let go on",
 }
-# A mark beside each state, and what it means where that is not said by its name.
+# A mark next to each state, and what it means where that is not said by its name.
 STATES = {
     "alive": ("●", ""),
     "paused": ("❚❚", "claims nothing for now"),
@@ -76,7 +75,7 @@ STATES = {
 
 
 def aliases() -> list[str]:
-    """Where workers have their rows: beside the queue tables."""
+    """The databases in which workers have their rows: those of the queue tables."""
     known = {served.using for served in all_served()} or {"default"}
     return sorted(known, key=lambda alias: (alias != "default", alias))
 
@@ -104,7 +103,7 @@ class DatabaseFilter(admin.SimpleListFilter):
 
 
 @admin.register(Worker)
-class WorkerAdmin(WorkerBase):
+class WorkerAdmin(ViewOnly, WorkerBase):
     """The living workers first; those that stopped are shown for an hour, with the reason."""
 
     change_list_template = "dbqueue/workers.html"
@@ -113,6 +112,7 @@ class WorkerAdmin(WorkerBase):
     list_filter: ClassVar[Any] = (DatabaseFilter,)
     list_per_page = 50
     actions: Any = ("stop_selected", "drain_selected", "resume_selected")
+    has_stop_permission = allows("stop")
 
     class Media:
         css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
@@ -126,10 +126,16 @@ class WorkerAdmin(WorkerBase):
         return (F("stopped_at").asc(nulls_first=True), "-started_at")
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        return [*self.list_display, self._runs(request, FEW)]
+        return [*self.list_display, self._runs(request, LIST_JOBS_MAX)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [*self.list_display, "uuid", "started_at", "beat_at", self._runs(request, MANY)]
+        return [
+            *self.list_display,
+            "uuid",
+            "started_at",
+            "beat_at",
+            self._runs(request, PAGE_JOBS_MAX),
+        ]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_readonly_fields(request, obj)
@@ -139,7 +145,7 @@ class WorkerAdmin(WorkerBase):
         return [path("<path:object_id>/ask/", ask, name="dbqueue_worker_ask"), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        context = {"title": "Workers", **live(request), **(extra_context or {})}
+        context = {"title": "Workers", **auto_refresh(request), **(extra_context or {})}
         try:
             return super().changelist_view(request, context)
         except Error as error:
@@ -147,14 +153,14 @@ class WorkerAdmin(WorkerBase):
                 raise
             text = f"Database {alias_of(request)!r} cannot be asked: {error}"
             self.message_user(request, text, messages.ERROR)
-            return HttpResponseRedirect(page(self.admin_site, "index"))
+            return HttpResponseRedirect(page_url(self.admin_site, "index"))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        verbs = WORDS_OF_VERBS if self.has_stop_permission(request) else {}
+        verbs = VERB_LABELS if self.has_stop_permission(request) else {}
         ask = {"verbs": verbs, "ask_url": self._url(request, "ask", object_id)}
-        context = {**live(request), **ask, "show_close": True, **(extra_context or {})}
+        context = {**auto_refresh(request), **ask, "show_close": True, **(extra_context or {})}
         return super().change_view(request, object_id, form_url, context)
 
     def ask_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -167,16 +173,6 @@ class WorkerAdmin(WorkerBase):
             raise Http404("No such worker, or nothing that it can be asked for.")
         self._ask(request, [worker], verb)
         return HttpResponseRedirect(self._url(request, "change", object_id))
-
-    def has_stop_permission(self, request: HttpRequest) -> bool:
-        codename = get_permission_codename("stop", self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Without its row a dead worker is missed by nobody, and its jobs wait for their time.
@@ -210,19 +206,26 @@ class WorkerAdmin(WorkerBase):
     def _url(self, request: HttpRequest, name: str, key: str) -> str:
         alias = alias_of(request)
         query = {} if alias == aliases()[0] else {DATABASE: alias}
-        return page(self.admin_site, f"dbqueue_worker_{name}", key, **query)
+        return page_url(self.admin_site, f"dbqueue_worker_{name}", key, **query)
 
     def _runs(self, request: HttpRequest, most: int) -> Callable[[Worker], SafeString | str]:
-        """What a worker runs, with the way to each job that may be seen."""
+        """What a worker runs, with a link to each job that may be seen, and for how long: the time
+        at the last beat, and what has passed since."""
 
         @admin.display(description="runs")
-        def runs(worker: Worker) -> SafeString | str:
-            jobs = running_jobs(worker)
-            lines = [_line(self, request, worker, *job) for job in jobs[:most]]
+        def runs(worker: Any) -> SafeString | str:
+            jobs, since_beat = running_jobs(worker), max(0.0, worker.beat_age or 0)
+            lines = []
+            for job, seconds in jobs[:most]:
+                url = job_url(self.admin_site, request, job)
+                link = (
+                    format_html('<a href="{}">{}</a>', url, job) if url else format_html("{}", job)
+                )
+                age = "" if seconds is None else f"for {duration(seconds + since_beat)}"
+                lines.append((format_html("{} {}", link, age),))
             if jobs[most:]:
                 lines.append((format_html("and {} more", len(jobs[most:])),))
-            items = format_html_join("", '<span class="dbqueue-run">{}</span>', lines)
-            return items or NOTHING
+            return format_html_join("", '<span class="dbqueue-run">{}</span>', lines) or NOTHING
 
         return runs
 
@@ -261,13 +264,3 @@ class WorkerAdmin(WorkerBase):
     @admin.display(description="memory", ordering="memory")
     def resident(self, worker: Worker) -> str:
         return filesizeformat(worker.memory) if worker.memory else "unknown"
-
-
-def _line(
-    model_admin: Any, request: HttpRequest, worker: Any, job: str, seconds: float | None
-) -> tuple[SafeString]:
-    """The time is that at the last beat, and what has passed since."""
-    url = job_page(model_admin.admin_site, request, job)
-    since = "" if seconds is None else f"for {duration(seconds + max(0.0, worker.beat_age or 0))}"
-    name = format_html('<a href="{}">{}</a>', url, job) if url else format_html("{}", job)
-    return (format_html("{} {}", name, since),)

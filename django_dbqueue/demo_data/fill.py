@@ -1,5 +1,5 @@
-"""Example jobs for who looks at the admin first: in a queue of their own, which is paused, so that
-no worker runs them."""
+"""Example jobs for a first look at the admin: in a queue of their own, which is paused, so that no
+worker runs them."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +26,8 @@ from .history import write_history
 
 QUEUE = "demo"
 REASON = "examples, which `manage.py dbqueue demo-data --remove` deletes"
-MOST = 10_000
-CHUNK = 500
+JOBS_MAX = 10_000
+CHUNK_ROWS = 500
 DELAYS = 20, 300, 1800, 4 * 3600, 3 * 86400  # seconds
 # Of a hundred jobs; the others are ready.
 SHARES = {"done": 48, "buried": 9, "retried": 10, "claimed": 6, "scheduled": 7}
@@ -55,11 +55,24 @@ class Filled:
 def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]:
     """Make so many example jobs in each of these queue tables, none = all of one database or of
     all; ``TooMany`` beyond 10,000."""
-    if not 1 <= jobs <= MOST:
-        raise TooMany(f"--jobs must be at least 1 and at most {MOST}, not {jobs}")
+    if not 1 <= jobs <= JOBS_MAX:
+        raise TooMany(f"--jobs must be at least 1 and at most {JOBS_MAX}, not {jobs}")
     chosen = parse_served(tables, using)
     autodiscover_modules("dbqueue_demo")
-    return [_fill_or_say_why(served, jobs) for served in chosen]
+    results = []
+    for served in chosen:
+        table = table_of(served.model, served.using)
+        Queue.objects.db_manager(served.using).pause(served.job_table, QUEUE, None, REASON)
+        try:
+            Filler(table, random.Random(jobs)).fill(jobs)
+        except (CannotFill, ValidationError, Error) as error:
+            _remove(served)
+            why = " ".join(getattr(error, "messages", None) or [str(error)]).strip()
+            results.append(Filled(served.label, 0, f"left out: {why}"))
+        else:
+            write_history(served.using, served.job_table, QUEUE)
+            results.append(Filled(served.label, jobs))
+    return results
 
 
 def remove(tables: list[str], using: str | None = None) -> list[Filled]:
@@ -77,19 +90,6 @@ def _remove(served: Served) -> Filled:
     return Filled(served.label, count)
 
 
-def _fill_or_say_why(served: Served, jobs: int) -> Filled:
-    table = table_of(served.model, served.using)
-    Queue.objects.db_manager(served.using).pause(served.job_table, QUEUE, None, REASON)
-    try:
-        Filler(table, random.Random(jobs)).fill(jobs)
-    except (CannotFill, ValidationError, Error) as error:
-        _remove(served)
-        why = " ".join(getattr(error, "messages", None) or [str(error)]).strip()
-        return Filled(served.label, 0, f"left out: {why}")
-    write_history(served.using, served.job_table, QUEUE)
-    return Filled(served.label, jobs)
-
-
 class Filler:
     """Brings example jobs of one table into every state, by the verbs that a worker uses."""
 
@@ -100,7 +100,7 @@ class Filler:
         self.number = 0
 
     def fill(self, jobs: int) -> None:
-        """In this order, since whoever claims takes the oldest ready ones."""
+        """In this order, since a claim takes the oldest ready ones."""
         counts = {fate: jobs * share // 100 for fate, share in SHARES.items()}
         self._insert(counts["buried"] + counts["retried"])
         self._fail(counts["buried"], counts["retried"])
@@ -110,7 +110,10 @@ class Filler:
         self._insert(counts["claimed"])
         for _ in self._claim(counts["claimed"]):
             pass
-        self._insert(counts["scheduled"], lambda: {"retry_at": DbNow(plus=self._soon())})
+        pick, between = self.chance.choice, self.chance.uniform
+        self._insert(
+            counts["scheduled"], lambda: {"retry_at": DbNow(plus=pick(DELAYS) * between(0.5, 1))}
+        )
         self._insert(jobs - sum(counts.values()))
 
     def _insert(self, count: int, more: Callable[[], dict[str, Any]] = dict) -> None:
@@ -122,12 +125,12 @@ class Filler:
             columns = {"created_at": age, **self.example(self.number), **more(), "queue": QUEUE}
             made.append(model(**columns))
         with transaction.atomic(using=alias):
-            model._default_manager.using(alias).bulk_create(made, batch_size=CHUNK)
+            model._default_manager.using(alias).bulk_create(made, batch_size=CHUNK_ROWS)
 
     def _claim(self, count: int) -> Iterator[Any]:
         """Past the pause, which is there for all others."""
         while count > 0:
-            taken = claim.claim(self.table, QUEUE, min(count, CHUNK), new_owner())
+            taken = claim.claim(self.table, QUEUE, min(count, CHUNK_ROWS), new_owner())
             if not taken:
                 return
             count -= len(taken)
@@ -149,11 +152,6 @@ class Filler:
         seen = rows.order_by("pk").values_list("pk", "status", "owner")[:most]
         return [(self.table.db_key(pk), status, owner) for pk, status, owner in seen]
 
-    def _soon(self) -> float:
-        return self.chance.choice((20, 300, 1800, 4 * 3600, 3 * 86400)) * self.chance.uniform(
-            0.5, 1
-        )
-
 
 def some_error(chance: random.Random) -> Exception:
     """An error with a traceback, as a job would raise it."""
@@ -166,11 +164,6 @@ def some_error(chance: random.Random) -> Exception:
         )
     )
     try:
-        _run_example(error)
+        raise error
     except (OSError, LookupError, ValueError) as raised:
         return raised
-    raise AssertionError
-
-
-def _run_example(error: Exception) -> None:
-    raise error

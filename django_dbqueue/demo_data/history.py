@@ -11,8 +11,8 @@ from ..models.minute import FINE, KEPT, QUARTER, RAN, SPANS, WAITED
 
 DAY = 24 * 60
 OUTAGE = range(185, 200)  # minutes ago
-MOST_DRAWS = 10  # for the times of one minute
-CHUNK = 500
+DRAWS_MAX = 10  # for the times of one minute
+CHUNK_ROWS = 500
 
 
 def write_history(alias: str, job_table: str, queue: str) -> None:
@@ -25,7 +25,7 @@ def write_history(alias: str, job_table: str, queue: str) -> None:
         Minute(job_table=job_table, queue=queue, minute=newest - ago, **columns)
         for ago, columns in _minutes(chance, newest)
     ]
-    Minute.objects.using(alias).bulk_create(rows, batch_size=CHUNK, ignore_conflicts=True)
+    Minute.objects.using(alias).bulk_create(rows, batch_size=CHUNK_ROWS, ignore_conflicts=True)
 
 
 def _minutes(chance: random.Random, newest: int) -> Iterator[tuple[int, dict[str, int]]]:
@@ -60,7 +60,7 @@ def _spread(
 ) -> dict[str, int]:
     """So many times around so many seconds, by span."""
     found = dict.fromkeys(names, 0)
-    draws = min(count, MOST_DRAWS)
+    draws = min(count, DRAWS_MAX)
     for draw in range(draws):
         time = chance.lognormvariate(math.log(seconds), 1)
         found[names[bisect_left(SPANS, time)]] += (count + draw) // draws

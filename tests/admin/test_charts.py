@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from django_dbqueue.admin import svg
 from django_dbqueue.admin.formatting import short_number, short_time
-from django_dbqueue.admin.plots import TIMES, charts, names
+from django_dbqueue.admin.plots import TIME_TICKS, charts, names
 from django_dbqueue.demo_data.history import write_history
 from django_dbqueue.metrics.recorder import this_minute
 from django_dbqueue.metrics.time_series import (
@@ -122,7 +122,7 @@ def test_whatever_the_values_the_picture_is_well_formed_and_within_its_frame(nam
     series = [svg.Series(CANARY, "done", values)]
     for axis in (
         svg.linear(max([*known, 0]), short_number),
-        svg.logarithmic(known, TIMES, short_time),
+        svg.logarithmic(known, TIME_TICKS, short_time),
     ):
         for marks in (svg.bars(series, axis), svg.lines(series, axis)):
             plot = svg.Plot(axis, marks, series)
@@ -133,7 +133,7 @@ def test_whatever_the_values_the_picture_is_well_formed_and_within_its_frame(nam
             assert min(places) >= 0
             assert max(places) <= svg.WIDTH
         ticks = [label for _, label in axis.ticks]
-        assert 2 <= len(ticks) <= len(TIMES)
+        assert 2 <= len(ticks) <= len(TIME_TICKS)
         assert len(set(ticks)) == len(ticks)
     ET.fromstring(svg.sparkline([value or 0 for value in values], CANARY))
 

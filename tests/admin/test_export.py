@@ -30,7 +30,7 @@ def rows_in(response):
 
 
 def test_all_that_match_go_into_the_file_piece_by_piece(browser, monkeypatch):
-    monkeypatch.setattr(export, "CHUNK", 4)
+    monkeypatch.setattr(export, "CHUNK_ROWS", 4)
     fill(9)
     response = export_of(browser, url=f"{NOTES}?state=3&queue=q1", everything="on")
     assert [row["queue"] for row in rows_in(response)] == ["q1"] * 3
@@ -49,7 +49,7 @@ def test_all_that_match_go_into_the_file_piece_by_piece(browser, monkeypatch):
 
 
 def test_a_file_that_nobody_wants_any_more_is_recorded_as_far_as_it_went(browser, monkeypatch):
-    monkeypatch.setattr(export, "CHUNK", 4)
+    monkeypatch.setattr(export, "CHUNK_ROWS", 4)
     fill(9, [Status.READY])
     response = export_of(browser, everything="on")
     pieces = iter(response.streaming_content)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from django_dbqueue.admin.arguments import LONGEST, argument
+from django_dbqueue.admin.arguments import CHARACTERS_MAX, argument
 from django_dbqueue.admin.masking import MASK, is_sensitive, masked
 from django_dbqueue.admin.timeline import timeline
 from django_dbqueue.exceptions import Bury, Retry
@@ -143,8 +143,8 @@ def test_what_is_no_secret_is_left_alone():
 
 
 def test_long_and_binary_values_are_cut_and_named():
-    assert argument("a", "x" * (LONGEST + 5), ()).note == "the first 20,000 of 20,005 characters"
-    assert len(argument("a", "x" * (LONGEST + 5), ()).value) == LONGEST
+    cut = argument("a", "x" * (CHARACTERS_MAX + 5), ())
+    assert (len(cut.value), cut.note) == (CHARACTERS_MAX, "the first 20,000 of 20,005 characters")
     assert "2" in argument("a", memoryview(b"12"), ()).note
     deep = value = []
     for _ in range(2000):

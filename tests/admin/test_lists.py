@@ -100,7 +100,7 @@ def test_a_place_that_is_none_is_answered_with_the_beginning(browser, place, sta
 
 
 def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
-    monkeypatch.setattr(pagination, "LOOK", 20)
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 20)
     fill(1, [Status.BURIED], text="rare")
     fill(15, [Status.DONE, Status.BURIED], text="common")
     [rare] = QuerySet(Note).filter(text="rare")
@@ -119,21 +119,21 @@ def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
 
 @pytest.mark.parametrize("status", Status)
 def test_the_jobs_of_a_queue_are_counted_by_an_index_that_knows_it(monkeypatch, status):
-    monkeypatch.setattr(pagination, "LOOK", 5)
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     fill(12)
     rows = QuerySet(Note).filter(queue="q1")
     number = rows.filter(status=status).count()
-    counted = pagination.ordering_of(rows, status).count()
+    counted = pagination.keyset_of(rows, status).count()
     knows = status == Status.READY or not connection.features.supports_partial_indexes
     assert counted.is_at_least != knows
     assert number >= counted.number
     assert counted.number == number or not knows
     # It does not know what else is asked.
-    assert pagination.ordering_of(rows.filter(attempts=0), status).count().is_at_least
+    assert pagination.keyset_of(rows.filter(attempts=0), status).count().is_at_least
 
 
 def test_a_look_is_taken_back_as_well(browser, monkeypatch):
-    monkeypatch.setattr(pagination, "LOOK", 5)
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     fill(1, [Status.DONE], text="rare")
     fill(11, [Status.DONE], text="common")
     fill(1, [Status.DONE], text="rare")
@@ -175,7 +175,7 @@ def test_who_wants_other_orders_gets_djangos_pages(browser, short_pages, monkeyp
 
 
 def test_a_whole_number_or_key_is_found(browser, monkeypatch):
-    monkeypatch.setattr(pagination, "LOOK", 5)
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     old = Note.objects.create(dedup_key="photo:7")
     fill(20, [Status.DONE])
     for query in ({"q": old.pk}, {"q": "photo:7"}, {"q": "photo:7", "queue": "default"}):

@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from django_dbqueue.admin.pause import MINUTES, MOST_MINUTES, REASON, UNTIL
+from django_dbqueue.admin.pause import MINUTES, MINUTES_MAX, REASON, UNTIL
 from django_dbqueue.models import Queue
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, text_of
 from tests.queueapp.models import Note
@@ -80,7 +80,7 @@ WRONG = {
     "no number": ({"minutes": "1e9"}, MINUTES),
     "a very long number": ({"minutes": "9" * 5000}, MINUTES),
     "zero": ({"minutes": "0"}, MINUTES),
-    "more than a year": ({"minutes": str(MOST_MINUTES + 1)}, MINUTES),
+    "more than a year": ({"minutes": str(MINUTES_MAX + 1)}, MINUTES),
     "no moment": ({"how": "until"}, UNTIL),
     "no such day": ({"how": "until", "until": "2031-02-31T10:00"}, UNTIL),
     "the past": ({"how": "until", "until": "2020-01-01T10:00"}, UNTIL),

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue.admin.pagination import LOOK, ordering_of
+from django_dbqueue.admin.pagination import WINDOW_ROWS, keyset_of
 from django_dbqueue.lifecycle import archive, holder, operator, ready_queues, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.metrics.counts import backlogs
@@ -265,6 +265,6 @@ def test_a_turn_of_the_reaper_costs_next_to_nothing():
 @pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"queue": "rare"}, {"attempts": 9}])
 @pytest.mark.parametrize("status", [None, *Status])
 def test_a_list_of_the_admin_reads_a_bounded_part_of_the_table(status, asked):
-    way = ordering_of(QuerySet(Big).filter(**asked), status)
-    looks = [lambda: way.look(50), lambda: way.look(50, backwards=True), way.count]
-    assert [took for look in looks if (took := steps(look, BIG)) > 5 * LOOK] == []
+    keyset = keyset_of(QuerySet(Big).filter(**asked), status)
+    reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
+    assert [took for read in reads if (took := steps(read, BIG)) > 5 * WINDOW_ROWS] == []

@@ -101,8 +101,8 @@ def test_a_tab_keeps_the_other_filters_and_counts_by_them(browser: Any) -> None:
 def test_no_more_than_so_many_are_counted(
     browser: Any, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    monkeypatch.setattr(pagination, "MOST_ROWS", 3)
-    monkeypatch.setattr(pagination, "LOOK", 3)
+    monkeypatch.setattr(pagination, "COUNTED_ROWS_MAX", 3)
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 3)
     emails = [finished() for _ in range(5)]
     if url == ARCHIVE:
         for email in emails:

@@ -7,8 +7,8 @@ from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin.auto_refresh import HEADER
 from django_dbqueue.admin.overview import groups, summary
+from django_dbqueue.admin.pages import AUTO_REFRESH_HEADER
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
@@ -215,7 +215,7 @@ def test_a_renewal_leaves_messages_to_whoever_loads_the_page(browser):
     data = {"table": NOTE, "queue": "a", "how": "good", "reason": "tea"}
     assert browser.post(f"{OVERVIEW}pause/", data).status_code == 302
     said = "Paused queueapp.note, queue a, until somebody resumes it: tea."
-    assert said not in text_of(browser.get(OVERVIEW, headers={HEADER: "1"}))
+    assert said not in text_of(browser.get(OVERVIEW, headers={AUTO_REFRESH_HEADER: "1"}))
     assert said in text_of(browser.get(OVERVIEW))
 
 

@@ -1,9 +1,9 @@
 """Mutants of the admin: who may see and do what, asked before, recorded, escaped."""
 
-BASE, LISTS, LINKS = "admin/base.py", "admin/lists.py", "admin/links.py"
+BASE, LISTS, PAGES = "admin/base.py", "admin/lists.py", "admin/pages.py"
 PERMISSIONS, MASKING, ARGUMENTS = "admin/permissions.py", "admin/masking.py", "admin/arguments.py"
-DEEDS, BY_HAND, EXPORT = "admin/actions.py", "admin/confirmation.py", "admin/export.py"
-PLACES, PAUSE, QUEUES, WORKERS = (
+ACTIONS, CONFIRMATION, EXPORT = "admin/actions.py", "admin/confirmation.py", "admin/export.py"
+CURSOR, PAUSE, QUEUES, WORKERS = (
     *("admin/cursor.py", "admin/pause.py", "admin/queues.py", "admin/workers.py"),
 )
 EMAILS, CONTENTS, PAGE = "mail/admin/emails.py", "mail/admin/contents.py", "mail/admin/page.py"
@@ -16,9 +16,9 @@ MUTANTS = [
         "who may retry may cancel for good",
     ),
     (
-        LINKS,
-        "return model_admin is not None and model_admin.has_view_permission(request)",
-        "return model_admin is not None",
+        PAGES,
+        "if model_admin is None or not model_admin.has_view_permission(request):",
+        "if model_admin is None:",
         "pages lead to what may not be seen",
     ),
     (
@@ -57,7 +57,12 @@ MUTANTS = [
         "return in_state(queryset, status) if self.has_states else queryset",
         "the list of an archive shows every state, whichever was asked for",
     ),
-    (MASKING, "if _is_secret_pair(value, more):", "if False:", "a header's secret is shown"),
+    (
+        MASKING,
+        "if len(value) == 2 and isinstance(value[0], str) and is_sensitive(value[0], more):",
+        "if False:",
+        "a header's secret is shown",
+    ),
     (
         MASKING,
         'if not text.lstrip().startswith(("{", "[")):',
@@ -66,9 +71,9 @@ MUTANTS = [
     ),
     (
         MASKING,
-        "hidden = HOLDING if _names_a_secret(value, more) else ()",
+        "hidden = HOLDING if is_secret else ()",
         "hidden = ()",
-        "a value beside the name of a secret is shown",
+        "a value next to the name of a secret is shown",
     ),
     (
         ARGUMENTS,
@@ -83,38 +88,43 @@ MUTANTS = [
         "what the project calls secret is shown on the page",
     ),
     (
-        DEEDS,
-        "if self.taken >= AT_ONCE:",
+        ACTIONS,
+        "if self.taken >= ROWS_MAX:",
         "if False:",
         "an action on all that match is done to a million of them at once",
     ),
     (
-        DEEDS,
-        'rows = list(queryset.order_by("pk")) if verb.is_final else []',
-        "rows = []",
+        ACTIONS,
+        "elif verb.is_final and not is_confirmed and",
+        "elif False and",
         "jobs are cancelled for good without a question",
     ),
     (
-        DEEDS,
+        ACTIONS,
         "flag = DELETION if verb is CANCEL else CHANGE",
         "flag = CHANGE",
         "the log calls a cancelled job changed",
     ),
     (
-        DEEDS,
-        'confirmation.log(request, work.first, f"{verb.verb}: {work}", work.taken, flag)',
+        ACTIONS,
+        "confirmation.log(request, progress.first, message, progress.taken, flag)",
         "pass",
         "nobody knows who did it",
     ),
-    (BY_HAND, "    if len(rows) > MOST:\n", "    if False:\n", "mail is erased beyond 500 at once"),
     (
-        BY_HAND,
+        CONFIRMATION,
+        "    if len(rows) > MOST:\n",
+        "    if False:\n",
+        "mail is erased beyond 500 at once",
+    ),
+    (
+        CONFIRMATION,
         "if rows and not is_confirmed(request):",
         "if False:",
         "messages are erased without a question",
     ),
     (
-        BY_HAND,
+        CONFIRMATION,
         'return request.POST.get("confirmed") == "yes"',
         'return "confirmed" in request.POST',
         "whatever is answered to a question is a yes",
@@ -144,14 +154,14 @@ MUTANTS = [
         "the log does not say how many rows were exported",
     ),
     (
-        PLACES,
+        CURSOR,
         'sign = "-" if self.is_descending != backwards else ""',
         'sign = "-" if self.is_descending else ""',
         "the way back through a list skips rows",
     ),
     (
-        PLACES,
-        "    if isinstance(found, int) and abs(found) > BIGGEST:\n        raise",
+        CURSOR,
+        "    if isinstance(found, int) and abs(found) > BIGINT_MAX:\n        raise",
         "    if False:\n        raise",
         "a number that is too big in the address of a list is an error of the page",
     ),
@@ -169,8 +179,8 @@ MUTANTS = [
     ),
     (
         PAUSE,
-        'data.get("until") and not 0 < self._left() <= MOST_DAYS * 86400:',
-        'data.get("until") and not self._left() <= MOST_DAYS * 86400:',
+        'data.get("until") and not 0 < self._left() <= DAYS_MAX * 86400:',
+        'data.get("until") and not self._left() <= DAYS_MAX * 86400:',
         "a queue is paused until a time that is over",
     ),
     (PAUSE, "    confirmation.log(request, [row], said)\n", "", "nobody knows who paused a queue"),

@@ -1,8 +1,8 @@
-"""Mutants of the commands: what they are told reaches whoever does it."""
+"""Mutants of the commands: what they are told reaches the code that does it."""
 
 OPTIONS, WORKER_LIST = "worker/options.py", "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
-DBQUEUE, CHECK = "management/commands/dbqueue.py", "management/commands/_check.py"
+DBQUEUE = "management/commands/dbqueue.py"
 LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
 
 MUTANTS = [
@@ -82,7 +82,7 @@ MUTANTS = [
         PATROL,
         "reaper.turn(judge=lambda: False)",
         "reaper.turn(judge=lambda: True)",
-        "runreaper --once takes whoever is a little late for dead",
+        "runreaper --once takes a worker that is a little late for dead",
     ),
     (
         DBQUEUE,
@@ -103,7 +103,7 @@ MUTANTS = [
         "adopt --dry-run writes a migration",
     ),
     (
-        CHECK,
+        DBQUEUE,
         "    if examined.is_clean:\n        return text\n",
         "    if text:\n        return text\n",
         "dbqueue check exits with 0 whatever it has found",
@@ -112,7 +112,7 @@ MUTANTS = [
         LOG,
         "    if logger.handlers:\n        return",
         "    if False:\n        return",
-        "the project's LOGGING gets a second handler beside its own",
+        "the project's LOGGING gets a second handler next to its own",
     ),
     (
         LOG,

@@ -45,8 +45,8 @@ FILES = {
     "monitor/worker_list.py": "monitor/workers_command admin/workers",
     "management/": COMMANDS,
     "management/commands/_log.py": "worker/logs management/commands_heed",
-    "management/commands/_check.py": "diagnose/check",
-    "management/commands/dbqueue.py": COMMANDS + "adopt/adopt models/aliases diagnose/explain",
+    "management/commands/dbqueue.py": COMMANDS
+    + "adopt/adopt models/aliases diagnose/explain diagnose/check",
     "management/commands/runreaper.py": COMMANDS + "models/aliases metrics/recorder",
     "worker/": CHILD + SUPERVISOR,
     "worker/heartbeat.py": (

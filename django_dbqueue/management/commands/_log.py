@@ -34,7 +34,7 @@ def log_to_stderr(verbosity: int, *, as_json: bool = False) -> None:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What the record says besides its message."""
+    """What the record says in addition to its message."""
     known = vars(record)
     return {name: known[name] for name in FIELDS if known.get(name) is not None}
 

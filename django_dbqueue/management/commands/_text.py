@@ -5,6 +5,7 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
+from ...diagnose.check import CheckResult
 from ...monitor.overview import Overview, QueueOverview
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
@@ -76,10 +77,6 @@ def counted(lane: QueueOverview, status: Status) -> str:
     return f"{lane.counts.get(status, 0)}{'+' if status in lane.at_least else ''}"
 
 
-def _size(memory: int) -> str:
-    return filesizeformat(memory).replace("\xa0", " ") if memory else "unknown"
-
-
 def workers_text(members: Sequence[ListedWorker]) -> str:
     head = ["worker", "serves", "started", "last beat", "memory", "runs", "state"]
     if not members:
@@ -94,7 +91,9 @@ def workers_text(members: Sequence[ListedWorker]) -> str:
                     ", ".join(member.serves),
                     f"{age(member.started_seconds)} ago",
                     f"{age(member.beat_seconds)} ago",
-                    _size(member.memory),
+                    filesizeformat(member.memory).replace("\xa0", " ")
+                    if member.memory
+                    else "unknown",
                     str(member.running),
                     f"{member.state} ({member.reason})" if member.reason else member.state,
                 ]
@@ -107,6 +106,21 @@ def workers_text(members: Sequence[ListedWorker]) -> str:
 def asked_text(members: Sequence[ListedWorker], asked: str) -> str:
     names = dict.fromkeys(member.name for member in members)
     return "\n".join(f"{name} was asked to {ASKED[asked]}" for name in names)
+
+
+def check_text(examined: CheckResult) -> str:
+    if examined.is_clean:
+        return f"{examined.tables} queue tables: nothing found"
+    several = len({one.database for one in examined.findings}) > 1
+    lines = []
+    for one in examined.findings:
+        place = f"{one.table} {one.id}" + (f" on {one.database}" if several else "")
+        lines += [f"{place} {one.what}", f"    {one.advice}"]
+    lines += [f"{more}: there are more; --rows shows them" for more in examined.more]
+    for left in examined.unchecked:
+        place = f"{left.table} on {left.database}" if left.table else f"database {left.database}"
+        lines.append(f"{place} was not checked: {left.why}")
+    return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
@@ -18,6 +18,7 @@ from ...adopt.migration import plan
 from ...checks.schema import missing_migrations
 from ...demo_data import TooMany, fill, remove
 from ...diagnose import UnknownJob, explain
+from ...diagnose.check import check_integrity
 from ...exceptions import first_line
 from ...lifecycle.table import table_of
 from ...monitor.overview import overview
@@ -29,20 +30,28 @@ from ...monitor.worker_list import (
     request_stop,
 )
 from ...worker.options import UnknownTable, all_served, parse_served
-from ._check import Unsound, add_check_arguments, check
 from ._log import printable
-from ._text import asked_text, status_json, status_text, workers_text
+from ._text import asked_text, check_text, status_json, status_text, workers_text
 from .runworker import alias
 
 # A queue app: the core knows it by its name only.
 TORTURE = "django_dbqueue.torture."
+CHECK_ROWS_MAX = 10_000
 ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
+
+
+class ProblemsFound(CommandError):
+    """For exit code 1; ``text`` lists the problems."""
+
+    def __init__(self, text: str, summary: str) -> None:
+        super().__init__(summary, returncode=1)
+        self.text = text
 
 
 class Command(BaseCommand):
     help = "Look after queues: status, workers [--stop NAME], check, explain TABLE ID, "
     "adopt APP.MODEL, demo-data, torture"
-    # They would hide the advice of `adopt`, and hinder whoever has to stop a worker.
+    # They would hide the advice of `adopt`, and hinder people who have to stop a worker.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -56,7 +65,12 @@ class Command(BaseCommand):
         ask.add_argument("--drain", metavar="NAME", help="ask to claim nothing more, and live on")
         ask.add_argument("--resume", metavar="NAME", help="ask to claim again after --drain")
         check = verbs.add_parser("check", help="look for rows that should not be; reads only")
-        add_check_arguments(check)
+        check.add_argument(
+            "--rows",
+            type=number_of_rows,
+            default=20,
+            help="most rows shown of a kind, 20 by default",
+        )
         for verb in (status, workers, check):
             verb.add_argument("--json", action="store_true", help="for programs")
             verb.add_argument("--database", type=alias, help="only this database alias")
@@ -89,7 +103,7 @@ class Command(BaseCommand):
         }
         try:
             self.stdout.write(printable(verbs[options["verb"]](options)))
-        except Unsound as found:
+        except ProblemsFound as found:
             self.stdout.write(printable(found.text))
             raise
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
@@ -98,6 +112,12 @@ class Command(BaseCommand):
             raise CommandError(
                 printable(with_advice(first_line(error), options.get("database")))
             ) from error
+
+
+def number_of_rows(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= CHECK_ROWS_MAX:
+        raise ArgumentTypeError(f"{text!r} is no number between 1 and {CHECK_ROWS_MAX}")
+    return int(text)
 
 
 def with_advice(problem: str, using: str | None) -> str:
@@ -116,7 +136,7 @@ def status(options: dict[str, Any]) -> str:
     if not found.problems:
         return text
     problems = [f"{name}: {why}" for name, why in found.problems.items()]
-    raise Unsound(text, printable(with_advice("\n".join(problems), using)))
+    raise ProblemsFound(text, printable(with_advice("\n".join(problems), using)))
 
 
 def workers(options: dict[str, Any]) -> str:
@@ -126,6 +146,18 @@ def workers(options: dict[str, Any]) -> str:
     if options["json"]:
         return as_json([asdict(member) for member in members])
     return workers_text(members) if asked is None else asked_text(members, asked)
+
+
+def check(options: dict[str, Any]) -> str:
+    """One line where all is well, else ``ProblemsFound``."""
+    examined = check_integrity(options["database"], options["rows"])
+    text = json.dumps(asdict(examined), indent=2) if options["json"] else check_text(examined)
+    if examined.is_clean:
+        return text
+    count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
+    missing = len(examined.unchecked)
+    left_out = f"; {missing} could not be checked" if missing else ""
+    raise ProblemsFound(text, f"{count} in {examined.tables} queue tables{left_out}")
 
 
 def explain_job(options: dict[str, Any]) -> str:

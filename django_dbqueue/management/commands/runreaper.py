@@ -39,12 +39,12 @@ class Command(BaseCommand):
             chosen = Options(served, reap_interval=interval, shutdown_timeout=0, **beat_timing())
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
-        patrol = StandaloneReaper(chosen)
+        reaper = StandaloneReaper(chosen)
         with suppress(Error):  # of a database that is away: the reaper waits for it
             stop_without_migrations(one.using for one in served)
         if not options["once"]:
-            sys.exit(patrol.run())
+            sys.exit(reaper.run())
         try:
-            self.stdout.write(str(patrol.once()))
+            self.stdout.write(str(reaper.once()))
         except Error as error:
             raise CommandError(first_line(error)) from error

@@ -30,7 +30,7 @@ MIGRATIONS_MISSING = 3
 
 class Command(BaseCommand):
     help = "Claim jobs from all queue tables, or from TABLE[@DATABASE][:QUEUE] ..., and run them."
-    # They look at the databases too, which may have to be waited for.
+    # They use the databases too, for which it may have to wait.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         add("--max-time", type=seconds, help="exit with 12 after so many seconds")
         add("--max-memory", type=positive, metavar="MB", help="exit with 12 above, children too")
         add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
-        add("--reload", action="store_true", help="start afresh when code changes; with DEBUG only")
+        add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
         add("--json", action="store_true", help="log one JSON object a line")
         add("--tries", type=positive, help="attempts, whatever the tables' policies say")
         add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")

@@ -1,16 +1,15 @@
 """The page of one job: why it waits, what may be done, what has happened, what it holds."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.apps import apps
-from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.db import router
-from django.db.models import DateTimeField, IntegerField, Model
+from django.db.models import DateTimeField, Field, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 
@@ -19,12 +18,12 @@ from ..lifecycle.policy import policy_of
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
-from . import links
 from .arguments import Argument, arguments, own_fields
-from .auto_refresh import live
-from .base import INSIDE, ReadOnlyAdmin
-from .confirmation import PAGE
+from .base import INSPECTED, ReadOnlyAdmin
+from .confirmation import PAGE_FIELD
 from .formatting import time_tag
+from .lists import column, stored
+from .pages import auto_refresh, list_url, row_url
 from .search import as_key
 from .timeline import Event, timeline
 
@@ -41,7 +40,7 @@ Buttons = dict[str, tuple[str, Collection[Status]]]
 
 @dataclass
 class Page:
-    """What the template shows beside the columns."""
+    """What the template shows next to the columns."""
 
     job: Any
     explanation: Explanation
@@ -68,7 +67,7 @@ class JobPage(Base):
         "release_selected": ("Take from its worker", (Status.CLAIMED,)),
         "cancel_selected": ("Cancel", tuple(Status)),
     }
-    # Names, or parts of names, of columns and keys whose values are secrets, besides the usual.
+    # More names, or parts of names, of columns and keys whose values are secrets.
     masked: ClassVar[Collection[str]] = ()
 
     def render_change_form(
@@ -79,18 +78,22 @@ class JobPage(Base):
             context["dbqueue_job"] = self.page_of(request, job)
             context |= self.more_context(request, job)
             if isinstance(job, Job) and job.status in UNFINISHED:
-                context |= live(request)
+                context |= auto_refresh(request)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def page_of(self, request: HttpRequest, job: Any) -> Page:
         may_inspect = self.has_inspect_permission(request)
         explanation = self.explanation(job)
+        now, age = timezone.now(), explanation.until.get("created_at")
+        if age is not None and isinstance(job.created_at, datetime):
+            with suppress(OverflowError):  # a date edited by hand
+                now = job.created_at - timedelta(seconds=age)  # by the database's clock
         return Page(
             job=job,
             explanation=explanation,
-            events=timeline(job, may_inspect, _now(job, explanation)),
+            events=timeline(job, may_inspect, now),
             buttons=self.buttons_for(request, job),
-            list_url=links.list_of(self.admin_site, request, self.model),
+            list_url=list_url(self.admin_site, request, self.model),
             may_inspect=may_inspect,
             permission=f"{self.opts.app_label}.inspect_{self.opts.model_name}",
             arguments=self.arguments(job, may_inspect),
@@ -98,7 +101,7 @@ class JobPage(Base):
         )
 
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
-        """What a subclass's own template shows besides."""
+        """What a subclass's own template shows in addition."""
         return {}
 
     def arguments(self, job: Any, may_inspect: bool) -> list[Argument]:
@@ -129,30 +132,30 @@ class JobPage(Base):
         fields: dict[Any, Any] = {one.name: one for one in self.opts.concrete_fields}
         names = super().get_readonly_fields(request, obj)
         found = [(name, fields.get(getattr(name, "__name__", name))) for name in names]
-        return [_shown(one) if isinstance(one, SHOWN) else name for name, one in found]
+        return [column(one, _shown) if isinstance(one, SHOWN) else name for name, one in found]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without what tells what the job holds, which has parts of the page to itself: in
-        ``fields`` stand at most columns that are open to all."""
+        """Without what tells what the job holds, which has parts of the page to itself: of those
+        in ``fields`` only columns that are open to all."""
         own = {one.name for one in own_fields(self.model)}
-        inside = INSIDE | (own - self.open_columns if self.fields else own)
+        inspected = INSPECTED | (own - self.open_columns if self.fields else own)
         names = self.get_fields(request, obj)
-        seen = [name for name in names if getattr(name, "__name__", name) not in inside]
+        seen = [name for name in names if getattr(name, "__name__", name) not in inspected]
         return [(None, {"fields": seen})]
 
     def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Back to the page whose button it was, as long as that is there."""
+        """Back to the page that had the button, as long as there is one."""
         response = super().response_action(request, *args, **kwargs)
-        key = request.POST.get(PAGE, "")
+        key = request.POST.get(PAGE_FIELD, "")
         is_done = isinstance(response, HttpResponseRedirect)
         if not (key and is_done) or self.get_object(request, key) is None:
             return response
-        return HttpResponseRedirect(links.of_row(self.admin_site, request, self.model, key))
+        return HttpResponseRedirect(row_url(self.admin_site, request, self.model, key))
 
     def _get_obj_does_not_exist_redirect(
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> Any:
-        """To the archive's page, where the job is there by now."""
+        """To the archive's page, where the job has gone there."""
         for _, url in self._elsewhere(request, unquote(object_id)):
             return HttpResponseRedirect(url)
         return super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
@@ -160,7 +163,7 @@ class JobPage(Base):
     def _elsewhere(self, request: HttpRequest, key: Any) -> Iterator[tuple[str, str]]:
         """The same job in the archive, or in its table."""
         for model in _others(self.model):
-            url = links.of_row(self.admin_site, request, model, key)
+            url = row_url(self.admin_site, request, model, key)
             rows = model._base_manager.using(router.db_for_write(model))
             if url and as_key(model._meta.pk, str(key)) and rows.filter(pk=key).exists():
                 yield f"{model._meta.verbose_name} {key}", url
@@ -179,27 +182,7 @@ def _others(model: type[Model]) -> list[type[Any]]:
     ]
 
 
-def _now(job: Any, explanation: Explanation) -> datetime:
-    """The database's clock, as far as the job tells it; else this host's."""
-    since = explanation.until.get("created_at")
-    if since is None or not isinstance(job.created_at, datetime):
-        return timezone.now()
-    try:
-        return job.created_at - timedelta(seconds=since)
-    except OverflowError:  # a date that a hand wrote
-        return timezone.now()
-
-
-@cache
-def _shown(field: "DateTimeField[Any, Any] | IntegerField[Any, Any]") -> Callable[[Model], object]:
-    """Shows an instant as people and programs read it, and a number as whatever is there."""
-
-    @admin.display(description=field.verbose_name, ordering=field.name)
-    def value(row: Model) -> object:
-        found = getattr(row, field.attname)
-        if field.choices:
-            found = getattr(row, f"get_{field.name}_display")()
-        return "-" if found is None else time_tag(found)
-
-    value.__name__ = field.name
-    return value
+def _shown(row: Model, field: "Field[Any, Any]") -> object:
+    """An instant as people and programs read it, and a number as it is stored."""
+    found = getattr(row, f"get_{field.name}_display")() if field.choices else stored(row, field)
+    return "-" if found is None else time_tag(found)

@@ -1,0 +1,75 @@
+"""The pages of this app in the admin: their addresses, for users who may see them, and what all
+have in common."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import quote
+from django.db.models import Model
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch, reverse
+
+from ..worker.options import queue_tables
+
+# Sent with the requests by which a page renews its regions.
+AUTO_REFRESH_HEADER = "X-DBQueue-Live"
+
+
+def page_url(site: AdminSite, name: str, *args: Any, **query: Any) -> str:
+    """The address of a page of this site, whatever the site is called; '' where there is none."""
+    try:
+        url = reverse(f"admin:{name}", args=args, current_app=site.name)
+    except NoReverseMatch:
+        return ""
+    return f"{url}?{urlencode(query)}" if query else url
+
+
+def list_url(site: AdminSite, request: HttpRequest, model: type[Model], **query: Any) -> str:
+    """The list of a model, filtered; '' where it cannot be seen."""
+    return _model_url(site, request, model, "changelist", **query)
+
+
+def row_url(site: AdminSite, request: HttpRequest, model: type[Model], key: Any) -> str:
+    """The page of one row; '' where it cannot be seen."""
+    return _model_url(site, request, model, "change", quote(key))
+
+
+def job_url(site: AdminSite, request: HttpRequest, job: str) -> str:
+    """The page of a job that a worker names as ``table key``."""
+    label, _, key = job.partition(" ")
+    for model in queue_tables():
+        if model._meta.label_lower == label and key:
+            return row_url(site, request, model, key)
+    return ""
+
+
+def _model_url(
+    site: AdminSite, request: HttpRequest, model: type[Model], view: str, *args: Any, **query: Any
+) -> str:
+    model_admin = site._registry.get(model)
+    if model_admin is None or not model_admin.has_view_permission(request):
+        return ""
+    name = f"{model._meta.app_label}_{model._meta.model_name}_{view}"
+    return page_url(site, name, *args, **query)
+
+
+def respond(
+    model_admin: Any,
+    request: HttpRequest,
+    template: str,
+    context: dict[str, Any],
+    status: int | None = None,
+) -> TemplateResponse:
+    """A page of the site that is neither a list nor a row."""
+    site = model_admin.admin_site
+    request.current_app = site.name
+    common = {**site.each_context(request), "opts": model_admin.opts, "media": model_admin.media}
+    return TemplateResponse(request, template, common | context, status=status)
+
+
+def auto_refresh(request: HttpRequest) -> dict[str, Any]:
+    """For the context of a page that includes ``dbqueue/live.html``, which renews its regions: a
+    renewal leaves the messages to the next load of the page by a person."""
+    return {"live": True} | ({"messages": ()} if AUTO_REFRESH_HEADER in request.headers else {})
