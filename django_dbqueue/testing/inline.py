@@ -137,8 +137,8 @@ class InlineWorker:
             had_work = self.claim()
             self._run_claimed()
             self.record()
-            is_sure = claimer.is_idle and not claimer.patience.failures
-            if is_sure and not (had_work or claimer.unsure):
+            is_sure = claimer.is_idle and not claimer.backoff.failures
+            if is_sure and not (had_work or claimer.reconciler.unsure):
                 return
             idle = 0 if had_work else idle + 1
 
@@ -208,7 +208,7 @@ class InlineWorker:
 
     def _record(self) -> bool:
         finisher = self.consumer.finisher
-        finisher.aside_until = 0.0
+        finisher.retry_locked_at = 0.0
         if finisher.pending:
             self.consumer.finish_turn()
         return not finisher.pending

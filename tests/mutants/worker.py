@@ -1,19 +1,24 @@
 """Mutants of a worker's child: what claims, runs and finishes jobs."""
 
 CLAIMER, FINISHER, RUNNER = "worker/claimer.py", "worker/finisher.py", "worker/runner.py"
-LANES, BUFFER, SESSION = "worker/queue_poller.py", "worker/buffer.py", "worker/session.py"
-CONSUMER, BOARD, WRITING = "worker/consumer.py", "worker/shared_memory.py", "worker/outcomes.py"
+POLLER, BUFFER, SESSION = "worker/queue_poller.py", "worker/buffer.py", "worker/session.py"
+CONSUMER, MEMORY, CONNECTIONS = (
+    "worker/consumer.py",
+    "worker/shared_memory.py",
+    "worker/connections.py",
+)
+RECONCILE = "worker/reconcile.py"
 SUSPECTS, SACRIFICE = "lifecycle/suspects.py", "worker/sacrifice.py"
 
 MUTANTS = [
     (
         CLAIMER,
-        "            self.give_back()\n            return LOOK",
-        "            return LOOK",
+        "                self.give_back()\n                pause = RECHECK_SECONDS",
+        "                pause = RECHECK_SECONDS",
         "a paused worker keeps what it has fetched ahead",
     ),
     (
-        CLAIMER,
+        RECONCILE,
         "events.reaped(table, reap.give_back(table, owner))",
         "events.reaped(table, [])",
         "what a claim took whose answer was lost stays claimed",
@@ -21,20 +26,20 @@ MUTANTS = [
     (CLAIMER, "self._count(-len(jobs))", "pass", "--max-jobs is not heeded"),
     (
         CLAIMER,
-        "limits = (self.batch, self.sizes.most(table), self.left)",
-        "limits = (self.batch, self.sizes.most(table))",
+        "limits = (self.batch, self.sizes.jobs_max(table), self.left)",
+        "limits = (self.batch, self.sizes.jobs_max(table))",
         "a claim takes more than --max-jobs leaves",
     ),
     (
         CLAIMER,
-        "limits = (self.batch, self.sizes.most(table), self.left)",
+        "limits = (self.batch, self.sizes.jobs_max(table), self.left)",
         "limits = (self.batch, self.left)",
         "a claim takes any number of large jobs",
     ),
     (
         CLAIMER,
-        "min(self.buffer.refill_at, self.sizes.most(table))",
-        "self.buffer.refill_at",
+        "min(refill_at, self.sizes.jobs_max(table))",
+        "refill_at",
         "any number of large jobs is fetched ahead",
     ),
     (
@@ -45,13 +50,13 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "most = max(MOST if self.options.batch_grows else 1, self.options.batch_size)",
-        "most = max(MOST, self.options.batch_size)",
+        "batch_max = CLAIM_BATCH_MAX if self.options.batch_grows else 1",
+        "batch_max = CLAIM_BATCH_MAX",
         "batches grow beyond --batch-size",
     ),
     (
         CLAIMER,
-        "if waiting and time.monotonic() - claimed_at >= patience:",
+        "if waiting and time.monotonic() - first.claimed_at >= hold_seconds:",
         "if False:",
         "suspects that nobody takes over are kept",
     ),
@@ -63,7 +68,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "room = max(0, MOST_SUSPECTS - len(self.suspects))",
+        "room = max(0, SUSPECTS_MAX - len(self.suspects))",
         "room = len(items)",
         "any number of suspects waits",
     ),
@@ -123,32 +128,37 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "if lane is not None or not self.scheduler.all_looked_at(since=self._quiet_since):",
-        "if lane is not None:",
+        "found is None and self.scheduler.all_looked_at(since=self._quiet_since)",
+        "found is None",
         "a worker stops as empty though the last job has enqueued another",
     ),
-    (CLAIMER, "HOLD = 5.0", "HOLD = 500.0", "what waits behind a slow job is kept for minutes"),
     (
-        WRITING,
-        "if one.owner == first.owner and one.is_completion",
-        "if one.is_completion",
+        CLAIMER,
+        "HOLD_SECONDS = 5.0",
+        "HOLD_SECONDS = 500.0",
+        "what waits behind a slow job is kept for minutes",
+    ),
+    (
+        FINISHER,
+        "one.owner == owner and one.error is None and not one.expired",
+        "one.error is None and not one.expired",
         "completions are written under the owner of another claim",
     ),
     (
-        WRITING,
-        "return self.error is None and not self.expired",
-        "return self.error is None",
+        FINISHER,
+        "one.owner == owner and one.error is None and not one.expired",
+        "one.owner == owner and one.error is None",
         "an expired job is completed with the others of its claim",
     ),
     (
-        WRITING,
-        "            if job.claim_key in lost:",
+        FINISHER,
+        "            if one.job.claim_key in lost:",
         "            if False:",
         "a completion that came too late is told as one",
     ),
     (
         FINISHER,
-        "return self.pending if self.patience.failures else len(self._aside)",
+        "return self.pending if self.backoff.failures else len(self._locked)",
         "return 0",
         "nobody is told that outcomes cannot be recorded",
     ),
@@ -160,7 +170,7 @@ MUTANTS = [
     ),
     (
         FINISHER,
-        "            self._held.pop(0)\n",
+        "            self._to_write.pop(0)\n",
         "            pass\n",
         "an outcome that can never be written holds up all others",
     ),
@@ -178,26 +188,26 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "return not item.is_late(self.shared.epoch(alias), now) or self._still_ours(item)",
-        "return True",
+        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if True:",
         "what waited too long starts though others may have it",
     ),
     (
         RUNNER,
-        "kept = set(touched.written)",
-        "kept = set(keys)",
+        "ours = set(touched.written)",
+        "ours = set(keys)",
         "what waited too long starts though another has it",
     ),
     (
         RUNNER,
-        "expired = [job for job in item.jobs if job.has_expired and not is_apart(item.table)]",
-        "expired = []",
+        "if job.has_expired and not is_apart(item.table):",
+        "if False:",
         "an expired job is run",
     ),
     (
         RUNNER,
-        "        item.jobs = [job for job in item.jobs if not job.has_expired]\n",
-        "",
+        "                else:\n                    unexpired.append(job)",
+        "                unexpired.append(job)",
         "an expired job is run with the others of its batch",
     ),
     (
@@ -227,8 +237,8 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        'if item.table.policy.finish == "each":',
-        "if False:",
+        'if table.policy.finish == "each" else',
+        "if False else",
         "outcomes that are to be written at once wait for others",
     ),
     (
@@ -268,59 +278,64 @@ MUTANTS = [
         "nobody knows of outcomes that cannot be recorded",
     ),
     (
-        SESSION,
-        "            not connection.autocommit\n            or has_changed",
-        "            has_changed",
+        CONNECTIONS,
+        "            not connection.autocommit\n            or getattr",
+        "            getattr",
         "a job leaves autocommit off for the next one",
     ),
     (
-        SESSION,
-        "            or has_changed(connection)\n",
+        CONNECTIONS,
+        "            or getattr(connection, CHANGED, False)\n",
         "",
         "a job's session settings, roles and locks reach the next one",
     ),
     (
-        SESSION,
-        "            discard(connection)\n",
+        CONNECTIONS,
+        "            _discard(connection)\n",
         "            connection.close()\n",
         "a job that leaves a transaction open breaks its thread",
     ),
-    (SESSION, "LONGEST = 1.0", "LONGEST = 60.0", "work goes on only a minute after an outage"),
     (
-        LANES,
+        SESSION,
+        "RECONNECT_SECONDS_MAX = 1.0",
+        "RECONNECT_SECONDS_MAX = 60.0",
+        "work goes on only a minute after an outage",
+    ),
+    (
+        POLLER,
         "if name not in paused and self.served.takes(name)]",
         "if self.served.takes(name)]",
         "a worker claims from a paused queue",
     ),
     (
-        LANES,
+        POLLER,
         "            self.pollers.rotate(-1)\n",
         "",
         "a busy table starves all others of its worker",
     ),
-    (LANES, "                poller.queues.rotate(-1)\n", "", "a busy queue starves all others"),
+    (POLLER, "                poller.queues.rotate(-1)\n", "", "a busy queue starves all others"),
     (
-        BOARD,
+        MEMORY,
         "numbers[JOBS] += jobs",
         "numbers[JOBS] += 1",
         "a whole batch counts as one job",
     ),
     (
-        BOARD,
-        "label = label[:TEXT].rpartition(SEPARATOR.encode())[0]",
-        "label = label[:TEXT]",
+        MEMORY,
+        "label = label[:LABEL_BYTES_MAX].rpartition(SEPARATOR.encode())[0]",
+        "label = label[:LABEL_BYTES_MAX]",
         "of a long batch a job is charged that is none of it",
     ),
     (
-        BUFFER,
-        "return self.epoch != epoch or now > self.claimed_at + START_WITHIN",
-        "return now > self.claimed_at + START_WITHIN",
+        RUNNER,
+        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if now <= item.claimed_at + START_WITHIN:",
         "what was claimed before a gap in the beats starts as if it were ours",
     ),
     (
-        BUFFER,
-        "return self.epoch != epoch or now > self.claimed_at + START_WITHIN",
-        "return self.epoch != epoch",
+        RUNNER,
+        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == self.shared.epoch(alias):",
         "what was claimed long ago starts as if it were ours",
     ),
     (

@@ -33,8 +33,8 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def database_away():
-    patience = ReconnectBackoff("trying")
-    pauses = [patience.failed(OperationalError("gone")) for _ in range(6)]
+    backoff = ReconnectBackoff("trying")
+    pauses = [backoff.failed(OperationalError("gone")) for _ in range(6)]
     return pauses[-1]
 
 
