@@ -38,10 +38,10 @@ class Outcome:
     job: Any
     error: Exception | None = None
     seconds: float = 0
-    expired: bool = False
-    results: Results = NONE
     # Whether no others of the same claim are to come.
     ends_claim: bool = True
+    expired: bool = False
+    results: Results = NONE
 
 
 class Buffer:
@@ -80,12 +80,6 @@ class Buffer:
     def ahead(self) -> int:
         """Items beyond those that the runners have in hand, or are about to take."""
         return self.under_way - len(self.done)
-
-    def waiting(self) -> list[Item]:
-        """What no runner has taken; it stays there, in the same order."""
-        items = self.withdraw()
-        self.put(items)
-        return items
 
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""

@@ -34,7 +34,6 @@ SUSPECTS_MAX = 500  # that wait for a sacrificial child; more are put off
 class Claimer:
     """One thread's part: find a queue, claim a batch, put it into the buffer."""
 
-    hands_over = True  # suspects, to sacrificial children
     hold_claims = False
     is_idle = False
 
@@ -48,16 +47,18 @@ class Claimer:
         share: int | None,
         unwritten: Callable[[], int],
         in_hand: InHand = lambda: None,
+        role: Role = Role.ORDINARY,
     ) -> None:
         self.options = options
+        self.role = role
         self.owner_prefix = owner_prefix
         self.buffer = buffer
         self.shared = shared
         self.wakeup = wakeup
         self.session = Session(set(wakeup.aliases), on_connect=self._on_connect)
         self.reconciler = Reconciler(owner_prefix, in_hand)
-        # How many more jobs this child may claim; None = any number.
-        self.left = share
+        # How many more jobs this child may claim.
+        self.left = float("inf") if share is None else share
         self.unwritten = unwritten
         self.scheduler = QueueScheduler(options)
         self.sizes = JobSizes()
@@ -150,8 +151,7 @@ class Claimer:
     def _claim_from(self, poller: TablePoller, queue: str) -> list[Any]:
         table = self.options.table(poller.served.model, poller.served.using)
         self.adapt(table)
-        limits = (self.batch, self.sizes.jobs_max(table), self.left)
-        limit = min(one for one in limits if one is not None)
+        limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))
         owner = f"{self.owner_prefix}{next(self._claims)}"
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
@@ -160,12 +160,13 @@ class Claimer:
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note)
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
-        self._count(-len(jobs))
+        self.left -= len(jobs)
         self._was_full = len(jobs) == limit
         if not self._was_full:
             self.scheduler.empty(poller, queue)
         events.claimed(table, queue, jobs)
-        odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []
+        is_ordinary = self.role is Role.ORDINARY
+        odd = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
         sound = [job for job in jobs if job not in odd] if odd else jobs
         if table.takes_batches and sound:
             self.put([Item(table, owner, sound, claimed_at, epoch)])
@@ -262,9 +263,5 @@ class Claimer:
         """Give back what came with one claim; how many jobs."""
         keys = [job.claim_key for item in items for job in item.jobs]
         holder.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
-        self._count(len(keys))
+        self.left += len(keys)
         return len(keys)
-
-    def _count(self, more: int) -> None:
-        if self.left is not None:
-            self.left += more

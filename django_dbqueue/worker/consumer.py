@@ -8,8 +8,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -61,20 +59,13 @@ class Consumer:
         self.buffer = Buffer(options.threads)
         batch = max(OUTCOME_BATCH, options.batch_size)
         self.finisher = Finisher(Session(aliases), batch, self._woken, max_unwritten(options))
-        make: Callable[..., Claimer] = Claimer
-        if role in SACRIFICIAL:
-            make = partial(SuspectClaimer, alone=role is Role.ALONE)
+        make = SuspectClaimer if role in SACRIFICIAL else Claimer
         self.claimer = make(
-            options,
-            owner_prefix,
-            self.buffer,
-            shared,
-            Wakeup(aliases),
-            share,
+            *(options, owner_prefix, self.buffer, shared, Wakeup(aliases), share),
             unwritten=lambda: self.finisher.pending,
             in_hand=self.in_hand,
+            role=role,
         )
-        self.claimer.hands_over = role is Role.ORDINARY
         given = (self.buffer, self.finisher, shared, options.worker_timeout, self.stop, self._woken)
         self.runners = [Runner(number, *given) for number in range(options.threads)]
         self.answer_seconds = ANSWER_SHARE * options.worker_timeout
@@ -177,7 +168,8 @@ class Consumer:
 
         For the claiming thread. What moves on meanwhile is seen where it came to.
         """
-        items = self.buffer.waiting()
+        items = self.buffer.withdraw()
+        self.buffer.put(items)
         taken, waiting = self.buffer.under_way - len(items), {id(item) for item in items}
         running = [item for runner in self.runners if (item := runner.item) is not None]
         if sum(id(item) not in waiting for item in running) < taken:

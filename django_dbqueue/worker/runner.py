@@ -17,7 +17,7 @@ from ..current import running
 from ..exceptions import Bury
 from ..guard import capture, exit_if_it_dies
 from ..lifecycle import holder
-from ..lifecycle.results import NONE, Results, results_of
+from ..lifecycle.results import Results, results_of
 from ..lifecycle.run_result import settle
 from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
 from .connections import drop_dead_connections, reset_connections, watch_connections
@@ -125,12 +125,12 @@ class Runner(threading.Thread):
     def life(self, item: Item) -> None:
         """Run what has not expired, and hand its outcome on."""
         with running(item.jobs[0]):
-            unexpired = []
+            unexpired: list[Any] = []
             for job in item.jobs:
                 if job.has_expired and not is_apart(item.table):
                     self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
                 else:
-                    unexpired.append(job)
+                    unexpired += [job]
             item.jobs = unexpired
             if item.jobs:
                 self._run_and_hand_on(item)
@@ -164,9 +164,9 @@ class Runner(threading.Thread):
         for job in jobs:
             if not job.holds_claim():
                 continue  # its own code has finished it
-            outcome = Outcome(table, item.owner, job, error, seconds)
-            outcome.results = results.get(job.claim_key, NONE)
-            outcome.ends_claim = item.ends_claim
+            outcome = Outcome(table, item.owner, job, error, seconds, item.ends_claim)
+            if results:
+                outcome.results = results[job.claim_key]
             hand_on(outcome)
 
     def _start_clock(self, item: Item) -> float:
@@ -174,7 +174,8 @@ class Runner(threading.Thread):
         times, and a touch, which speaks for one row, does not make it longer."""
         jobs, table = item.jobs, item.table
         usual, name = table.policy.time_to_run, f"{table.connection.alias}{SEPARATOR}{table.label}"
-        if len(jobs) == 1:
+        count = len(jobs)
+        if count == 1:
             [job] = jobs
             label, seconds = f"{name}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
             self._seconds = seconds
@@ -185,7 +186,7 @@ class Runner(threading.Thread):
         for job in jobs:
             job.grace = KILL_WITHIN
         now = time.monotonic()
-        self.slot.start(label.encode(), now, now + seconds, len(jobs))
+        self.slot.start(label.encode(), now, now + seconds, count)
         return now
 
     def _restart_clock(self) -> None:

@@ -2,17 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from ..lifecycle.suspects import take_over
-from .buffer import ALLOWANCE, Buffer, Item
+from .buffer import ALLOWANCE, Item
 from .claimer import Claimer
 from .options import Options
-from .reconcile import InHand
-from .shared_memory import Role, SharedMemory
-from .wakeup import Wakeup
+from .shared_memory import Role
 
 LOOK_SECONDS = 0.1  # between looks for another suspect
 LINGER_SECONDS = 1.0  # without any, then the child ends
@@ -22,29 +19,13 @@ RECORD_SECONDS = 0.05  # until the last outcome may be written
 class SuspectClaimer(Claimer):
     """Takes over what the ordinary children of its worker have claimed, and must not run."""
 
-    def __init__(
-        self,
-        options: Options,
-        owner_prefix: str,
-        buffer: Buffer,
-        shared: SharedMemory,
-        wakeup: Wakeup,
-        share: int | None,
-        unwritten: Callable[[], int],
-        in_hand: InHand,
-        *,
-        alone: bool,
-    ) -> None:
-        super().__init__(options, owner_prefix, buffer, shared, wakeup, share, unwritten, in_hand)
-        self.alone = alone
-        self.worker = owner_prefix.partition(".")[0]
-        self._tables = {(one.model, one.using) for one in options.served}
-
     def claim(self) -> float:
+        is_alone = self.role is Role.ALONE
         is_busy = bool(self.buffer.under_way or self.unwritten())
-        if self.alone and is_busy:
+        if is_alone and is_busy:
             return RECORD_SECONDS
-        for model, using in self._tables:
+        worker = self.owner_prefix.partition(".")[0]
+        for model, using in {(served.model, served.using) for served in self.options.served}:
             table = self.options.table(model, using)
             if table.place in self.scheduler.locked_tables:
                 continue
@@ -52,7 +33,7 @@ class SuspectClaimer(Claimer):
             owner = f"{self.owner_prefix}{next(self._claims)}"
             claimed_at, epoch = time.monotonic(), self.shared.epoch(using)
             self.reconciler.claiming(table, owner)
-            jobs = take_over(table, self.worker, owner, self.batch, self.alone, ALLOWANCE)
+            jobs = take_over(table, worker, owner, self.batch, is_alone, ALLOWANCE)
             self.reconciler.unsure.pop()
             self._was_full = len(jobs) == self.batch
             self.put([Item(table, owner, [job], claimed_at, epoch) for job in jobs])

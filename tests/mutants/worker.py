@@ -23,17 +23,17 @@ MUTANTS = [
         "events.reaped(table, [])",
         "what a claim took whose answer was lost stays claimed",
     ),
-    (CLAIMER, "self._count(-len(jobs))", "pass", "--max-jobs is not heeded"),
+    (CLAIMER, "self.left -= len(jobs)", "pass", "--max-jobs is not heeded"),
     (
         CLAIMER,
-        "limits = (self.batch, self.sizes.jobs_max(table), self.left)",
-        "limits = (self.batch, self.sizes.jobs_max(table))",
+        "limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))",
+        "limit = int(min(self.batch, self.sizes.jobs_max(table)))",
         "a claim takes more than --max-jobs leaves",
     ),
     (
         CLAIMER,
-        "limits = (self.batch, self.sizes.jobs_max(table), self.left)",
-        "limits = (self.batch, self.left)",
+        "limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))",
+        "limit = int(min(self.batch, self.left))",
         "a claim takes any number of large jobs",
     ),
     (
@@ -44,7 +44,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "        self._count(len(keys))\n",
+        "        self.left += len(keys)\n",
         "",
         "what was given back counts as run",
     ),
@@ -74,7 +74,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "odd = [job for job in jobs if suspects.is_suspect(job)] if self.hands_over else []",
+        "odd = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]",
         "odd = []",
         "suspects run among all others",
     ),
@@ -116,7 +116,7 @@ MUTANTS = [
     ),
     (
         "worker/suspects.py",
-        "        if self.alone and is_busy:\n",
+        "        if is_alone and is_busy:\n",
         "        if False:\n",
         "who has to run alone is fetched before the last outcome is written",
     ),
@@ -206,8 +206,8 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "                else:\n                    unexpired.append(job)",
-        "                unexpired.append(job)",
+        "                else:\n                    unexpired += [job]",
+        "                unexpired += [job]",
         "an expired job is run with the others of its batch",
     ),
     (
