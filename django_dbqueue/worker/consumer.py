@@ -73,7 +73,7 @@ class Consumer:
 
     def run(self, control: int) -> None:
         """Work until ``control``, the pipe from the supervisor, says something or closes."""
-        loops = [self._claim_and_finish] if self.one_writer else [self._claim, self._finish]
+        loops = [self._claim] if self.one_writer else [self._claim, self._finish]
         threads = [
             threading.Thread(target=exit_if_it_dies, args=[loop], name=loop.__name__)
             for loop in loops
@@ -83,7 +83,8 @@ class Consumer:
         threading.Thread(target=self._heed, args=[control], daemon=True).start()
         while not wait_readable([self._ended], self.answer_seconds / 4):
             STATEMENT_WATCHDOG.end_waits(self.answer_seconds)
-        self.request_stop()
+        self.stop.set()
+        self._woken()
         for thread in threads:
             while thread.is_alive():
                 STATEMENT_WATCHDOG.end_waits(self.answer_seconds)
@@ -110,10 +111,6 @@ class Consumer:
         os.close(self._ended)
         os.close(self._end)
 
-    def request_stop(self) -> None:
-        self.stop.set()
-        self._woken()
-
     def _woken(self) -> None:
         self.claimer.wakeup.notify()
         # Setting an event takes a lock, and it is mostly set already.
@@ -121,37 +118,46 @@ class Consumer:
             self.wake_finisher.set()
 
     def _claim(self) -> None:
-        """The claiming thread, where the finisher has a connection of its own."""
+        """The claiming thread; where the database has one writer at a time anyway, it finishes,
+        too."""
         try:
             while not self._is_over():
-                self.claimer.sleep(guarded(self.claim_turn))
-            self._stop_runners()
+                self.claimer.sleep(guarded(self._turn))
+            # Give back what has not started, and let every runner finish what it has in hand.
+            try:
+                self.claimer.session.prepare()
+                self.claimer.give_back()
+            except Error as error:
+                logger.warning("could not give jobs back, the supervisor will: %s", error)
+                self.buffer.withdraw()
+            self.buffer.close(len(self.runners))
+            self.finisher.end_waiting()
+            if self.one_writer:
+                self._finish()
         finally:
             connections.close_all()
 
     def _finish(self) -> None:
-        """The finisher's thread."""
+        """The finisher's thread, where it has a connection of its own."""
         try:
-            while not self.stop.is_set() or self._runners_at_work():
+            while not (self.stop.is_set() and all(runner.has_ended for runner in self.runners)):
                 seconds = guarded(self.finish_turn)
                 if seconds > 0:
                     self.wake_finisher.wait(seconds)
                 self.wake_finisher.clear()
-            self._flush_last()
+            # The supervisor ends us if the database stays away.
+            while self.finisher.pending:
+                seconds = self.finisher.flush()
+                if self.finisher.pending:
+                    self.wake_finisher.clear()
+                    self.wake_finisher.wait(seconds)
+            self.finisher.end()
         finally:
             connections.close_all()
 
-    def _claim_and_finish(self) -> None:
-        """Both in one thread, where the database has one writer at a time anyway."""
-        try:
-            while not self._is_over():
-                self.claimer.sleep(guarded(lambda: min(self.finish_turn(), self.claim_turn())))
-            self._stop_runners()
-            while self._runners_at_work():
-                self.claimer.wakeup.sleep(guarded(self.finish_turn))
-            self._flush_last()
-        finally:
-            connections.close_all()
+    def _turn(self) -> float:
+        wait = self.finish_turn() if self.one_writer else float("inf")
+        return min(wait, self.claim_turn())
 
     def claim_turn(self) -> float:
         self.claimer.hold_claims = self.finisher.backoff.failures > 0
@@ -196,29 +202,6 @@ class Consumer:
         self.stop.set()
         os.write(self._end, b"!")
         return True
-
-    def _stop_runners(self) -> None:
-        """Give back what has not started, and let every runner finish what it has in hand."""
-        try:
-            self.claimer.session.prepare()
-            self.claimer.give_back()
-        except Error as error:
-            logger.warning("could not give jobs back, the supervisor will: %s", error)
-            self.buffer.withdraw()
-        self.buffer.close(len(self.runners))
-        self.finisher.end_waiting()
-
-    def _runners_at_work(self) -> bool:
-        return not all(runner.has_ended for runner in self.runners)
-
-    def _flush_last(self) -> None:
-        """Write the last outcomes; the supervisor ends us if the database stays away."""
-        while self.finisher.pending:
-            time_to_wait = self.finisher.flush()
-            if self.finisher.pending:
-                self.wake_finisher.clear()
-                self.wake_finisher.wait(time_to_wait)
-        self.finisher.end()
 
 
 def max_unwritten(options: Options) -> int:

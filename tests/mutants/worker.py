@@ -249,14 +249,14 @@ MUTANTS = [
     ),
     (
         CONSUMER,
-        "        while self.finisher.pending:\n            time_to_wait",
-        "        while False:\n            time_to_wait",
+        "            while self.finisher.pending:\n                seconds",
+        "            while False:\n                seconds",
         "the last outcomes of a worker are dropped",
     ),
     (
         CONSUMER,
-        "            self.claimer.give_back()\n        except",
-        "        except",
+        "                self.claimer.give_back()\n            except",
+        "            except",
         "a worker that stops runs all that it has fetched ahead",
     ),
     (
