@@ -51,10 +51,9 @@ class Buffer:
         self.items: SimpleQueue[Item | None] = SimpleQueue()
         # What a runner took but may not start: to be given back.
         self.unstarted: deque[Item] = deque()
-        self._put = 0
+        self._put = 0  # and not withdrawn
         # One counter a thread, so that none needs a lock.
         self.done = [0] * threads
-        self._withdrawn = 0
         # With so few items left, the claiming thread wants to know.
         self.refill_at = 0
 
@@ -74,7 +73,7 @@ class Buffer:
     @property
     def under_way(self) -> int:
         """Items that were put and are neither finished nor withdrawn."""
-        return self._put - sum(self.done) - self._withdrawn
+        return self._put - sum(self.done)
 
     @property
     def ahead(self) -> int:
@@ -90,7 +89,7 @@ class Buffer:
             self.items.put(None)
         except Empty:
             pass
-        self._withdrawn += len(items)
+        self._put -= len(items)
         return items
 
     def close(self, threads: int) -> None:

@@ -166,15 +166,15 @@ class Claimer:
             self.scheduler.empty(poller, queue)
         events.claimed(table, queue, jobs)
         is_ordinary = self.role is Role.ORDINARY
-        odd = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
-        sound = [job for job in jobs if job not in odd] if odd else jobs
-        if table.takes_batches and sound:
-            self.put([Item(table, owner, sound, claimed_at, epoch)])
+        suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
+        others = [job for job in jobs if job not in suspected] if suspected else jobs
+        if table.takes_batches and others:
+            self.put([Item(table, owner, others, claimed_at, epoch)])
         else:
-            last = sound[-1] if sound else None
-            self.put([Item(table, owner, [job], claimed_at, epoch, job is last) for job in sound])
-        if odd:
-            self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in odd])
+            last = others[-1] if others else None
+            self.put([Item(table, owner, [job], claimed_at, epoch, job is last) for job in others])
+        if suspected:
+            self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         return jobs
 
     def adapt(self, table: Table) -> None:

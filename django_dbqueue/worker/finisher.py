@@ -135,11 +135,11 @@ class Finisher:
         """Write everything collected; on trouble keep it and say how long to wait. ``whole``: leave
         the newest claim, if it is not at its end: it takes one statement however much there is."""
         self._collect()
-        with capture() as look:
-            if self._locked:
+        if self._locked:
+            with capture() as look:
                 self._look_at_locked()
-        if look.error is not None:
-            return self._failed(look.error)
+            if look.error is not None:
+                return self._failed(look.error)
         while self._to_write:
             first, last = self._to_write[0], self._to_write[-1]
             if whole and not last.ends_claim and first.owner == last.owner and not self.is_full:

@@ -74,8 +74,8 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "odd = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]",
-        "odd = []",
+        "suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]",
+        "suspected = []",
         "suspects run among all others",
     ),
     (
@@ -340,8 +340,8 @@ MUTANTS = [
     ),
     (
         BUFFER,
-        "return self._put - sum(self.done) - self._withdrawn",
-        "return self._put - sum(self.done)",
+        "        self._put -= len(items)\n",
+        "",
         "what was given back is under way for ever",
     ),
 ]
