@@ -111,8 +111,8 @@ def test_all_that_a_lost_claim_took_is_given_back_however_much_it_was(start):
     worker = start("--batch-size", "600")
     with connection.execute_wrapper(lose_the_answer_of_a_claim):
         assert turn(worker) == 600
-    worker.shared.paused = True
-    assert turn(worker) == 0
+    worker.consumer.claimer.reconciler.turn()
+    assert Note.objects.claimed().count() == 0
 
 
 def test_what_a_worker_does_not_know_that_it_holds_is_given_back_after_a_reconnect(start):
@@ -124,9 +124,8 @@ def test_what_a_worker_does_not_know_that_it_holds_is_given_back_after_a_reconne
     # MariaDB takes any two of them.
     mine, forgotten = Note.objects.done().first(), Note.objects.ready().get()
     hold_again(mine, forgotten)
-    worker.shared.paused = True
-    assert turn(worker) == 2
-    worker.shared.paused = False
+    worker.consumer.claimer.reconciler.turn()
+    assert Note.objects.claimed().count() == 2
     connection.close()
     turn(worker)
     assert {fresh(job).attempts for job in (mine, forgotten)} == {1}
