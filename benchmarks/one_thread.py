@@ -8,9 +8,10 @@ from typing import Any
 from django_dbqueue.lifecycle import claim
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.worker.buffer import Buffer, Item
+from django_dbqueue.worker.connections import watch_connections
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.runner import Runner
-from django_dbqueue.worker.session import Session, watch_connections
+from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.shared_memory import SharedMemory
 
 BATCH = 500

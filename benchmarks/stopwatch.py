@@ -20,7 +20,7 @@ def start() -> None:
     dialects = import_module("django_dbqueue.dialects")
     reap = import_module("django_dbqueue.lifecycle.reap")
     timed(file, type(dialects.dialect_of(connections["default"])), "claim")
-    timed(file, import_module("django_dbqueue.worker.queue_poller").Watch, "look")
+    timed(file, import_module("django_dbqueue.worker.queue_poller").TablePoller, "look")
     timed(file, reap, "next_moves")
     timed(file, reap, "promote")
 

@@ -157,8 +157,8 @@ class InlineWorker:
                 assert item is not None, "the buffer is closed by processes only"
                 self.take(item)
             self.record()
-            is_sure = claimer.is_idle and not claimer.patience.failures
-            if is_sure and not (had_work or claimer.unsure):
+            is_sure = claimer.is_idle and not claimer.backoff.failures
+            if is_sure and not (had_work or claimer.reconciler.unsure):
                 return
             idle = 0 if had_work else idle + 1
 
@@ -184,7 +184,7 @@ class InlineWorker:
         """Write the outcomes; those of a table that was locked are tried again at once."""
         finisher = self.consumer.finisher
         for _ in _tries("record"):
-            finisher.aside_until = 0.0
+            finisher.retry_locked_at = 0.0
             if finisher.pending:
                 self.consumer.finish_turn()
             if not finisher.pending:

@@ -1,15 +1,20 @@
-"""What was claimed ahead, and how much of it is still under way."""
+"""Jobs on their way: from the claim to a runner (``Item``), and from there to the finisher."""
 
-from collections.abc import Iterable
+import sys
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from ..dialects.base import Row
+from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 
 START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
 KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
 ALLOWANCE = START_WITHIN + KILL_WITHIN
+AHEAD_BYTES_MAX = 16 * 2**20  # fetched ahead, as the rows hold them
 
 
 @dataclass(slots=True)
@@ -23,57 +28,52 @@ class Item:
     epoch: int
     ends_claim: bool = True
 
-    def is_late(self, epoch: int, now: float) -> bool:
-        """Whether others may have taken it for abandoned since it was claimed."""
-        return self.epoch != epoch or now > self.claimed_at + START_WITHIN
 
+@dataclass(slots=True)
+class Outcome:
+    """How a job ended."""
 
-def items_of(
-    table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
-) -> list[Item]:
-    """What runners take of one claim."""
-    if table.takes_batches and jobs:
-        return [Item(table, owner, jobs, claimed_at, epoch)]
-    return [Item(table, owner, [job], claimed_at, epoch, job is jobs[-1]) for job in jobs]
+    table: Table
+    owner: str
+    job: Any
+    error: Exception | None = None
+    seconds: float = 0
+    # Whether no others of the same claim are to come.
+    ends_claim: bool = True
+    expired: bool = False
+    results: Results = NONE
 
 
 class Buffer:
     """Jobs between the claim and their runner; only the claiming thread puts and withdraws."""
 
     def __init__(self, threads: int) -> None:
-        self._items: SimpleQueue[Item | None] = SimpleQueue()
+        self.items: SimpleQueue[Item | None] = SimpleQueue()
         # What a runner took but may not start: to be given back.
-        self.unstarted: SimpleQueue[Item] = SimpleQueue()
-        self._put = 0
+        self.unstarted: deque[Item] = deque()
+        self._put = 0  # and not withdrawn
         # One counter a thread, so that none needs a lock.
         self.done = [0] * threads
-        self._withdrawn = 0
         # With so few items left, the claiming thread wants to know.
         self.refill_at = 0
 
     def put(self, items: Iterable[Item]) -> None:
         for item in items:
             self._put += 1
-            self._items.put(item)
+            self.items.put(item)
 
     def get(self) -> Item | None:
         """The next item, waiting for it; None = stop."""
-        return self._items.get()
+        return self.items.get()
 
     def __len__(self) -> int:
         """Items that no runner has taken."""
-        return self._items.qsize()
+        return self.items.qsize()
 
     @property
     def under_way(self) -> int:
         """Items that were put and are neither finished nor withdrawn."""
-        return self._put - sum(self.done) - self._withdrawn
-
-    def waiting(self) -> list[Item]:
-        """What no runner has taken; it stays there, in the same order."""
-        items = self.withdraw()
-        self.put(items)
-        return items
+        return self._put - sum(self.done)
 
     @property
     def ahead(self) -> int:
@@ -82,21 +82,34 @@ class Buffer:
 
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
-        items = list(self._drain())
-        self._withdrawn += len(items)
+        items: list[Item] = []
+        try:
+            while (item := self.items.get_nowait()) is not None:
+                items.append(item)
+            self.items.put(None)
+        except Empty:
+            pass
+        self._put -= len(items)
         return items
 
     def close(self, threads: int) -> None:
         for _ in range(threads):
-            self._items.put(None)
+            self.items.put(None)
 
-    def _drain(self) -> Iterable[Item]:
-        while True:
-            try:
-                item = self._items.get_nowait()
-            except Empty:
-                return
-            if item is None:
-                self._items.put(None)
-                return
-            yield item
+
+class JobSizes:
+    """How many jobs may be fetched ahead without taking much memory, as one thread has seen."""
+
+    def __init__(self) -> None:
+        self._mean_bytes: dict[tuple[str, str], float] = {}
+
+    def note(self, table: Table, rows: Sequence[Row]) -> None:
+        """Large jobs count at once; they are forgotten claim by claim."""
+        if rows:
+            mean = table.size_of(rows) / len(rows)
+            self._mean_bytes[table.place] = max(mean, self._mean_bytes.get(table.place, 0.0) / 2)
+
+    def jobs_max(self, table: Table) -> int:
+        """Jobs for one claim, while about as many wait; any number, as long as none was seen."""
+        mean = 0.0 if table.takes_batches else self._mean_bytes.get(table.place, 0.0)
+        return max(1, int(AHEAD_BYTES_MAX / 2 / mean)) if mean else sys.maxsize

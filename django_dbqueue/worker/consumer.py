@@ -8,8 +8,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -21,23 +19,22 @@ from ..dialects import dialect_of
 from ..guard import exit_if_it_dies, guarded
 from ..models import Worker
 from .buffer import Buffer
-from .claimer import MOST, Claimer
+from .claimer import CLAIM_BATCH_MAX, Claimer
 from .finisher import Finisher
 from .options import Options
 from .runner import Runner
-from .session import Session
+from .session import STATEMENT_WATCHDOG, Session
 from .shared_memory import SACRIFICIAL, WRITE_STACKS, ExitStatus, Role, SharedMemory
 from .signalling import forget_signals, wait_readable
 from .stack_dumps import StackDump
-from .statement_watchdog import STATEMENT_WATCHDOG
 from .suspects import SuspectClaimer, options_of, stand_apart
 from .wakeup import Wakeup
 
 logger = logging.getLogger("django_dbqueue")
 
-OUTCOMES = 50  # written together, unless the claims are larger
-SILENT = 0.75  # of worker_timeout: so long may a server leave a statement of ours unanswered
-GARBAGE = 10_000  # new objects until the collector looks for cycles among them
+OUTCOME_BATCH = 50  # written together, unless the claims are larger
+ANSWER_SHARE = 0.75  # of worker_timeout: so long a server may leave a statement of ours unanswered
+GARBAGE_THRESHOLD = 10_000  # new objects until the collector looks for cycles among them
 
 
 class Consumer:
@@ -60,31 +57,23 @@ class Consumer:
         aliases = {served.using for served in options.served}
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
         self.buffer = Buffer(options.threads)
-        batch = max(OUTCOMES, options.batch_size)
+        batch = max(OUTCOME_BATCH, options.batch_size)
         self.finisher = Finisher(Session(aliases), batch, self._woken, max_unwritten(options))
-        make: Callable[..., Claimer] = Claimer
-        if role in SACRIFICIAL:
-            make = partial(SuspectClaimer, alone=role is Role.ALONE)
+        make = SuspectClaimer if role in SACRIFICIAL else Claimer
         self.claimer = make(
-            options,
-            owner_prefix,
-            self.buffer,
-            shared,
-            Wakeup(aliases),
-            share,
+            *(options, owner_prefix, self.buffer, shared, Wakeup(aliases), share),
             unwritten=lambda: self.finisher.pending,
             in_hand=self.in_hand,
+            role=role,
         )
-        self.claimer.hands_over = role is Role.ORDINARY
         given = (self.buffer, self.finisher, shared, options.worker_timeout, self.stop, self._woken)
         self.runners = [Runner(number, *given) for number in range(options.threads)]
-        # For the answer to a statement of ours.
-        self.patience = SILENT * options.worker_timeout
+        self.answer_seconds = ANSWER_SHARE * options.worker_timeout
         self._ended, self._end = os.pipe()
 
     def run(self, control: int) -> None:
         """Work until ``control``, the pipe from the supervisor, says something or closes."""
-        loops = [self._claim_and_finish] if self.one_writer else [self._claim, self._finish]
+        loops = [self._claim] if self.one_writer else [self._claim, self._finish]
         threads = [
             threading.Thread(target=exit_if_it_dies, args=[loop], name=loop.__name__)
             for loop in loops
@@ -92,13 +81,14 @@ class Consumer:
         for thread in [*self.runners, *threads]:
             thread.start()
         threading.Thread(target=self._heed, args=[control], daemon=True).start()
-        while not wait_readable([self._ended], self.patience / 4):
-            STATEMENT_WATCHDOG.end_waits(self.patience)
-        self.request_stop()
+        while not wait_readable([self._ended], self.answer_seconds / 4):
+            STATEMENT_WATCHDOG.end_waits(self.answer_seconds)
+        self.stop.set()
+        self._woken()
         for thread in threads:
             while thread.is_alive():
-                STATEMENT_WATCHDOG.end_waits(self.patience)
-                thread.join(self.patience / 4)
+                STATEMENT_WATCHDOG.end_waits(self.answer_seconds)
+                thread.join(self.answer_seconds / 4)
 
     def _heed(self, control: int) -> None:
         """Stop when our supervisor says so, and go on watching: it may be gone even after that."""
@@ -107,26 +97,19 @@ class Consumer:
                 self.stacks.write()
             else:
                 os.write(self._end, b"!")
-        self._leave_in_time()
-        os.write(self._end, b"!")
-
-    def _leave_in_time(self) -> None:
-        """Our supervisor is gone: be gone, too, when others take our jobs for abandoned. This needs
-        no lock of Python's, which a job may hold."""
+        # It is gone: be gone, too, when others take our jobs for abandoned. This needs no lock of
+        # Python's, which a job may hold.
         silent = time.monotonic() - self.shared.missed_since
         left = max(0.1, self.options.worker_timeout - silent)
         logger.warning("the supervisor is gone: leaving within %.1f s", left)
         faulthandler.dump_traceback_later(left, exit=True)
+        os.write(self._end, b"!")
 
     def close(self) -> None:
         """Where no process ends with it."""
         self.claimer.wakeup.close()
         os.close(self._ended)
         os.close(self._end)
-
-    def request_stop(self) -> None:
-        self.stop.set()
-        self._woken()
 
     def _woken(self) -> None:
         self.claimer.wakeup.notify()
@@ -135,41 +118,50 @@ class Consumer:
             self.wake_finisher.set()
 
     def _claim(self) -> None:
-        """The claiming thread, where the finisher has a connection of its own."""
+        """The claiming thread; where the database has one writer at a time anyway, it finishes,
+        too."""
         try:
             while not self._is_over():
-                self.claimer.sleep(guarded(self.claim_turn))
-            self._stop_runners()
+                self.claimer.sleep(guarded(self._turn))
+            # Give back what has not started, and let every runner finish what it has in hand.
+            try:
+                self.claimer.session.prepare()
+                self.claimer.give_back()
+            except Error as error:
+                logger.warning("could not give jobs back, the supervisor will: %s", error)
+                self.buffer.withdraw()
+            self.buffer.close(len(self.runners))
+            self.finisher.end_waiting()
+            if self.one_writer:
+                self._finish()
         finally:
             connections.close_all()
 
     def _finish(self) -> None:
-        """The finisher's thread."""
+        """The finisher's thread, where it has a connection of its own."""
         try:
-            while not self.stop.is_set() or self._runners_at_work():
-                self._pause(guarded(self.finish_turn))
-            self._flush_last()
+            while not (self.stop.is_set() and all(runner.has_ended for runner in self.runners)):
+                seconds = guarded(self.finish_turn)
+                if seconds > 0:
+                    self.wake_finisher.wait(seconds)
+                self.wake_finisher.clear()
+            # The supervisor ends us if the database stays away.
+            while self.finisher.pending:
+                seconds = self.finisher.flush()
+                if self.finisher.pending:
+                    self.wake_finisher.clear()
+                    self.wake_finisher.wait(seconds)
+            self.finisher.end()
         finally:
             connections.close_all()
 
-    def _claim_and_finish(self) -> None:
-        """Both in one thread, where the database has one writer at a time anyway."""
-        try:
-            while not self._is_over():
-                self.claimer.sleep(guarded(self._both_turns))
-            self._stop_runners()
-            while self._runners_at_work():
-                self.claimer.wakeup.sleep(guarded(self.finish_turn))
-            self._flush_last()
-        finally:
-            connections.close_all()
-
-    def _both_turns(self) -> float:
-        return min(self.finish_turn(), self.claim_turn())
+    def _turn(self) -> float:
+        wait = self.finish_turn() if self.one_writer else float("inf")
+        return min(wait, self.claim_turn())
 
     def claim_turn(self) -> float:
-        self.claimer.hold_claims = self.finisher.patience.failures > 0
-        self.claimer.scheduler.locked = self.finisher.locked
+        self.claimer.hold_claims = self.finisher.backoff.failures > 0
+        self.claimer.scheduler.locked_tables = self.finisher.locked_tables
         return self.claimer.turn()
 
     def finish_turn(self) -> float:
@@ -182,83 +174,44 @@ class Consumer:
 
         For the claiming thread. What moves on meanwhile is seen where it came to.
         """
-        items = self.buffer.waiting()
+        items = self.buffer.withdraw()
+        self.buffer.put(items)
         taken, waiting = self.buffer.under_way - len(items), {id(item) for item in items}
         running = [item for runner in self.runners if (item := runner.item) is not None]
         if sum(id(item) not in waiting for item in running) < taken:
             return None
-        items += [*running, *self.claimer.kept]
+        items += [*running, *self.claimer.suspects, *self.claimer.of_locked_tables]
+        items += self.buffer.unstarted
         known = {(item.owner, job.claim_key) for item in items for job in item.jobs}
         return known | {(one.owner, one.job.claim_key) for one in self.finisher.unwritten()}
-
-    def _pause(self, seconds: float) -> None:
-        """The finisher's, in a thread of its own."""
-        if seconds > 0:
-            self.wake_finisher.wait(seconds)
-        self.wake_finisher.clear()
 
     def _is_over(self) -> bool:
         if self.stop.is_set():
             return True
-        exit_status = self._done()
-        if exit_status is ExitStatus.NONE or self.finisher.pending or self.buffer.under_way:
+        # Whether there is nothing left to do, as far as the claims tell.
+        claimer, empty_seconds = self.claimer, self.options.stop_when_empty
+        if claimer.suspects or self.finisher.pending or self.buffer.under_way:
+            return False
+        if claimer.left == 0:
+            exit_status = ExitStatus.ENOUGH
+        elif empty_seconds is not None and claimer.empty_for() >= empty_seconds:
+            exit_status = ExitStatus.EMPTY
+        else:
             return False
         self.shared.exit_status = exit_status
         self.stop.set()
         os.write(self._end, b"!")
         return True
 
-    def _done(self) -> ExitStatus:
-        """Whether there is nothing left to do, as far as the claims tell."""
-        if self.claimer.left == 0 and not self.claimer.suspects:
-            return ExitStatus.ENOUGH
-        patience = self.options.stop_when_empty
-        is_empty = not self.claimer.suspects
-        if is_empty and patience is not None and self.claimer.empty_for() >= patience:
-            return ExitStatus.EMPTY
-        return ExitStatus.NONE
-
-    def _stop_runners(self) -> None:
-        """Give back what has not started, and let every runner finish what it has in hand."""
-        try:
-            self.claimer.session.prepare()
-            self.claimer.give_back()
-        except Error as error:
-            logger.warning("could not give jobs back, the supervisor will: %s", error)
-            self.buffer.withdraw()
-        self.buffer.close(len(self.runners))
-        self.finisher.end_waiting()
-
-    def _runners_at_work(self) -> bool:
-        return not all(runner.has_ended for runner in self.runners)
-
-    def _flush_last(self) -> None:
-        """Write the last outcomes; the supervisor ends us if the database stays away."""
-        while self.finisher.pending:
-            time_to_wait = self.finisher.flush()
-            if self.finisher.pending:
-                self.wake_finisher.clear()
-                self.wake_finisher.wait(time_to_wait)
-        self.finisher.end()
-
 
 def max_unwritten(options: Options) -> int:
     """With so many outcomes unwritten nothing more starts, so that, with what the runners have in
     hand then, two batches at most have run and are not recorded."""
-    batch = max(OUTCOMES, options.batch_size, MOST if options.batch_grows else 1)
+    claim_max = CLAIM_BATCH_MAX if options.batch_grows else 1
+    batch = max(OUTCOME_BATCH, options.batch_size, claim_max)
     takes_batches = any(hasattr(served.model, "run_batch") for served in options.served)
     in_hand = batch - 1 if takes_batches else options.threads
     return max(batch, 2 * batch - in_hand)
-
-
-def _calm_collector() -> None:
-    """It would walk over all that Django has loaded, and over the claimed jobs again and again."""
-    # Garbage is never collected once it is frozen, and may hold a connection of the supervisor's.
-    gc.collect()
-    gc.freeze()
-    first, *others = gc.get_threshold()
-    if 0 < first < GARBAGE:
-        gc.set_threshold(GARBAGE, *others)
 
 
 def run_child(
@@ -285,7 +238,14 @@ def run_child(
     signal.signal(signal.SIGTERM, stop)
     signals.send(signals.worker_started, Worker)
     connections.close_all()
-    _calm_collector()
+    # The collector would walk over all that Django has loaded, and over the claimed jobs again and
+    # again. Garbage is never collected once it is frozen, and may hold a connection of the
+    # supervisor's.
+    gc.collect()
+    gc.freeze()
+    first, *others = gc.get_threshold()
+    if 0 < first < GARBAGE_THRESHOLD:
+        gc.set_threshold(GARBAGE_THRESHOLD, *others)
     consumer.run(control)
     signals.send(signals.worker_stopped, Worker)
     shared.exit_status = shared.exit_status or ExitStatus.ASKED

@@ -13,13 +13,13 @@ from ..lifecycle.holder import ClaimState
 from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
 from ..models.exactly_once import TRIES, ExactlyOnceRun
+from .buffer import Outcome
 from .finisher import Finisher
-from .outcomes import Outcome
 from .session import ReconnectBackoff
 
 logger = logging.getLogger("django_dbqueue")
 
-PASSING = {ErrorKind.AGAIN, ErrorKind.LOST, ErrorKind.READ_ONLY}
+PASSING_KINDS = {ErrorKind.AGAIN, ErrorKind.LOST, ErrorKind.READ_ONLY}
 
 
 class Expired(Exception):
@@ -36,20 +36,19 @@ class WorkerExactlyOnceRun(ExactlyOnceRun):
 
     def __init__(self, table: Table, job: Any, work: Callable[[], object]) -> None:
         super().__init__(table, job, work)
-        self._patience = ReconnectBackoff(
-            f"running {table.label} {job.claim_key} in one transaction"
-        )
+        what = f"running {table.label} {job.claim_key} in one transaction"
+        self._backoff = ReconnectBackoff(what)
 
     def pause_after(self, error: Error) -> float:
-        trouble = self.error_kind(error)
-        if self.tries >= TRIES or trouble not in PASSING:
+        kind = self.error_kind(error)
+        if self.tries >= TRIES or kind not in PASSING_KINDS:
             raise error
-        if trouble is ErrorKind.AGAIN and self.tries:
+        if kind is ErrorKind.AGAIN and self.tries:
             return super().pause_after(error)
-        if trouble is not ErrorKind.AGAIN:
+        if kind is not ErrorKind.AGAIN:
             self.effects.close()
             self.table.connection.close()
-        return self._patience.failed(error)
+        return self._backoff.failed(error)
 
     def is_wanted(self) -> bool:
         is_wanted = super().is_wanted()

@@ -1,4 +1,4 @@
-"""Outcomes, written in batches; what cannot be written yet is kept until it can."""
+"""How jobs ended, written in batches; what cannot be written yet is kept until it can."""
 
 import logging
 import threading
@@ -7,80 +7,81 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
+from .. import events
 from ..dialects import ErrorKind
-from ..guard import capture
+from ..exceptions import ClaimLost
+from ..guard import capture, message_of
+from ..lifecycle import holder
 from ..lifecycle.execute import try_once, unlocked_keys
+from ..lifecycle.holder import Written
 from ..lifecycle.table import Table
 from .background import IN_CHILDREN, write_due
-from .outcomes import Outcome, write_next
-from .session import ReconnectBackoff, Session, connect_impatiently
-from .statement_watchdog import STATEMENT_WATCHDOG
+from .buffer import Outcome
+from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session, connect_impatiently
 
 logger = logging.getLogger("django_dbqueue")
 
-HOPELESS = 6  # failures for which the database names no reason that passes
-LOCKED = 2.0  # seconds between tries to write to a locked table
-LATEST = 0.1  # seconds that an outcome may wait for others
-MAX_UNWRITTEN = 200  # outcomes
-GIVEN_UP = 1000  # outcomes that are remembered
+HOPELESS_AFTER = 6  # failures for which the database names no reason that passes
+LOCKED_RETRY_SECONDS = 2.0  # between tries to write to a locked table
+OUTCOME_WAIT_SECONDS = 0.1  # that an outcome may wait for others
+UNWRITTEN_MAX = 200  # outcomes
+GIVEN_UP_MAX = 1000  # outcomes that are remembered
 
 
 class Finisher:
-    """Collects outcomes from the runners and writes them, completions of one owner at once.
-
-    With ``max_unwritten`` of them nothing more may start: a kill would repeat them all.
-    """
+    """Collects outcomes from the runners and writes them, completions of one owner at once. With
+    ``max_unwritten`` of them nothing more may start: a kill would repeat them all."""
 
     def __init__(
         self,
         session: Session,
         batch: int,
         woken: Callable[[], None],
-        max_unwritten: float = MAX_UNWRITTEN,
+        max_unwritten: float = UNWRITTEN_MAX,
     ) -> None:
         self.session = session
         self.batch = batch
         self.max_unwritten = max_unwritten
         self.is_full = False
         # Their jobs stay claimed until their time is over, which is a failed attempt.
-        self._given_up: deque[Outcome] = deque(maxlen=GIVEN_UP)
+        self._given_up: deque[Outcome] = deque(maxlen=GIVEN_UP_MAX)
         self._room = threading.Condition()
         self._nap = threading.Event()
         self.woken = woken
-        self._queue: deque[Outcome] = deque()
-        self._held: list[Outcome] = []
+        # From the runners; then, collected, to be written next.
+        self._incoming: deque[Outcome] = deque()
+        self._to_write: list[Outcome] = []
+        self._waiting_since = 0.0
         # Of rows that somebody has locked.
-        self._aside: list[Outcome] = []
-        self.aside_until = 0.0
+        self._locked: list[Outcome] = []
+        self.retry_locked_at = 0.0
         # Tables with so many of those that their jobs are not to start.
-        self.locked: frozenset[tuple[str, str]] = frozenset()
-        self._oldest = 0.0
-        self.patience = ReconnectBackoff("recording outcomes")
+        self.locked_tables: frozenset[tuple[str, str]] = frozenset()
+        self.backoff = ReconnectBackoff("recording outcomes")
 
     def put(self, outcome: Outcome) -> None:
-        self._queue.append(outcome)
-        waiting = len(self._queue)
-        if waiting + len(self._held) + len(self._aside) >= self.max_unwritten:
+        self._incoming.append(outcome)
+        waiting = len(self._incoming)
+        if waiting + len(self._to_write) + len(self._locked) >= self.max_unwritten:
             self.is_full = True
         if waiting == 1 or waiting == self.batch:
             self.woken()
 
     @property
     def pending(self) -> int:
-        return len(self._held) + len(self._aside) + len(self._queue)
+        return len(self._to_write) + len(self._locked) + len(self._incoming)
 
     def unwritten(self) -> list[Outcome]:
         """For another thread: none of them is missed, though it moves from here to there."""
-        waiting, before, aside = list(self._queue), self._held, self._aside
-        return [*waiting, *before, *aside, *self._held, *self._given_up]
+        incoming, before, locked = list(self._incoming), self._to_write, self._locked
+        return [*incoming, *before, *locked, *self._to_write, *self._given_up]
 
     @property
     def stuck(self) -> int:
         """How many outcomes the database does not take for now."""
-        return self.pending if self.patience.failures else len(self._aside)
+        return self.pending if self.backoff.failures else len(self._locked)
 
     def wait_for_room(self) -> None:
         """Where it is full, a runner waits before it starts a job."""
@@ -88,9 +89,9 @@ class Finisher:
             self._room.wait_for(self._has_room)
 
     def _has_room(self) -> bool:
-        # What is kept of a locked table, of which nothing starts, keeps no other one waiting.
-        kept = len(self._aside) if self.locked else 0
-        return self.pending - kept < self.max_unwritten
+        # What waits for a locked table, of which nothing starts, keeps no other one waiting.
+        locked = len(self._locked) if self.locked_tables else 0
+        return self.pending - locked < self.max_unwritten
 
     def _make_room(self) -> None:
         if not self.is_full:
@@ -112,148 +113,188 @@ class Finisher:
 
     def turn(self, *, idle: bool) -> float:
         """Write what is full, late, or the last; seconds until it wants a turn again."""
-        return min(self._turn(idle=idle), write_due(IN_CHILDREN, self.session))
+        self._collect()
+        waited = time.monotonic() - self._waiting_since
+        if self._locked and time.monotonic() >= self.retry_locked_at:
+            pause = self.flush()
+        elif not self._to_write:
+            pause = 60.0 if idle and not self._locked else OUTCOME_WAIT_SECONDS
+        elif idle or waited >= OUTCOME_WAIT_SECONDS:
+            pause = self.flush()
+        elif len(self._to_write) >= self.batch:
+            pause = self.flush(whole=True)
+        else:
+            pause = OUTCOME_WAIT_SECONDS - waited
+        return min(pause, write_due(IN_CHILDREN, self.session))
 
     def end(self) -> None:
         """All outcomes are written."""
         write_due(IN_CHILDREN, self.session, last=True)
 
-    def _turn(self, *, idle: bool) -> float:
-        self._collect()
-        if self._aside and time.monotonic() >= self.aside_until:
-            return self.flush()
-        if not self._held:
-            return 60.0 if idle and not self._aside else LATEST
-        waited = time.monotonic() - self._oldest
-        if idle or waited >= LATEST:
-            return self.flush()
-        return LATEST - waited if len(self._held) < self.batch else self.flush(whole=True)
-
     def flush(self, *, whole: bool = False) -> float:
         """Write everything collected; on trouble keep it and say how long to wait. ``whole``: leave
         the newest claim, if it is not at its end: it takes one statement however much there is."""
         self._collect()
-        with capture() as look:
-            if self._aside:
+        if self._locked:
+            with capture() as look:
                 self._look_at_locked()
-        if look.error is not None:
-            return self._failed(look.error)
-        while self._held and not (whole and self._is_begun()):
+            if look.error is not None:
+                return self._failed(look.error)
+        while self._to_write:
+            first, last = self._to_write[0], self._to_write[-1]
+            if whole and not last.ends_claim and first.owner == last.owner and not self.is_full:
+                break
             with capture() as write:
-                self._write_first()
-            if write.error is not None and not self._put_aside(write.error):
+                self.session.prepare()
+                self._to_write = write_next(self._to_write)
+            if write.error is not None and not self._is_put_aside(write.error):
                 return self._failed(write.error)
-            self._oldest = time.monotonic()
+            self._waiting_since = time.monotonic()
             self._make_room()
-        self.patience.worked()
-        if self._held:
-            return max(0.0, self._oldest + LATEST - time.monotonic())
-        if self._aside and not self._queue:
-            return max(0.0, self.aside_until - time.monotonic())
-        return 0.0 if self._queue else 60.0
+        self.backoff.worked()
+        if self._to_write:
+            return max(0.0, self._waiting_since + OUTCOME_WAIT_SECONDS - time.monotonic())
+        if self._locked and not self._incoming:
+            return max(0.0, self.retry_locked_at - time.monotonic())
+        return 0.0 if self._incoming else 60.0
 
-    def _is_begun(self) -> bool:
-        """Whether all that is left is of a claim of which more is to come."""
-        first, last = self._held[0], self._held[-1]
-        return not last.ends_claim and first.owner == last.owner and not self.is_full
+    def _collect(self) -> None:
+        while self._incoming:
+            if not self._to_write:
+                self._waiting_since = time.monotonic()
+            # In this order: who looks from outside is to see it.
+            self._to_write.append(self._incoming[0])
+            self._incoming.popleft()
 
     def _look_at_locked(self) -> None:
         """Where rows of a table are locked, waiting for one more would hold up all the others."""
         self.session.prepare()
-        tables = {one.table.place: one.table.on_this_thread() for one in self._aside}
-        if time.monotonic() >= self.aside_until:
-            self._held, self._aside = self._aside + self._held, []
+        tables = {one.table.place: one.table.on_this_thread() for one in self._locked}
+        if time.monotonic() >= self.retry_locked_at:
+            self._to_write, self._locked = self._locked + self._to_write, []
         for table in tables.values():
-            self._set_aside(self._locked_among(table))
+            self._put_aside(table)
 
-    def _put_aside(self, error: Exception) -> bool:
+    def _is_put_aside(self, error: Exception) -> bool:
         """A row, or a table, that somebody has locked keeps no other outcome waiting."""
-        table = self._held[0].table.on_this_thread()
+        table = self._to_write[0].table.on_this_thread()
         if table.dialect.one_writer or not isinstance(error, Error):
             return False
         if table.dialect.error_kind(error) is not ErrorKind.AGAIN:
             return False
-        if not self._aside:
+        if not self._locked:
             logger.warning("recording outcomes: rows of %s are locked: %s", table.label, error)
         with capture() as look:
-            # Where no lock is seen any more, it may be one that only a write meets with.
-            self._set_aside(self._locked_among(table) or self._outcomes_of(table))
+            self._put_aside(table, or_all=True)
         return look.error is None
 
-    def _locked_among(self, table: Table) -> list[Outcome]:
-        mine = self._outcomes_of(table)
-        look = partial(unlocked_keys, table, [one.job.claim_key for one in mine])
+    def _put_aside(self, table: Table, *, or_all: bool = False) -> None:
+        """Leave for later those whose rows are locked; ``or_all``: all of the table where no lock
+        is seen any more, since it may be one that only a write meets with."""
+        outcomes = [one for one in self._to_write if one.table.place == table.place]
+        look = partial(unlocked_keys, table, [one.job.claim_key for one in outcomes])
         free = set(try_once(table.connection, look) or ())
-        return [one for one in mine if one.job.claim_key not in free]
-
-    def _outcomes_of(self, table: Table) -> list[Outcome]:
-        return [one for one in self._held if one.table.place == table.place]
-
-    def _set_aside(self, outcomes: list[Outcome]) -> None:
-        if time.monotonic() >= self.aside_until:
-            self.aside_until = time.monotonic() + LOCKED
-        kept = {id(one) for one in outcomes}
-        self._aside += outcomes
-        self._held = [one for one in self._held if id(one) not in kept]
-        is_much = len(self._aside) >= self.max_unwritten / 4
-        self.locked = frozenset(one.table.place for one in self._aside if is_much)
+        locked = [one for one in outcomes if one.job.claim_key not in free]
+        if or_all and not locked:
+            locked = outcomes
+        if time.monotonic() >= self.retry_locked_at:
+            self.retry_locked_at = time.monotonic() + LOCKED_RETRY_SECONDS
+        aside = {id(one) for one in locked}
+        self._locked += locked
+        self._to_write = [one for one in self._to_write if id(one) not in aside]
+        is_much = len(self._locked) >= self.max_unwritten / 4
+        self.locked_tables = frozenset(one.table.place for one in self._locked if is_much)
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""
-        patience = ReconnectBackoff("recording an outcome")
+        backoff = ReconnectBackoff("recording an outcome")
         connection = outcome.table.on_this_thread().connection
         while True:
-            with capture() as write:
-                _write_in_time(outcome, connection)
+            # Its other statements are a job's, which may wait for as long as it wants.
+            with capture() as write, connection.execute_wrapper(STATEMENT_WATCHDOG.execute):
+                write_next([outcome])
             if write.error is None:
                 return
-            hopeless = self._is_hopeless(outcome, write.error, patience)
+            hopeless = self._is_hopeless(outcome, write.error, backoff)
             connection.close()
             connect_impatiently(connection)
-            pause = patience.failed(write.error)
+            pause = backoff.failed(write.error)
             if hopeless:
                 return
             self._nap.wait(pause)
 
-    def _write_first(self) -> None:
-        self.session.prepare()
-        self._held = write_next(self._held)
-
     def _failed(self, error: Exception) -> float:
-        if self._held and self._is_hopeless(self._held[0], error, self.patience):
-            self._held.pop(0)
+        if self._to_write and self._is_hopeless(self._to_write[0], error, self.backoff):
+            self._to_write.pop(0)
             self._make_room()
         if isinstance(error, Error):
             self.session.recover(error)
-        return self.patience.failed(error)
+        return self.backoff.failed(error)
 
-    def _is_hopeless(self, outcome: Outcome, error: Exception, patience: ReconnectBackoff) -> bool:
+    def _is_hopeless(self, outcome: Outcome, error: Exception, backoff: ReconnectBackoff) -> bool:
         """Whether the fault is the statement's own, so that trying again for ever would be in vain.
-
-        Ask before the connection is closed: a closed one cannot tell any more that it was lost.
-        """
+        Ask before the connection is closed: a closed one cannot tell any more that it was lost."""
         if isinstance(error, Error):
-            trouble = outcome.table.on_this_thread().dialect.error_kind(error)
-            if trouble or patience.failures < HOPELESS:
+            kind = outcome.table.on_this_thread().dialect.error_kind(error)
+            if kind or backoff.failures < HOPELESS_AFTER:
                 return False
-        logger.error(
-            "%s: its outcome cannot be written, so it runs again when its claim ends: %r",
-            outcome.job,
-            error,
-        )
+        said = "its outcome cannot be written, so it runs again when its claim ends"
+        logger.error("%s: %s: %r", outcome.job, said, error)
         self._given_up.append(outcome)
         return True
 
-    def _collect(self) -> None:
-        while self._queue:
-            if not self._held:
-                self._oldest = time.monotonic()
-            # In this order: who looks from outside is to see it.
-            self._held.append(self._queue[0])
-            self._queue.popleft()
+
+def write_next(outcomes: list[Outcome]) -> list[Outcome]:
+    """Write the first outcome, and with a completion all of the same claim; what is left."""
+    first = outcomes[0]
+    table, owner = first.table.on_this_thread(), first.owner
+    if first.expired or first.error is not None:
+        _write_failure(table, first)
+        return outcomes[1:]
+    done: list[Outcome] = []
+    others: list[Outcome] = []
+    for one in outcomes:
+        is_done = one.owner == owner and one.error is None and not one.expired
+        (done if is_done else others).append(one)
+    if table.policy.results:
+        written = Written()
+        for one in done:
+            written += holder.complete(table, owner, [one.job.claim_key], one.results)
+    else:
+        written = holder.complete(table, owner, [one.job.claim_key for one in done])
+    if written.lost or written.gone:
+        lost, gone = set(written.lost), set(written.gone)
+        for one in done:
+            if one.job.claim_key in lost:
+                events.lost(table, one.job, owner, "it may run twice")
+            elif one.job.claim_key in gone:
+                events.gone(table, one.job, owner)
+        done = [one for one in done if one.job.claim_key not in lost | gone]
+    events.completed(table, [(one.job, one.seconds) for one in done])
+    return others
 
 
-def _write_in_time(outcome: Outcome, connection: BaseDatabaseWrapper) -> None:
-    """On a connection on which jobs may wait for as long as they want."""
-    with connection.execute_wrapper(STATEMENT_WATCHDOG.execute):
-        write_next([outcome])
+def _write_failure(table: Table, outcome: Outcome) -> None:
+    """Of a job that raised an error, or had expired and was not run."""
+    job, owner, error = outcome.job, outcome.owner, outcome.error
+    try:
+        if error is None:
+            was_there, decision = holder.expire(table, job), None
+        else:
+            decision = holder.fail(table, job, error, outcome.seconds)
+            was_there = decision is not None
+    except ClaimLost as lost:
+        said: object = lost
+        if error is not None:
+            said = f"its error was: {type(error).__name__}: {message_of(error)}"
+        events.lost(table, job, owner, said)
+    else:
+        if error is not None and decision is not None:
+            events.failed(table, job, error, outcome.seconds, decision, owner)
+        elif was_there:
+            events.expired(table, job)
+        else:
+            events.gone(table, job, owner)
+    if error is not None:
+        # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
+        error.__traceback__ = None

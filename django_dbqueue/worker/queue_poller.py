@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
-from ..lifecycle.low_water import Head, LowWaterMarks
+from ..lifecycle.low_water import LowWaterMarks
 from ..lifecycle.ready_queues import has_ready, head_of, heads
 from ..lifecycle.table import Table
 from ..models import Queue
@@ -17,10 +17,10 @@ from .options import Options, Served
 
 logger = logging.getLogger("django_dbqueue")
 
-MOST = 1000  # queues looked at together
-FIRST_PAUSE = 0.05  # seconds
-LOCKED = 10.0  # seconds for which a locked table is left alone
-LOOK_AGAIN = 1.0  # seconds between looks for new queues while there is work
+QUEUES_MAX = 1000  # looked at together
+FIRST_PAUSE_SECONDS = 0.05
+LOCKED_SECONDS = 10.0  # for which a locked table is left alone
+NEW_QUEUES_SECONDS = 1.0  # between looks for new queues while there is work
 
 
 @dataclass
@@ -28,13 +28,13 @@ class TablePoller:
     """One served queue table: its queues with ready jobs, and when to look for more."""
 
     served: Served
-    pause: float = FIRST_PAUSE
+    pause: float = FIRST_PAUSE_SECONDS
     next_look: float = 0.0
     looked_at: float = 0.0
     has_news: bool = False
+    is_locked: bool = False
     _last: str = ""
     _is_left_out: bool = False
-    _is_locked: bool = False
     _whole_since: float | None = None
     queues: deque[str] = field(default_factory=deque)
     floors: LowWaterMarks = field(default_factory=LowWaterMarks)
@@ -42,17 +42,48 @@ class TablePoller:
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
         table = options.table(self.served.model, self.served.using)
-        self._whole_since = None
-        found = self._unpaused(self._ready_or_left_out(table))
+        self._whole_since, self.is_locked = None, False
+        try:
+            found = self._ready(table)
+        except Error as error:
+            # One of its own (its migration was undone, somebody has locked it, a name cannot be
+            # read) is no other table's business.
+            kind = table.dialect.error_kind(error)
+            self.is_locked = kind is ErrorKind.AGAIN
+            if kind and not self.is_locked:
+                raise
+            found, self._whole_since = [], time.monotonic()
+            level = logging.DEBUG if self._is_left_out else logging.WARNING
+            self._is_left_out = True
+            logger.log(level, "%s is left out: %s", self.served, str(error).strip())
+        found = self._unpaused(found)
         self.has_news = False
         if self._whole_since is not None:
             # What it found a claim may not get, so that it is ready still.
             self.looked_at = 0.0 if found else self._whole_since
         self.queues = deque(found)
-        self.pause = FIRST_PAUSE if found else min(self.pause * 1.25, options.sleep)
-        wait = LOOK_AGAIN if found else self.pause * random.uniform(0.75, 1.0)
-        wait = LOCKED if self._is_locked else wait
-        self.next_look = time.monotonic() + wait
+        self.pause = FIRST_PAUSE_SECONDS if found else min(self.pause * 1.25, options.sleep)
+        wait = NEW_QUEUES_SECONDS if found else self.pause * random.uniform(0.75, 1.0)
+        self.next_look = time.monotonic() + (LOCKED_SECONDS if self.is_locked else wait)
+
+    def _ready(self, table: Table) -> list[str]:
+        """Queues with ready jobs. Where a whole look is slow, those that are known, from their
+        floors on; where there are very many queues, the next ones each time."""
+        if not self.floors.must_look:
+            known = self.floors.queues
+            ready = [name for name in known if has_ready(table, name, self.floors.of(name))]
+            unpaused = self._unpaused(ready)
+            if unpaused or not (self.has_news or self.floors.may_look):
+                return unpaused
+        began = self._whole_since = time.monotonic()
+        if self.served.queue is not None:
+            head = head_of(table, self.served.queue)
+            found = [head] if head else []
+        else:
+            found = heads(table, QUEUES_MAX, after=self._last)
+            self._last = found[-1].queue if len(found) == QUEUES_MAX else ""
+        self.floors.looked(table, found, time.monotonic() - began)
+        return [head.queue for head in found]
 
     def _unpaused(self, found: list[str]) -> list[str]:
         if not found:
@@ -60,64 +91,18 @@ class TablePoller:
         paused = Queue.objects.db_manager(self.served.using).paused(self.served.job_table)
         return [name for name in found if name not in paused and self.served.takes(name)]
 
-    def _ready_or_left_out(self, table: Table) -> list[str]:
-        """An error of its own (its migration was undone, somebody has locked it, a name cannot be
-        read) is no other table's business."""
-        self._is_locked = False
-        try:
-            return self._ready(table)
-        except Error as error:
-            trouble = table.dialect.error_kind(error)
-            self._is_locked = trouble is ErrorKind.AGAIN
-            if trouble and not self._is_locked:
-                raise
-            self._whole_since = time.monotonic()
-            level = logging.DEBUG if self._is_left_out else logging.WARNING
-            self._is_left_out = True
-            logger.log(level, "%s is left out: %s", self.served, str(error).strip())
-            return []
-
-    def _ready(self, table: Table) -> list[str]:
-        """Queues with ready jobs, where a whole look is slow those that are known."""
-        known = self._known(table)
-        if known is not None:
-            return known
-        began = self._whole_since = time.monotonic()
-        found = self._heads(table)
-        self.floors.looked(table, found, time.monotonic() - began)
-        return [head.queue for head in found]
-
-    def _known(self, table: Table) -> list[str] | None:
-        """What is ready from the floors on; None where only a whole look tells."""
-        if self.floors.must_look:
-            return None
-        queues = self.floors.queues
-        ready = [name for name in queues if has_ready(table, name, self.floors.of(name))]
-        found = self._unpaused(ready)
-        is_enough = found or not (self.has_news or self.floors.may_look)
-        return found if is_enough else None
-
-    def _heads(self, table: Table) -> list[Head]:
-        """Where there are very many queues, the next ones each time."""
-        if self.served.queue is not None:
-            head = head_of(table, self.served.queue)
-            return [head] if head else []
-        found = heads(table, MOST, after=self._last)
-        self._last = found[-1].queue if len(found) == MOST else ""
-        return found
-
 
 class QueueScheduler:
-    """Round robin over (queue table, queue); a lane leaves when a claim finds it empty."""
+    """Round robin over (queue table, queue); one leaves when a claim finds it empty."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.pollers = deque(TablePoller(served) for served in options.served)
         # Tables of which nothing is to be claimed for now.
-        self.locked: frozenset[tuple[str, str]] = frozenset()
+        self.locked_tables: frozenset[tuple[str, str]] = frozenset()
 
     def next(self) -> tuple[TablePoller, str] | None:
-        """The lane whose turn it is, or None when all are empty as far as is known."""
+        """The queue whose turn it is, or None when all are empty as far as is known."""
         now = time.monotonic()
         for poller in self.pollers:
             if now >= poller.next_look:
@@ -125,17 +110,17 @@ class QueueScheduler:
         for _ in range(len(self.pollers)):
             poller = self.pollers[0]
             self.pollers.rotate(-1)
-            if poller.queues and poller.served.place not in self.locked:
+            if poller.queues and poller.served.place not in self.locked_tables:
                 name = poller.queues[0]
                 poller.queues.rotate(-1)
                 return poller, name
         return None
 
     def empty(self, poller: TablePoller, queue: str) -> None:
-        """A claim came back short: there is nothing left in this lane for now."""
+        """A claim came back short: there is nothing left in this queue for now."""
         poller.queues.remove(queue)
         if not poller.queues:
-            poller.pause = FIRST_PAUSE
+            poller.pause = FIRST_PAUSE_SECONDS
             poller.next_look = 0.0
 
     def forget_low_water_marks(self) -> None:
@@ -146,7 +131,7 @@ class QueueScheduler:
     def look_now(self) -> None:
         """There is news, of whatever kind."""
         for poller in self.pollers:
-            if not poller._is_locked:
+            if not poller.is_locked:
                 poller.next_look = 0.0
                 poller.has_news = True
 
@@ -154,13 +139,13 @@ class QueueScheduler:
         """Now, and soon after: there was work."""
         self.look_now()
         for poller in self.pollers:
-            poller.pause = FIRST_PAUSE
+            poller.pause = FIRST_PAUSE_SECONDS
 
     def all_looked_at(self, since: float) -> bool:
         """Whether every table was looked at since then."""
         return all(poller.looked_at >= since for poller in self.pollers)
 
     def wait(self) -> float:
-        """Seconds until a lane wants to be looked at."""
+        """Seconds until a table wants to be looked at."""
         soonest = min(poller.next_look for poller in self.pollers)
         return max(0.0, soonest - time.monotonic())

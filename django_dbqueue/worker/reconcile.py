@@ -14,9 +14,9 @@ from ..lifecycle.table import Table
 
 logger = logging.getLogger("django_dbqueue")
 
-EVERY = 60.0  # seconds, where there were claims meanwhile
-LOCKED = 10.0  # seconds until another look at a table whose rows are locked
-SOON = 0.1  # seconds; what is in hand could not be told just now
+COMPARE_SECONDS = 60.0  # between two comparisons, where there were claims meanwhile
+LOCKED_RETRY_SECONDS = 10.0  # until another look at a table whose rows are locked
+IN_HAND_RETRY_SECONDS = 0.1  # what is in hand could not be told just now
 
 # By owner and key, what a child knows that it has claimed; None = it moved too fast to tell.
 InHand = Callable[[], "set[tuple[str, Any]] | None"]
@@ -31,45 +31,54 @@ class Reconciler:
     def __init__(self, owner_prefix: str, in_hand: InHand) -> None:
         self.owner_prefix = owner_prefix
         self.in_hand = in_hand
-        # By database and label: when to look.
+        # Claims without an answer: they may have taken jobs.
+        self.unsure: list[tuple[Table, str]] = []
+        # By database and label: when to compare.
         self._due: dict[tuple[str, str], tuple[Table, float]] = {}
 
-    def claimed(self, table: Table) -> None:
-        """It is looked at in a while, if it is not to be already."""
-        name = table.place
-        if name not in self._due:
-            self._due[name] = table, time.monotonic() + EVERY
-
-    def look_later(self, table: Table) -> None:
-        """Not as late as usual."""
-        self._due[table.place] = table, time.monotonic() + LOCKED
+    def claiming(self, table: Table, owner: str) -> None:
+        """Unsure until its answer is there; and its table is compared in a while."""
+        self.unsure.append((table, owner))
+        if table.place not in self._due:
+            self._due[table.place] = table, time.monotonic() + COMPARE_SECONDS
 
     def reconnected(self, alias: str) -> None:
-        for name, (table, _) in self._due.items():
-            if name[0] == alias:
-                self._due[name] = table, 0.0
+        for place, (table, _) in self._due.items():
+            if place[0] == alias:
+                self._due[place] = table, 0.0
 
     def turn(self) -> None:
+        while self.unsure:
+            table, owner = self.unsure[0]
+            try:
+                events.reaped(table, reap.give_back(table, owner))
+            except Error as error:
+                is_locked = table.dialect.error_kind(error) is ErrorKind.AGAIN
+                if table.dialect.one_writer or not is_locked:
+                    raise
+                # What somebody has locked keeps nothing else waiting.
+                self._due[table.place] = table, time.monotonic() + LOCKED_RETRY_SECONDS
+            self.unsure.pop(0)
         now = time.monotonic()
-        for name, (table, due_at) in list(self._due.items()):
-            if now >= due_at and (pause := self._look(table)):
-                self._due[name] = table, time.monotonic() + pause
+        for place, (table, due_at) in list(self._due.items()):
+            if now >= due_at and (pause := self._compare(table)):
+                self._due[place] = table, time.monotonic() + pause
             elif now >= due_at:
-                del self._due[name]
+                del self._due[place]
 
-    def _look(self, table: Table) -> float:
+    def _compare(self, table: Table) -> float:
         """Seconds until it is to be done again; 0 = after another claim."""
         known = self.in_hand()
         if known is None:
-            return SOON
+            return IN_HAND_RETRY_SECONDS
         try:
             found, given_back = reap.give_back_unknown(table, self.owner_prefix, known)
         except Error as error:
             if table.dialect.error_kind(error) is not ErrorKind.AGAIN:
                 raise
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
-            return LOCKED
+            return LOCKED_RETRY_SECONDS
         if given_back:
             logger.warning("%s: gave back %d claims of unknown jobs", table.label, len(given_back))
             events.reaped(table, given_back)
-        return LOCKED if len(given_back) < found else 0.0
+        return LOCKED_RETRY_SECONDS if len(given_back) < found else 0.0

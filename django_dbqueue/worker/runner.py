@@ -1,33 +1,33 @@
-"""One job's life, from the buffer to its outcome."""
+"""One job's way, from the buffer to its outcome."""
 
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from django.db import connections
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import connections, router
 from django.db.utils import Error
 
 from .. import current, events
 from ..current import running
+from ..exceptions import Bury
 from ..guard import capture, exit_if_it_dies
 from ..lifecycle import holder
-from ..lifecycle.results import NONE, Results, results_of, settle
-from .buffer import KILL_WITHIN, Buffer, Item
+from ..lifecycle.results import Results, results_of, settle
+from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
+from .connections import drop_dead_connections, reset_connections, watch_connections
 from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher
-from .missing_targets import explained
-from .outcomes import Outcome
-from .session import drop_dead_connections, reset_connections, watch_connections
+from .session import STATEMENT_WATCHDOG
 from .shared_memory import SEPARATOR, SharedMemory
-from .statement_watchdog import STATEMENT_WATCHDOG
 
 logger = logging.getLogger("django_dbqueue")
 
-LOOK_AGAIN = 1.0  # seconds between looks whether a thread's connections are still there
+CHECK_CONNECTIONS_SECONDS = 1.0  # between looks whether a thread's connections are still there
 
 
 class Runner(threading.Thread):
@@ -52,11 +52,10 @@ class Runner(threading.Thread):
         self.item: Item | None = None
         # How long the one job that runs now may run.
         self._seconds = 0.0
-        self._restart_clock = self._restart
         self.worker_timeout = worker_timeout
         self.stop = stop
         self.woken = woken
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         # is_alive() stays true for a moment after the last wake-up.
         self.has_ended = False
 
@@ -68,37 +67,37 @@ class Runner(threading.Thread):
     def _run(self) -> None:
         watch_connections()
         try:
-            while (item := self._next()) is not None:
+            while True:
+                if self.finisher.is_full:
+                    self.finisher.wait_for_room()
+                item = self.buffer.get()
+                if item is None:
+                    return
                 self.item = item
                 self.take(item)
         finally:
             connections.close_all()
 
-    def _next(self) -> Item | None:
-        if self.finisher.is_full:
-            self.finisher.wait_for_room()
-        return self.buffer.get()
-
     def take(self, item: Item) -> None:
         now = time.monotonic()
-        if now - self._looked_at > LOOK_AGAIN:
+        if now - self._checked_at > CHECK_CONNECTIONS_SECONDS:
             drop_dead_connections()
             # That may have taken long, and others may have taken the job for abandoned.
-            now = self._looked_at = time.monotonic()
+            now = self._checked_at = time.monotonic()
         if self._may_start(item, now):
             self.life(item)
         elif item.jobs:
-            self.buffer.unstarted.put(item)
+            self.buffer.unstarted.append(item)
         # In this order: what is under way and in nobody's hand is between two.
         self.item = None
         self.buffer.done[self.number] += 1
-        if len(self.buffer) <= self.buffer.refill_at:
+        if self.buffer.items.qsize() <= self.buffer.refill_at:
             self.woken()
 
     def _may_start(self, item: Item, now: float) -> bool:
-        """Not while the beats are missing, nor of a locked table; and what waited too long must
-        still be ours."""
-        if self.finisher.locked and item.table.place in self.finisher.locked:
+        """Not while the beats are missing, nor of a locked table; and what waited so long that
+        others may have taken it for abandoned must still be ours."""
+        if self.finisher.locked_tables and item.table.place in self.finisher.locked_tables:
             return False
         alias = item.table.connection.alias
         while now - self.shared.beaten_at(alias) > self.worker_timeout:
@@ -106,10 +105,8 @@ class Runner(threading.Thread):
             if self.stop.wait(0.5):
                 return False
             now = time.monotonic()
-        return not item.is_late(self.shared.epoch(alias), now) or self._still_ours(item)
-
-    def _still_ours(self, item: Item) -> bool:
-        """Touch a job that waited long, and drop what another owner has by now."""
+        if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:
+            return True
         keys = [job.claim_key for job in item.jobs]
         try:
             table = item.table.on_this_thread()
@@ -119,55 +116,65 @@ class Runner(threading.Thread):
             logger.warning("not started, since its claim could not be renewed: %s", error)
             drop_dead_connections()
             return False
-        kept = set(touched.written)
-        item.jobs = [job for job in item.jobs if job.claim_key in kept]
+        # Another owner has the others by now.
+        ours = set(touched.written)
+        item.jobs = [job for job in item.jobs if job.claim_key in ours]
         return bool(item.jobs)
 
     def life(self, item: Item) -> None:
-        """Run the job and hand its outcome on."""
+        """Run what has not expired, and hand its outcome on."""
         with running(item.jobs[0]):
-            self._life(item)
+            unexpired: list[Any] = []
+            for job in item.jobs:
+                if job.has_expired and not is_apart(item.table):
+                    self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
+                else:
+                    unexpired += [job]
+            item.jobs = unexpired
+            if item.jobs:
+                self._run_and_hand_on(item)
 
-    def _life(self, item: Item) -> None:
-        expired = [job for job in item.jobs if job.has_expired and not is_apart(item.table)]
-        if expired and not self._leave_out(item, expired):
-            return
+    def _run_and_hand_on(self, item: Item) -> None:
+        table, jobs = item.table, item.jobs
         started = self._start_clock(item)
-        for job in item.jobs:
-            events.started(item.table, job)
+        for job in jobs:
+            events.started(table, job)
         once: WorkerExactlyOnceRun | None = None
         results: dict[Any, Results] = {}
         with capture() as run:
-            if item.table.policy.exactly_once and not item.table.takes_batches:
-                table = item.table.on_this_thread()
-                once = WorkerExactlyOnceRun(table, item.jobs[0], partial(_run, item))
+            if table.policy.exactly_once and not table.takes_batches:
+                work = partial(run_user_code, item)
+                once = WorkerExactlyOnceRun(table.on_this_thread(), jobs[0], work)
                 once.run()
             else:
-                _run(item)
-                # What a column cannot hold is the run's own failure, not its finisher's.
-                results = _results(item)
+                run_user_code(item)
+                if table.policy.results:
+                    # What a column cannot hold is the run's own failure, not its finisher's.
+                    here = table.on_this_thread()
+                    results = {job.claim_key: results_of(here, job) for job in jobs}
         seconds = time.monotonic() - started
         self.slot.finish()
         reset_connections(failed=run.error is not None)
-        error = run.error and explained(item.jobs, run.error)
+        error = run.error and explained(jobs, run.error)
         if once is not None:
             once.hand_on(self.finisher, error, seconds)
-        else:
-            self._hand_on(item, error, seconds, results)
-
-    def _leave_out(self, item: Item, expired: list[Any]) -> bool:
-        """Whether any is left to run."""
-        for job in expired:
-            self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
-        item.jobs = [job for job in item.jobs if not job.has_expired]
-        return bool(item.jobs)
+            return
+        hand_on = self.finisher.write_now if table.policy.finish == "each" else self.finisher.put
+        for job in jobs:
+            if not job.holds_claim():
+                continue  # its own code has finished it
+            outcome = Outcome(table, item.owner, job, error, seconds, item.ends_claim)
+            if results:
+                outcome.results = results[job.claim_key]
+            hand_on(outcome)
 
     def _start_clock(self, item: Item) -> float:
         """Tell the supervisor what runs and until when; the start. A batch has the shortest of its
         times, and a touch, which speaks for one row, does not make it longer."""
         jobs, table = item.jobs, item.table
         usual, name = table.policy.time_to_run, f"{table.connection.alias}{SEPARATOR}{table.label}"
-        if len(jobs) == 1:
+        count = len(jobs)
+        if count == 1:
             [job] = jobs
             label, seconds = f"{name}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
             self._seconds = seconds
@@ -178,35 +185,14 @@ class Runner(threading.Thread):
         for job in jobs:
             job.grace = KILL_WITHIN
         now = time.monotonic()
-        self.slot.start(label.encode(), now, now + seconds, len(jobs))
+        self.slot.start(label.encode(), now, now + seconds, count)
         return now
 
-    def _restart(self) -> None:
+    def _restart_clock(self) -> None:
         self.slot.extend(time.monotonic() + self._seconds)
 
-    def _hand_on(
-        self, item: Item, error: Exception | None, seconds: float, results: dict[Any, Results]
-    ) -> None:
-        for job in item.jobs:
-            if not job.holds_claim():
-                continue  # its own code has finished it
-            outcome = Outcome(item.table, item.owner, job, error, seconds)
-            outcome.results = results.get(job.claim_key, NONE)
-            outcome.ends_claim = item.ends_claim
-            if item.table.policy.finish == "each":
-                self.finisher.write_now(outcome)
-            else:
-                self.finisher.put(outcome)
 
-
-def _results(item: Item) -> dict[Any, Results]:
-    if not item.table.policy.results:
-        return {}
-    table = item.table.on_this_thread()
-    return {job.claim_key: results_of(table, job) for job in item.jobs}
-
-
-def _run(item: Item) -> None:
+def run_user_code(item: Item) -> None:
     if item.table.takes_batches and item.table.policy.exactly_once:
         raise TypeError("run_batch() is not for tables with exactly_once: define run()")
     try:
@@ -219,3 +205,26 @@ def _run(item: Item) -> None:
             # It would go on as a second worker, with the claims and connections of the first.
             logger.error("%s has forked and ended twice: the copy ends here", item.jobs[0])
             os._exit(0)
+
+
+def explained(jobs: Sequence[Any], error: Exception) -> Exception:
+    """The error of a job, or ``Bury`` where it comes from a row that is gone and that the job's own
+    foreign key names: another try would be in vain. A batch keeps its error: it speaks of no single
+    job."""
+    if not isinstance(error, ObjectDoesNotExist) or len(jobs) != 1:
+        return error
+    # What goes wrong here, as with a database that is away, says nothing of the row.
+    with capture() as look:
+        for field in jobs[0]._meta.fields:
+            if not field.is_relation:
+                continue
+            target = field.remote_field.model
+            if not isinstance(error, target.DoesNotExist):
+                continue
+            named = {to.attname: getattr(jobs[0], by.attname) for by, to in field.related_fields}
+            # Not where it is read: a replica may not have heard of it yet.
+            rows = target._base_manager.using(router.db_for_write(target, instance=jobs[0]))
+            if None not in named.values() and not rows.filter(**named).exists():
+                key = ", ".join(map(str, named.values()))
+                raise Bury(f"{target._meta.verbose_name} {key} does not exist any more") from error
+    return look.error if isinstance(look.error, Bury) else error

@@ -1,24 +1,95 @@
-"""Connections of our own threads: short lock timeouts, reconnected when lost."""
+"""Connections of our own threads: short lock timeouts, reconnected when lost.
+
+A server that is cut off in the middle of an answer, or a firewall that has forgotten a connection,
+says nothing at all, and a thread that reads from it is held in the system. Another thread then
+shuts the connection down (``StatementWatchdog``), which looks to the first one like any lost
+connection: nobody waits for ever for the answer to a statement of ours.
+"""
 
 import gc
 import logging
+import os
 import random
+import socket
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
 from django.db.utils import Error
 
 from ..conf import conf
 from ..dialects import Dialect, ErrorKind, dialect_of, installed
-from .leftovers import discard, has_changed, watch_session
-from .statement_watchdog import STATEMENT_WATCHDOG
 
 logger = logging.getLogger("django_dbqueue")
 
-LONGEST = 1.0  # seconds between tries to reach a database
+RECONNECT_SECONDS_MAX = 1.0  # between tries to reach a database
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wait:
+    """A statement under way, and its connection's socket."""
+
+    alias: str
+    since: float
+    socket: socket.socket
+
+
+class StatementWatchdog:
+    """What the threads of this process wait for; one of them looks now and then."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waits: set[Wait] = set()
+
+    @contextmanager
+    def ends_in_time(self, connection: BaseDatabaseWrapper) -> Iterator[None]:
+        """Meanwhile this thread waits for an answer on the connection, if it is open."""
+        descriptor = dialect_of(connection).socket_descriptor
+        if descriptor is None:
+            yield
+            return
+        # A copy: its number is never another file's while it is shut down.
+        copy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(descriptor))
+        wait = Wait(connection.alias, time.monotonic(), copy)
+        with self._lock:
+            self._waits.add(wait)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waits.discard(wait)
+                copy.close()
+
+    def watch(self, connection: BaseDatabaseWrapper) -> None:
+        """From here on all of a connection's statements, also after a reconnect."""
+        if self.execute not in connection.execute_wrappers:
+            # First: Django takes off the last one where a wrapper's block ends.
+            connection.execute_wrappers.insert(0, self.execute)
+
+    def execute(
+        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        """One statement, as Django's execute wrappers are called."""
+        with self.ends_in_time(context["connection"]):
+            return execute(sql, params, many, context)
+
+    def end_waits(self, seconds: float) -> None:
+        """Shut down the connections that have been silent for so long."""
+        before = time.monotonic() - seconds
+        with self._lock:
+            for wait in self._waits:
+                if wait.since < before:
+                    logger.warning("%s does not answer: reconnecting", wait.alias)
+                    with suppress(OSError):
+                        wait.socket.shutdown(socket.SHUT_RDWR)
+
+
+STATEMENT_WATCHDOG = StatementWatchdog()
 
 
 class Session:
@@ -36,14 +107,12 @@ class Session:
         """Make sure that every connection is open and gives up on locks soon."""
         for alias in self.aliases:
             connection = connections[alias]
-            connect_impatiently(connection)
-            STATEMENT_WATCHDOG.watch(connection)
             if connection.connection is not None and not connection.autocommit:
                 connection.close()  # an error on the way back from a transaction
-            if (
-                connection.connection is None
-                or self._prepared.get(alias) is not connection.connection
-            ):
+            opened = connection.connection
+            if opened is None or self._prepared.get(alias) is not opened:
+                connect_impatiently(connection)
+                STATEMENT_WATCHDOG.watch(connection)
                 connection.ensure_connection()
                 with connection.cursor() as cursor:
                     cursor.execute(dialect_of(connection).own_session())
@@ -72,10 +141,8 @@ def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
 
 class ReconnectBackoff:
     """Pauses that grow from 0.1 s while a database stays away; logs the first failure.
-
     Work is to go on within 3 s of the database's return (a connect may take 2), and outcomes are to
-    be written before a reaper may judge, which is ``worker_timeout`` after it.
-    """
+    be written before a reaper may judge, which is ``worker_timeout`` after it."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -84,7 +151,7 @@ class ReconnectBackoff:
     def failed(self, error: Exception) -> float:
         """Note a failure; how long to wait before the next try."""
         self.failures += 1
-        longest = min(LONGEST, conf["WORKER_TIMEOUT"] / 4)
+        longest = min(RECONNECT_SECONDS_MAX, conf["WORKER_TIMEOUT"] / 4)
         pause: float = min(longest, 0.1 * 2 ** min(self.failures - 1, 9)) * random.uniform(0.7, 1.0)
         level = logging.WARNING if self.failures == 1 else logging.DEBUG
         logger.log(level, "%s: %s; trying again until it works", self.what, str(error).strip())
@@ -94,61 +161,6 @@ class ReconnectBackoff:
         if self.failures:
             logger.warning("%s works again after %d failures", self.what, self.failures)
         self.failures = 0
-
-
-class _Opened(threading.local):
-    """The connections of a thread that asked for it, kept, since looking for them takes time."""
-
-    known: list[BaseDatabaseWrapper] | None = None
-
-    def all(self) -> Iterable[BaseDatabaseWrapper]:
-        return connections.all(initialized_only=True) if self.known is None else self.known
-
-    def forget(self, connection: BaseDatabaseWrapper) -> None:
-        if self.known is not None:
-            self.known = [one for one in self.known if one is not connection]
-
-
-_opened = _Opened()
-
-
-def watch_connections() -> None:
-    """Note from here on which connections this thread opens, and what is done to their sessions."""
-    _opened.known = list(connections.all(initialized_only=True))
-
-
-def _note(connection: BaseDatabaseWrapper, **_: object) -> None:
-    if _opened.known is not None:
-        watch_session(connection)
-        if connection not in _opened.known:
-            _opened.known.append(connection)
-
-
-connection_created.connect(_note, dispatch_uid="dbqueue")
-
-
-def reset_connections(*, failed: bool = False) -> None:
-    """After user code: throw away what it left broken or open, keep the rest connected.
-
-    Where an error ended the job, the server may have been replaced by another one: reconnect.
-    ``CONN_MAX_AGE`` is not looked at: reconnecting for every job would halve the speed.
-    """
-    for connection in _opened.all():
-        if connection.in_atomic_block:
-            discard(connection)
-            _opened.forget(connection)
-        elif connection.connection is None:
-            continue
-        elif (
-            not connection.autocommit
-            or has_changed(connection)
-            or (connection.errors_occurred and failed)
-        ):
-            connection.close()
-        elif connection.errors_occurred:
-            _keep_if_usable(connection)
-        if connection.queries_logged:
-            connection.queries_log.clear()
 
 
 def forget_pools() -> None:
@@ -176,22 +188,3 @@ def close_left_behind() -> None:
     """Close the connections of threads that ended; slow in a large process."""
     # A connection and its parts point at each other, so nothing else would close it.
     gc.collect()
-
-
-def drop_dead_connections() -> None:
-    """Before user code, after a pause: a server may have closed what was idle."""
-    for connection in _opened.all():
-        if connection.connection is not None and not _is_usable(connection):
-            connection.close()
-
-
-def _keep_if_usable(connection: BaseDatabaseWrapper) -> None:
-    if _is_usable(connection):
-        connection.errors_occurred = False
-    else:
-        connection.close()
-
-
-def _is_usable(connection: BaseDatabaseWrapper) -> bool:
-    with STATEMENT_WATCHDOG.ends_in_time(connection):
-        return connection.is_usable()

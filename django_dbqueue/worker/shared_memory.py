@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-TEXT = 16_000  # bytes of a slot's label
+LABEL_BYTES_MAX = 16_000  # of a slot
 SEPARATOR = "\x1f"
-WORD = 8  # bytes; a word that is aligned is written, and read, as a whole
+WORD_BYTES = 8  # a word that is aligned is written, and read, as a whole
 PAUSED, EXIT_STATUS, STUCK, TAKEN, SHARED, ALONE = range(6)
 HEAD_WORDS = 6
 # Of each database.
@@ -16,7 +16,7 @@ EPOCH, BEATEN_AT = range(2)
 BEAT_WORDS = 2
 # The deadline (0 = idle), the start, the thread, the jobs so far, the label's length; the label.
 DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
-SLOT_WORDS = LABEL + TEXT // WORD
+SLOT_WORDS = LABEL + LABEL_BYTES_MAX // WORD_BYTES
 # What a supervisor may say to a child, by the pipe between them.
 STOP, WRITE_STACKS = b"!", b"?"
 
@@ -67,7 +67,7 @@ class SharedMemory:
         self.aliases = tuple(aliases)
         self._beats = {name: HEAD_WORDS + n * BEAT_WORDS for n, name in enumerate(self.aliases)}
         self._slots = HEAD_WORDS + len(self._beats) * BEAT_WORDS
-        self._memory = mmap.mmap(-1, (self._slots + threads * SLOT_WORDS) * WORD)
+        self._memory = mmap.mmap(-1, (self._slots + threads * SLOT_WORDS) * WORD_BYTES)
         self._times = memoryview(self._memory).cast("d")
         self._numbers = memoryview(self._memory).cast("Q")
 
@@ -137,22 +137,23 @@ class SharedMemory:
     def slot(self, thread: int) -> "ThreadSlot":
         first = self._slot(thread)
         part = slice(first, first + SLOT_WORDS)
-        text = memoryview(self._memory)[(first + LABEL) * WORD : (first + SLOT_WORDS) * WORD]
+        text = memoryview(self._memory)[
+            (first + LABEL) * WORD_BYTES : (first + SLOT_WORDS) * WORD_BYTES
+        ]
         return ThreadSlot(self._times[part], self._numbers[part], text)
 
     def running(self) -> list[Running]:
-        return [job for thread in range(self.threads) for job in self._jobs(thread)]
-
-    def _jobs(self, thread: int) -> list[Running]:
-        slot = self._slot(thread)
-        deadline, length = self._times[slot + DEADLINE], self._numbers[slot + LENGTH]
-        if not deadline:
-            return []
-        begin = (slot + LABEL) * WORD
-        text = self._memory[begin : begin + length].decode(errors="replace")
-        using, table, *keys = text.split(SEPARATOR)
-        started_at, ident = self._times[slot + STARTED_AT], self._numbers[slot + THREAD]
-        return [Running(using, table, key, deadline, started_at, ident) for key in keys]
+        found: list[Running] = []
+        for slot in map(self._slot, range(self.threads)):
+            deadline, length = self._times[slot + DEADLINE], self._numbers[slot + LENGTH]
+            if not deadline:
+                continue
+            begin = (slot + LABEL) * WORD_BYTES
+            text = self._memory[begin : begin + length].decode(errors="replace")
+            using, table, *keys = text.split(SEPARATOR)
+            started_at, ident = self._times[slot + STARTED_AT], self._numbers[slot + THREAD]
+            found += [Running(using, table, key, deadline, started_at, ident) for key in keys]
+        return found
 
     def _slot(self, thread: int) -> int:
         return self._slots + thread * SLOT_WORDS
@@ -172,8 +173,8 @@ class ThreadSlot:
         """``now``: by the monotonic clock; ``label``: the database, the table and the keys, with
         separators."""
         size = len(label)
-        if size > TEXT:
-            label = label[:TEXT].rpartition(SEPARATOR.encode())[0]
+        if size > LABEL_BYTES_MAX:
+            label = label[:LABEL_BYTES_MAX].rpartition(SEPARATOR.encode())[0]
             size = len(label)
         numbers, times = self._numbers, self._times
         self._text[:size] = label

@@ -8,7 +8,7 @@ from django.db import connections
 from ..dialects import Dialect, dialect_of
 from .signalling import WakeupPipe, wait_readable
 
-BACK_OFF_AFTER = 0.5  # seconds without work after which a database is looked at less and less often
+BACK_OFF_AFTER_SECONDS = 0.5  # without work; then a database is looked at less and less often
 BACK_OFF_MAX = 40  # times less often at most
 
 
@@ -27,7 +27,7 @@ class Wakeup:
         self._wakeup.close()
 
     def notify(self) -> None:
-        # Most of the time it is rung already, and a pipe is dear.
+        # Most of the time it is rung already, and a pipe is expensive.
         if not self._is_notified:
             # In this order: else the flag may be set while the sleeper waits, and nobody wakes it.
             self._is_notified = True
@@ -47,7 +47,14 @@ class Wakeup:
         # Some came in with the answer of another statement.
         news = self._has_news(dialects)
         while not (self._is_notified or news) and (left := end - time.monotonic()) > 0:
-            self._doze(dialects, left)
+            idle = time.monotonic() - self._notified_at
+            back_off = min(BACK_OFF_MAX, max(1.0, idle / BACK_OFF_AFTER_SECONDS))
+            naps = [d.look_every * back_off for d in dialects if d.look_every is not None]
+            heard = [d.descriptor for d in dialects if d.descriptor is not None]
+            recheck = max(0.0, self._recheck_at - time.monotonic())
+            wait_readable([self._wakeup.descriptor, *heard], min([left, recheck, *naps]))
+            # Else what came too late for its flag would keep waking us.
+            self._wakeup.clear()
             news = self._has_news(dialects)
         self._wake()
         return news
@@ -63,16 +70,6 @@ class Wakeup:
             return False
         self._recheck_at = float("inf")
         return True
-
-    def _doze(self, dialects: list[Dialect], left: float) -> None:
-        now = time.monotonic()
-        back_off = min(BACK_OFF_MAX, max(1.0, (now - self._notified_at) / BACK_OFF_AFTER))
-        naps = [d.look_every * back_off for d in dialects if d.look_every is not None]
-        heard = [d.descriptor for d in dialects if d.descriptor is not None]
-        recheck = max(0.0, self._recheck_at - now)
-        wait_readable([self._wakeup.descriptor, *heard], min([left, recheck, *naps]))
-        # Else what came too late for its flag would keep waking us.
-        self._wakeup.clear()
 
     def _wake(self) -> None:
         # In this order: who rings in between is seen now, or rings the next time at once.

@@ -58,7 +58,7 @@ def always(monkeypatch, passes_dead_rows):
     monkeypatch.setattr(low_water_module, "SHARE", 1e9)
     monkeypatch.setattr(low_water_module, "LONGEST", 0.02)
     monkeypatch.setattr(low_water_module, "WHOLE_EVERY", 0.05)
-    monkeypatch.setattr(worker_lanes, "LOOK_AGAIN", 0.02)
+    monkeypatch.setattr(worker_lanes, "NEW_QUEUES_SECONDS", 0.02)
 
 
 def take(floors, limit=10, queue="default"):

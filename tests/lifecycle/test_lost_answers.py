@@ -13,8 +13,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.metrics import recorder
 from django_dbqueue.models import Minute
 from django_dbqueue.states import Status
+from django_dbqueue.worker.buffer import Outcome
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
 from tests.kit.jobs import claim_one, claimed, fresh, overwrite, reap_overdue, table
 from tests.queueapp.models import Fleeting, Note

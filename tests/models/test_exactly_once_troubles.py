@@ -11,7 +11,7 @@ from django_dbqueue.models.exactly_once import TRIES, ExactlyOnceRun
 from django_dbqueue.states import Status
 from django_dbqueue.worker.buffer import Item
 from django_dbqueue.worker.exactly_once import WorkerExactlyOnceRun
-from django_dbqueue.worker.runner import _run
+from django_dbqueue.worker.runner import run_user_code
 from tests.kit.jobs import claimed, fresh, steal, table
 from tests.queueapp.models import Batch, Effect, Transfer
 
@@ -174,4 +174,4 @@ def test_a_batch_is_refused_even_where_the_check_was_silenced():
     one = replace(one, policy=replace(one.policy, exactly_once=True))
     item = Item(one, jobs[0].claim_owner, jobs, 0.0, 0)
     with pytest.raises(TypeError, match="run_batch"):
-        _run(item)
+        run_user_code(item)

@@ -4,12 +4,21 @@ from tests.mutants.mutant import noticed_by
 
 FINISHER, CLAIMER, CONSUMER = "worker/finisher.py", "worker/claimer.py", "worker/consumer.py"
 CHILDREN, SUPERVISOR = "worker/children.py", "worker/supervisor.py"
-WRITING = "worker/outcomes.py"
 
 OUTCOMES = [
-    (FINISHER, "HOPELESS = 6", "HOPELESS = 0", "an outcome is dropped at the first error"),
-    (FINISHER, "HOPELESS = 6", "HOPELESS = 4", "an outcome is dropped too soon"),
-    (FINISHER, "HOPELESS = 6", "HOPELESS = 10**9", "an outcome that is refused is never given up"),
+    (
+        FINISHER,
+        "HOPELESS_AFTER = 6",
+        "HOPELESS_AFTER = 0",
+        "an outcome is dropped at the first error",
+    ),
+    (FINISHER, "HOPELESS_AFTER = 6", "HOPELESS_AFTER = 4", "an outcome is dropped too soon"),
+    (
+        FINISHER,
+        "HOPELESS_AFTER = 6",
+        "HOPELESS_AFTER = 10**9",
+        "an outcome that is refused is never given up",
+    ),
     (
         FINISHER,
         "            if hopeless:\n                return",
@@ -22,23 +31,28 @@ OUTCOMES = [
         "",
         "a runner is held for ever by an outcome that is refused",
     ),
-    (FINISHER, "LATEST = 0.1", "LATEST = 5.0", "an outcome may wait for 5 s"),
     (
         FINISHER,
-        "            if not self._held:\n                self._oldest =",
-        "            if True:\n                self._oldest =",
+        "OUTCOME_WAIT_SECONDS = 0.1",
+        "OUTCOME_WAIT_SECONDS = 5.0",
+        "an outcome may wait for 5 s",
+    ),
+    (
+        FINISHER,
+        "            if not self._to_write:\n                self._waiting_since =",
+        "            if True:\n                self._waiting_since =",
         "each outcome makes the others wait longer",
     ),
     (
         FINISHER,
-        "return LATEST - waited if len(self._held) < self.batch else self.flush(whole=True)",
-        "return LATEST - waited",
+        "elif len(self._to_write) >= self.batch:",
+        "elif False:",
         "a full batch of outcomes waits",
     ),
     (
         FINISHER,
-        "if idle or waited >= LATEST:",
-        "if waited >= LATEST:",
+        "elif idle or waited >= OUTCOME_WAIT_SECONDS:",
+        "elif waited >= OUTCOME_WAIT_SECONDS:",
         "the last outcome waits for others",
     ),
     (
@@ -55,28 +69,28 @@ OUTCOMES = [
     ),
     (
         FINISHER,
-        "return self.pending if self.patience.failures else len(self._aside)",
-        "return len(self._aside)",
+        "return self.pending if self.backoff.failures else len(self._locked)",
+        "return len(self._locked)",
         "nobody sees that outcomes cannot be written",
     ),
     (
-        WRITING,
-        "    error.__traceback__ = None",
-        "    pass",
+        FINISHER,
+        "        error.__traceback__ = None",
+        "        pass",
         "a failed job's local variables live on with its error",
     ),
 ]
 CLAIMS = [
     (
         CONSUMER,
-        "self.finisher.patience.failures > 0",
+        "self.finisher.backoff.failures > 0",
         "False",
         "jobs are claimed while outcomes cannot be written",
     ),
     (
         CLAIMER,
-        "if self.hold_claims or self.left == 0",
-        "if self.left == 0",
+        "elif self.hold_claims or self.left == 0",
+        "elif self.left == 0",
         "the claimer claims on while it is to hold",
     ),
     (

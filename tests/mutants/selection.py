@@ -68,8 +68,6 @@ FILES = {
         "lifecycle/broken_rows metrics/recorder worker/logs lifecycle/results "
         "worker/locked_table worker/unrecorded"
     ),
-    "worker/outcomes.py": CHILD
-    + "lifecycle/broken_rows metrics/recorder worker/logs lifecycle/results",
     "worker/queue_poller.py": (
         "worker/ahead lifecycle/robust testing/inline_worker models/exactly_once worker/worker "
         "worker/troubles models/aliases"
@@ -86,8 +84,9 @@ FILES = {
     + "worker/freezes worker/time_to_run lifecycle/results worker/crashes",
     "worker/sacrifice.py": "worker/suspects worker/crashes worker/stop_and_go",
     "worker/suspects.py": "worker/suspects worker/crashes",
-    "worker/session.py": CHILD
-    + "worker/supervising dialects/autocommit worker/pool worker/leftovers",
+    "worker/session.py": CHILD + "worker/supervising dialects/autocommit worker/pool",
+    "worker/connections.py": CHILD
+    + "worker/outages_connections dialects/autocommit worker/leftovers",
     "worker/supervisor.py": SUPERVISOR
     + "worker/memory monitor/workers_command worker/unknown_tables",
     "mail/": MAIL,

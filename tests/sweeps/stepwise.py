@@ -35,7 +35,7 @@ class StepwiseWorker(InlineWorker):
         self.shared.paused = True
         for _ in range(TRIES):
             self.claim()
-            if not (claimer.unsure or len(self.consumer.buffer)):
+            if not (claimer.reconciler.unsure or len(self.consumer.buffer)):
                 break
         self.shared.paused = False
 

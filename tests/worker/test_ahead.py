@@ -6,10 +6,10 @@ import time
 import pytest
 from django.db import connections
 
-from django_dbqueue.worker import job_sizes
+from django_dbqueue.worker import buffer as buffer_module
 from django_dbqueue.worker import runner as runner_module
 from django_dbqueue.worker.buffer import Buffer, Item
-from django_dbqueue.worker.claimer import MOST, Claimer
+from django_dbqueue.worker.claimer import CLAIM_BATCH_MAX, Claimer
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.options import Options, parse_served
 from django_dbqueue.worker.queue_poller import QueueScheduler
@@ -38,17 +38,17 @@ def claimer(**options):
 
 def adapted(one, queue_table):
     one._was_full, one._filled_at = True, time.monotonic()
-    one._adapt(queue_table)
+    one.adapt(queue_table)
     return one.batch, one.buffer.refill_at
 
 
 def test_batches_grow_before_more_than_one_is_fetched_ahead():
     one = claimer()
     steps = [adapted(one, table()) for _ in range(6)]
-    assert [batch for batch, _ in steps] == [20, 40, 80, MOST, MOST, MOST]
+    assert [batch for batch, _ in steps] == [20, 40, 80, *[CLAIM_BATCH_MAX] * 3]
     assert [refill_at for _, refill_at in steps] == [10, 20, 40, 149, 149, 149]
     one._filled_at -= 3600
-    one._adapt(table())
+    one.adapt(table())
     assert (one.batch, one.buffer.refill_at) == (50, 25)
 
 
@@ -69,7 +69,7 @@ def looks(lengths):
 
 @pytest.mark.parametrize(("size", "at_least", "at_most"), [(60, 4, 16), (800, 1, 2)])
 def test_what_is_fetched_ahead_is_bounded_by_its_size(monkeypatch, size, at_least, at_most):
-    monkeypatch.setattr(job_sizes, "MOST_BYTES", 1000)
+    monkeypatch.setattr(buffer_module, "AHEAD_BYTES_MAX", 1000)
     for number, buffer in enumerate(looks([size] * 30)):
         if number < 4:
             buffer.withdraw()
@@ -77,7 +77,7 @@ def test_what_is_fetched_ahead_is_bounded_by_its_size(monkeypatch, size, at_leas
 
 
 def test_a_large_job_among_small_ones_is_soon_forgotten(monkeypatch):
-    monkeypatch.setattr(job_sizes, "MOST_BYTES", 1000)
+    monkeypatch.setattr(buffer_module, "AHEAD_BYTES_MAX", 1000)
     taken = [len(buffer.withdraw()) for buffer in looks([500] * 2 + [1] * 60)]
     assert sum(taken) == 62
     assert taken[:6] == [2, 1, 2, 4, 8, 16]
@@ -88,11 +88,11 @@ def test_jobs_that_run_together_are_one_item_and_counted_as_one():
 
 
 def test_news_do_not_end_the_rest_of_a_locked_table():
-    lanes = QueueScheduler(Options(served=parse_served(["queueapp.Note", "queueapp.Batch"])))
-    for watch, is_locked in zip(lanes.pollers, (True, False), strict=True):
-        watch.next_look, watch._is_locked = 5.0, is_locked
-    lanes.look_now()
-    assert [watch.next_look for watch in lanes.pollers] == [5.0, 0.0]
+    scheduler = QueueScheduler(Options(served=parse_served(["queueapp.Note", "queueapp.Batch"])))
+    for poller, is_locked in zip(scheduler.pollers, (True, False), strict=True):
+        poller.next_look, poller.is_locked = 5.0, is_locked
+    scheduler.look_now()
+    assert [poller.next_look for poller in scheduler.pollers] == [5.0, 0.0]
 
 
 def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(monkeypatch):
@@ -101,7 +101,7 @@ def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(mon
     shared, buffer, stop = SharedMemory(1), Buffer(1), threading.Event()
     finisher = Finisher(Session({"default"}), 10, lambda: None)
     one = Runner(0, buffer, finisher, shared, 0.2, stop, lambda: None)
-    one._looked_at -= 3600
+    one._checked_at -= 3600
     stop.set()
     shared.beat("default", time.monotonic(), 1)
 
@@ -110,4 +110,4 @@ def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(mon
         connections.close_all()
 
     in_thread(take)
-    assert (finisher.pending, buffer.unstarted.qsize()) == (0, 1)
+    assert (finisher.pending, len(buffer.unstarted)) == (0, 1)

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
 from django_dbqueue.worker import finisher as module
+from django_dbqueue.worker.buffer import Outcome
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
 from tests.kit.jobs import claimed, fresh, row_locked, steal, table
 from tests.kit.refusals import allow, refused
@@ -147,7 +147,7 @@ def test_a_locked_row_keeps_no_other_outcome_waiting(finisher, clock):
         finisher.flush()
         assert is_done(later)
     assert not is_done(locked)
-    clock.now += module.LOCKED
+    clock.now += module.LOCKED_RETRY_SECONDS
     finisher.turn(idle=False)
     assert is_done(locked)
     assert finisher.pending == 0
@@ -160,11 +160,11 @@ def test_of_a_table_with_many_locked_rows_nothing_starts_until_they_are_written(
     finisher.put(one)
     with row_locked(one.job):
         finisher.flush()
-        assert finisher.locked == {one.table.place}
-    finisher.aside_until = 0.0
+        assert finisher.locked_tables == {one.table.place}
+    finisher.retry_locked_at = 0.0
     finisher.flush()
     assert is_done(one)
-    assert not finisher.locked
+    assert not finisher.locked_tables
 
 
 class Nap:

@@ -162,4 +162,5 @@ def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_agai
         unwritten=lambda: 0,
     )
     claimer.turn()
-    assert buffer.get().is_late(shared.epoch("default"), time.monotonic())
+    # A runner touches it before it starts.
+    assert buffer.get().epoch != shared.epoch("default")

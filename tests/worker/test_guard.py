@@ -16,6 +16,7 @@ from django_dbqueue.guard import THREAD_DIED, capture, exit_if_it_dies, message_
 from django_dbqueue.states import Status
 from django_dbqueue.worker.children import Children, leave
 from django_dbqueue.worker.consumer import Consumer, run_child
+from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.health import HealthCheck
 from django_dbqueue.worker.options import Options, all_served, parse_served
 from django_dbqueue.worker.runner import Runner
@@ -81,7 +82,7 @@ def our_fault(*_):
 
 
 @pytest.mark.parametrize(
-    ("where", "name"), [(Consumer, "_is_over"), (Consumer, "_flush_last"), (Runner, "take")]
+    ("where", "name"), [(Consumer, "_is_over"), (Finisher, "end"), (Runner, "take")]
 )
 def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, name):
     monkeypatch.setattr(where, name, our_fault)
@@ -93,7 +94,7 @@ def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, 
     if not pid:
         options = Options(served=all_served())
         leave(partial(run_child, options, StackDump(), "f" * 32 + ".1-", shared, None, reader))
-    if name == "_flush_last":
+    if name == "end":
         os.write(writer, b"!")
     assert exit_code(pid) == THREAD_DIED
 

@@ -33,8 +33,8 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def database_away():
-    patience = ReconnectBackoff("trying")
-    pauses = [patience.failed(OperationalError("gone")) for _ in range(6)]
+    backoff = ReconnectBackoff("trying")
+    pauses = [backoff.failed(OperationalError("gone")) for _ in range(6)]
     return pauses[-1]
 
 
@@ -44,11 +44,11 @@ def first_failure():
 
 def idle():
     """A worker that has found nothing for long."""
-    lanes = QueueScheduler(OPTIONS)
-    [watch] = lanes.pollers
-    watch.pause = OPTIONS.sleep
-    assert lanes.next() is None
-    return watch.next_look - time.monotonic()
+    scheduler = QueueScheduler(OPTIONS)
+    [poller] = scheduler.pollers
+    poller.pause = OPTIONS.sleep
+    assert scheduler.next() is None
+    return poller.next_look - time.monotonic()
 
 
 def others_were_faster():
@@ -56,11 +56,11 @@ def others_were_faster():
         OPTIONS, "w.1-", Buffer(1), SharedMemory(1), Wakeup({"default"}), None, lambda: 0
     )
     claimer.turn()
-    [watch] = claimer.scheduler.pollers
+    [poller] = claimer.scheduler.pollers
     # It has just seen jobs there.
-    watch.queues, watch.next_look = deque(["default"]), float("inf")
+    poller.queues, poller.next_look = deque(["default"]), float("inf")
     pause = claimer.turn()
-    assert not watch.queues
+    assert not poller.queues
     return pause
 
 

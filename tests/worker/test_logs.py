@@ -16,8 +16,8 @@ from django_dbqueue.lifecycle.claim_end import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
 from django_dbqueue.worker import signal_dispatcher as herald_module
+from django_dbqueue.worker.buffer import Outcome
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.signal_dispatcher import SignalDispatcher
 from tests.kit.inline_worker import work_off

@@ -7,7 +7,7 @@ from django.db.utils import OperationalError
 
 from django_dbqueue.exceptions import Bury
 from django_dbqueue.states import Status
-from django_dbqueue.worker import missing_targets
+from django_dbqueue.worker.runner import explained
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh
 from tests.queueapp.models import Friend, Gallery, Note, Person, Portrait
@@ -34,7 +34,7 @@ def error_of(job):
     """What a runner would make of the job's error."""
     with pytest.raises(Exception) as raised:  # noqa: PT011  # any
         job.run()
-    return raised.value, missing_targets.explained([job], raised.value)
+    return raised.value, explained([job], raised.value)
 
 
 WAYS = {
@@ -87,17 +87,17 @@ def test_one_query_is_made_and_only_for_a_row_that_the_job_names(django_assert_n
     with pytest.raises(Person.DoesNotExist) as raised:
         job.run()
     with django_assert_num_queries(1):
-        assert missing_targets.explained([job], raised.value) is raised.value
-    for error in (RuntimeError("no"), Note.DoesNotExist(), None):
+        assert explained([job], raised.value) is raised.value
+    for error in (RuntimeError("no"), Note.DoesNotExist()):
         with django_assert_num_queries(0):
-            assert missing_targets.explained([job], error) is error
+            assert explained([job], error) is error
 
 
 def test_a_key_that_names_nobody_is_no_orphan(django_assert_num_queries):
     job = claimed(Portrait, wants="another")
     error = Person.DoesNotExist("no")
     with django_assert_num_queries(0):
-        assert missing_targets.explained([job], error) is error
+        assert explained([job], error) is error
 
 
 def test_a_database_that_is_away_leaves_the_error_as_it_is():
@@ -110,8 +110,8 @@ def test_a_database_that_is_away_leaves_the_error_as_it_is():
 
     error = Person.DoesNotExist("no")
     with connection.execute_wrapper(away):
-        assert missing_targets.explained([job], error) is error
-    assert isinstance(missing_targets.explained([job], error), Bury)
+        assert explained([job], error) is error
+    assert isinstance(explained([job], error), Bury)
 
 
 def test_a_batch_keeps_its_error():
@@ -119,5 +119,5 @@ def test_a_batch_keeps_its_error():
     jobs = [claimed(Gallery, sitter=one) for _ in range(2)]
     forget(one)
     error = Person.DoesNotExist("no")
-    assert missing_targets.explained(jobs, error) is error
-    assert isinstance(missing_targets.explained(jobs[:1], error), Bury)
+    assert explained(jobs, error) is error
+    assert isinstance(explained(jobs[:1], error), Bury)

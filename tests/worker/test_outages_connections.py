@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 from django.db import DatabaseError, connection, connections
 
-from django_dbqueue.worker.session import reset_connections
+from django_dbqueue.worker.connections import reset_connections
 from tests.kit.outage_scene import ALIAS, at_work, check_each_ran_once, notes, resumed, scene
 from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until

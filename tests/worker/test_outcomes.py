@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from django_dbqueue.states import Status
-from django_dbqueue.worker.runner import _run
+from django_dbqueue.worker.runner import run_user_code
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, table
 from tests.kit.processes import wait_for_lines, worker
@@ -151,7 +151,7 @@ def test_any_awaitable_is_waited_for_and_an_async_generator_is_refused():
 
     def run(answer):
         job = SimpleNamespace(run=lambda: answer)
-        _run(SimpleNamespace(table=table(), jobs=[job]))  # type: ignore[arg-type]
+        run_user_code(SimpleNamespace(table=table(), jobs=[job]))  # type: ignore[arg-type]
 
     ran.clear()
     run(Awaitable())

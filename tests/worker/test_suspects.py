@@ -126,7 +126,7 @@ def test_suspects_that_were_taken_over_are_forgotten(one):
 
 
 def test_suspects_that_nobody_takes_over_are_given_back(one, monkeypatch):
-    monkeypatch.setattr(claimer_module, "HOLD", 0.3)
+    monkeypatch.setattr(claimer_module, "HOLD_SECONDS", 0.3)
     job = suspect()
     claim_with(one, lambda: one.suspects)
     one.shared.paused = True
@@ -136,7 +136,7 @@ def test_suspects_that_nobody_takes_over_are_given_back(one, monkeypatch):
 
 
 def test_more_suspects_than_can_wait_make_room_for_fresh_jobs(one, monkeypatch):
-    monkeypatch.setattr(claimer_module, "MOST_SUSPECTS", 3)
+    monkeypatch.setattr(claimer_module, "SUSPECTS_MAX", 3)
     for _ in range(12):
         suspect()
     sound = Note.objects.create()
