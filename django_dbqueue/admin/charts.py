@@ -13,7 +13,7 @@ from ..lifecycle.table import table_of
 from ..metrics.counts import MOST_COUNTED, MOST_QUEUES
 from ..metrics.time_series import CHARTED, Point, history
 from ..monitor.report import known_queues
-from ..worker.options import Served, UnknownTable, parse_served, queue_tables
+from ..worker.served import Served, UnknownTable, parse_served, queue_tables
 from . import plots
 from .auto_refresh import live
 from .formatting import number, time_tag

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from ..worker.options import queue_tables
+from ..worker.served import queue_tables
 
 
 def page(site: AdminSite, name: str, *args: Any, **query: Any) -> str:

@@ -32,7 +32,7 @@ from ..monitor.worker_list import (
     state_of,
     with_ages,
 )
-from ..worker.options import all_served
+from ..worker.served import all_served
 from . import confirmation
 from .auto_refresh import live
 from .formatting import ago, number

@@ -26,7 +26,7 @@ from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Worker
 from ..monitor.worker_list import with_ages
-from ..worker.options import Served, all_served
+from ..worker.served import Served, all_served
 from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 
 SPAN = 10_000  # rows by key, from either end, and by each index

@@ -7,7 +7,8 @@ from django.db.utils import Error
 from ..lifecycle.table import table_of
 from ..metrics.counts import is_empty
 from ..models import Minute
-from ..worker.options import Options, Served
+from ..worker.options import Options
+from ..worker.served import Served
 
 
 def advice_for_beginners(options: Options) -> str:

@@ -12,7 +12,7 @@ from ..conf import conf
 from ..dialects import dialect_of
 from ..fields import DbNow
 from ..models import Worker
-from ..worker.options import all_served
+from ..worker.served import all_served
 
 SHORTEST = 4  # characters of a uuid's beginning
 DEAD = {"silent", "stopped"}

@@ -20,9 +20,10 @@ from ..lifecycle.table import Table
 from .background import IN_AGENTS, write_due
 from .channel import Channel
 from .heartbeat import Beat, Heartbeat
-from .options import Options, all_served
+from .options import Options
 from .reaper import Done, Reaper
 from .recovery import AbandonedClaims, Recovery
+from .served import all_served
 from .session import ReconnectBackoff
 from .signal_dispatcher import SignalDispatcher
 from .signalling import forget_signals

@@ -4,57 +4,20 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from django.apps import apps
-from django.core.exceptions import ValidationError
-from django.db import connections, router
+from django.db import connections
 
 from ..backoff import Backoff
-from ..conf import conf, nearest
-from ..exceptions import shown
-from ..fields import check_name
+from ..conf import conf
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Job
+from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
 MOST = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
 
 
 MIN_REAP_INTERVAL = 0.01  # seconds
-
-
-class UnknownTable(ValueError):
-    """A queue table was named that is not installed."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A queue table on a database, and the one queue of it to serve, or all but some."""
-
-    model: type[Job]
-    using: str
-    queue: str | None = None
-    left_out: frozenset[str] = frozenset()
-
-    @property
-    def label(self) -> str:
-        return self.model._meta.label_lower
-
-    @property
-    def job_table(self) -> str:
-        """What is stored of it is found by: its class may be renamed."""
-        return self.model._meta.db_table
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """As ``Table.place``."""
-        return self.using, self.label
-
-    def takes(self, queue: str) -> bool:
-        return self.queue in {None, queue} and queue not in self.left_out
-
-    def __str__(self) -> str:
-        return f"{self.label}:{self.queue}" if self.queue else self.label
 
 
 @dataclass(frozen=True)
@@ -165,74 +128,3 @@ class BeatTiming(TypedDict):
 
 def beat_timing() -> BeatTiming:
     return {"beat_interval": conf["BEAT_INTERVAL"], "worker_timeout": conf["WORKER_TIMEOUT"]}
-
-
-def queue_tables() -> list[type[Job]]:
-    """Every installed queue table."""
-    return [
-        model for model in apps.get_models() if issubclass(model, Job) and not model._meta.proxy
-    ]
-
-
-def all_served(using: str | None = None) -> tuple[Served, ...]:
-    """Every installed queue table where it is written, or all that one database may have."""
-    if using is None:
-        return tuple(Served(model, router.db_for_write(model)) for model in queue_tables())
-    return tuple(
-        Served(model, using) for model in queue_tables() if router.allow_migrate_model(using, model)
-    )
-
-
-def parse_served(
-    names: list[str], using: str | None = None, without: list[str] | None = None
-) -> tuple[Served, ...]:
-    """Read ``TABLE[@DATABASE][:QUEUE]`` arguments, none = all, ``without`` those that are left to
-    others, on every database if none is named.
-
-    ``UnknownTable`` names the known ones.
-    """
-    served = tuple(_parse(name, using) for name in names) or all_served(using)
-    others = [(_parse(name, using), "@" in name.partition(":")[0]) for name in without or ()]
-    for one, _ in others:
-        if one.queue is None:
-            raise UnknownTable(f"{one.label} names no queue: leave out TABLE:QUEUE")
-    return tuple(replace(one, left_out=_left_out(one, others)) for one in served)
-
-
-def _left_out(served: Served, others: list[tuple[Served, bool]]) -> frozenset[str]:
-    """``others``, each with whether its database was named."""
-    there = [one for one, is_exact in others if one.using == served.using or not is_exact]
-    return frozenset(one.queue for one in there if one.queue and one.model is served.model)
-
-
-def _parse(name: str, using: str | None) -> Served:
-    place, has_queue, queue = name.partition(":")
-    if has_queue:
-        try:
-            check_name(queue, "queue")
-        except ValidationError as error:
-            raise UnknownTable(f"{shown(name)}: {error.messages[0]}") from None
-    label, _, alias = place.partition("@")
-    if alias and alias not in connections:
-        aliases = ", ".join(connections)
-        raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
-    wanted = label.lower()
-    found = [
-        model
-        for model in queue_tables()
-        if wanted in {model._meta.label_lower, model._meta.model_name}
-    ]
-    if len(found) != 1:
-        known = {model._meta.label for model in queue_tables()}
-        problem = "names several queue tables" if found else f"is no queue table{_meant(label)}"
-        raise UnknownTable(
-            f"{label!r} {problem}; installed are: {', '.join(sorted(known)) or 'none'}"
-        )
-    return Served(found[0], alias or using or router.db_for_write(found[0]), queue or None)
-
-
-def _meant(label: str) -> str:
-    names = {one._meta.label_lower: one._meta.label for one in queue_tables()}
-    names |= {one._meta.model_name or "": one._meta.label for one in queue_tables()}
-    found = nearest(label.lower(), set(names))
-    return f"; did you mean {names[found]}?" if found else ""

@@ -6,7 +6,8 @@ from typing import Any
 from django_dbqueue.worker.agent import Assignment, BeatNow, DatabaseAgent
 from django_dbqueue.worker.channel import Channel
 from django_dbqueue.worker.heartbeat import Beat
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.supervisor import Supervisor
 
 UUID = "c" * 32

@@ -1,6 +1,7 @@
 """Mutants of the commands: what they are told reaches whoever does it."""
 
-OPTIONS, ROSTER = "worker/options.py", "monitor/worker_list.py"
+OPTIONS, SERVED = "worker/options.py", "worker/served.py"
+ROSTER = "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
 DBQUEUE, CHECK = "management/commands/dbqueue.py", "management/commands/_check.py"
 LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
@@ -25,20 +26,20 @@ MUTANTS = [
         "a single late beat may make a worker look dead",
     ),
     (
-        OPTIONS,
+        SERVED,
         "return self.queue in {None, queue} and",
         "return",
         "of a table all queues are served, whichever is named",
     ),
     (
-        OPTIONS,
+        SERVED,
         "using or router.db_for_write(found[0])",
         "router.db_for_write(found[0])",
         "--database is not heeded where tables are named",
     ),
     (
-        OPTIONS,
-        "        if one.queue is None:\n            raise",
+        SERVED,
+        "        if other.queue is None:\n            raise",
         "        if False:\n            raise",
         "--except with a table leaves nothing out and says nothing",
     ),

@@ -78,6 +78,10 @@ FILES = {
         "worker/options management/commands_heed worker/troubles worker/worker "
         "worker/stop_and_go models/aliases checks/exactly_once"
     ),
+    "worker/served.py": (
+        "worker/options management/commands_heed worker/troubles worker/worker "
+        "worker/stop_and_go models/aliases checks/exactly_once"
+    ),
     "worker/standalone_reaper.py": (
         "management/commands_heed worker/worker models/aliases metrics/recorder worker/stop_and_go"
     ),

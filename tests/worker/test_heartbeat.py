@@ -12,7 +12,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
 from django_dbqueue.worker import heartbeat as module
 from django_dbqueue.worker.heartbeat import Heartbeat
-from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import all_served
 from django_dbqueue.worker.signalling import Signals, WakeupPipe
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.connections import other_connection

@@ -9,7 +9,8 @@ import pytest
 from django_dbqueue.management.commands._text import workers_text
 from django_dbqueue.models import Worker
 from django_dbqueue.monitor.worker_list import list_workers
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import ExitStatus
 from django_dbqueue.worker.signalling import Signals, WakeupPipe
 from django_dbqueue.worker.stop_reasons import ENOUGH

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.reload import Reloader
+from django_dbqueue.worker.served import all_served
 from django_dbqueue.worker.stop_reasons import RELOADER, Limits, StopReason
 from tests.kit.processes import Process, has_ended
 from tests.kit.waiting import wait_until

@@ -13,9 +13,10 @@ from django_dbqueue.monitor.worker_list import request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.worker.agent import Recovered, SignOff
 from django_dbqueue.worker.children import Child, Children, ExitedChild
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.recovery import AbandonedClaims, Recovery
 from django_dbqueue.worker.sacrifice import Sacrifice
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.session import ReconnectBackoff, Session
 from django_dbqueue.worker.shared_memory import (
     SACRIFICIAL,
