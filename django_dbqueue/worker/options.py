@@ -1,5 +1,7 @@
-"""What a worker is told: option > environment > settings > default."""
+"""What a worker is told (option > environment > settings > default), and when that lets it stop."""
 
+import os
+import time
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import TypedDict
@@ -14,10 +16,11 @@ from ..models import Job
 from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
-MOST = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
-
-
-MIN_REAP_INTERVAL = 0.01  # seconds
+COUNTS_MAX = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
+REAP_SECONDS_MIN = 0.01
+RELOADER = "_DBQUEUE_RELOADER"  # the variable with the pid of who started us with --reload
+EXIT_STOPPED = 0
+EXIT_LIMIT_REACHED = 12  # start it again
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class Options:
     reap_interval: float = 1
 
     def __post_init__(self) -> None:
-        for name, most in MOST.items():
+        for name, most in COUNTS_MAX.items():
             if not 1 <= getattr(self, name) <= most:
-                said = f"at least 1 and at most {most}, not {getattr(self, name)}"
-                raise ValueError(f"{name} must be {said}")
+                raise ValueError(
+                    f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}"
+                )
         check_reap_interval(self.reap_interval)
         for name in ("sleep", "shutdown_timeout"):
             if getattr(self, name) < 0:
@@ -58,19 +62,18 @@ class Options:
 
     def serves(self) -> dict[str, list[str]]:
         """By database alias, the names of what is served there."""
-        aliases = {served.using for served in self.served}
-        return {
-            alias: sorted(str(served) for served in self.served if served.using == alias)
-            for alias in aliases
-        }
+        names: dict[str, list[str]] = {}
+        for one in sorted(self.served, key=str):
+            names.setdefault(one.using, []).append(str(one))
+        return names
 
     @property
     def apart(self) -> tuple[str, ...]:
         """The databases that have children of their own, so that none waits for another. Where
         jobs are counted, or nothing may be ready anywhere, each child looks at all of them."""
-        aliases = self.serves()
+        aliases = sorted(self.serves())
         is_lasting = self.max_jobs is None and self.stop_when_empty is None
-        return tuple(sorted(aliases)) if is_lasting and len(aliases) > 1 else ()
+        return tuple(aliases) if is_lasting and len(aliases) > 1 else ()
 
     def only(self, aliases: Container[str]) -> "Options":
         """The same for one child, which serves these databases."""
@@ -95,11 +98,54 @@ class Options:
         return replace(table, policy=policy)
 
 
+@dataclass(frozen=True)
+class StopReason:
+    """A reason in words, and the exit code."""
+
+    reason: str
+    code: int = EXIT_STOPPED
+
+
+REQUESTED = StopReason("requested in its row")
+NOTHING_READY = StopReason("nothing is ready")
+
+
+class Limits:
+    """``--max-jobs``, ``--max-time`` and ``--max-memory`` of a worker, its children included."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._started = time.monotonic()
+        self._reloader = int(os.environ.pop(RELOADER, 0))
+
+    def reached(self, memory: int) -> StopReason | None:
+        """The limit that is reached; the jobs are counted by the children."""
+        longest, most = self.options.max_time, self.options.max_memory
+        if longest is not None and time.monotonic() - self._started >= longest:
+            return StopReason(f"--max-time: {longest:g} s are over", EXIT_LIMIT_REACHED)
+        if most is not None and memory > most * 1024 * 1024:
+            used = memory / 1024 / 1024
+            return StopReason(
+                f"--max-memory: {used:.0f} MB used, {most} allowed", EXIT_LIMIT_REACHED
+            )
+        if self._reloader and os.getppid() != self._reloader:
+            return StopReason("the reloader is gone")
+        return None
+
+    def shares(self) -> list[int | None]:
+        """How many jobs each child may run."""
+        processes, most = self.options.processes, self.options.max_jobs
+        if most is None:
+            return [None] * processes
+        parts = [most // processes + (n < most % processes) for n in range(processes)]
+        return [part for part in parts if part]
+
+
 def check_reap_interval(seconds: float) -> None:
     """``ValueError`` where a reaper would do nothing else but look."""
-    if seconds < MIN_REAP_INTERVAL:
+    if seconds < REAP_SECONDS_MIN:
         raise ValueError(
-            f"REAP_INTERVAL must be at least {MIN_REAP_INTERVAL:g} seconds, not {seconds:g}"
+            f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, not {seconds:g}"
         )
 
 

@@ -10,7 +10,7 @@ from .children import leave
 from .session import close_before_fork
 from .signalling import forget_signals
 
-PATIENCE = 60  # seconds that receivers may take
+RECEIVERS_SECONDS_MAX = 60  # whole ones
 
 
 class SignalDispatcher:
@@ -27,21 +27,22 @@ class SignalDispatcher:
 
     def turn(self) -> None:
         """Send what there is to tell."""
+
+        def send() -> int:
+            forget_signals()
+            for number in (signal.SIGTERM, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
+            # It ends even if receivers hang, and if nobody is left to see it.
+            signal.alarm(RECEIVERS_SECONDS_MAX)
+            for table, reaped in self._news:
+                signals.send_reaped(table.on_this_thread(), reaped)
+            return 0
+
         if self._news:
             close_before_fork()
             pid = os.fork()
             if not pid:
-                leave(self._announce)
+                leave(send)
             self._news.clear()
             self._sent.add(pid)
         self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
-
-    def _announce(self) -> int:
-        forget_signals()
-        for number in (signal.SIGTERM, signal.SIGALRM):
-            signal.signal(number, signal.SIG_DFL)
-        # It ends even if receivers hang, and if nobody is left to see it.
-        signal.alarm(PATIENCE)
-        for table, reaped in self._news:
-            signals.send_reaped(table.on_this_thread(), reaped)
-        return 0

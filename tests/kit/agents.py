@@ -3,8 +3,8 @@
 import socket
 from typing import Any
 
-from django_dbqueue.worker.agent import Assignment, BeatNow, DatabaseAgent
-from django_dbqueue.worker.channel import Channel
+from django_dbqueue.worker.agent import Assignment, DatabaseAgent
+from django_dbqueue.worker.channel import BeatNow, Channel
 from django_dbqueue.worker.heartbeat import Beat
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import parse_served

@@ -76,7 +76,7 @@ def test_a_beat_waits_for_another_writer():
     assert writing.wait(10)
     assert beats.beat({})
     writer.join()
-    assert beats.patience.failures == 0
+    assert beats.backoff.failures == 0
 
 
 def test_a_request_to_stop_comes_with_the_next_beat_that_is_written():
