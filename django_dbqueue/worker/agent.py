@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import random
 import signal
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from django.db import connections
 from django.db.utils import Error
 
+from .. import events, signals
 from ..dialects import ErrorKind
 from ..guard import NOTHING_DUE, guarded
 from ..lifecycle import reap
@@ -20,18 +22,55 @@ from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from .background import IN_AGENTS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
+from .children import leave
 from .heartbeat import Beat, Heartbeat
 from .options import Options
 from .reaper import Done, Reaper, Tell
 from .served import all_served
-from .session import ReconnectBackoff, Session
-from .signal_dispatcher import SignalDispatcher
+from .session import ReconnectBackoff, Session, close_before_fork
 from .signalling import forget_signals
 
 logger = logging.getLogger("django_dbqueue")
 
 TURN_SECONDS_MAX = 1.0  # until another turn; it is woken when something is said
+RECEIVERS_SECONDS_MAX = 60  # whole ones; for Django's signals
 PROCESS_NAME = "dbqueue-agent"  # in ps and top; at most 15 bytes
+
+
+class SignalDispatcher:
+    """Logs what was reaped at once; forks, later in the turn, where somebody listens: who beats for
+    others runs no user code."""
+
+    def __init__(self) -> None:
+        self._news: list[tuple[Table, list[Reaped]]] = []
+        self._sent: set[int] = set()
+
+    def tell(self, table: Table, reaped: list[Reaped]) -> None:
+        events.reaped(table, reaped)
+        if reaped and signals.is_reaping_heard(table):
+            self._news.append((table, reaped))
+
+    def turn(self) -> None:
+        """Send what there is to tell."""
+
+        def send() -> int:
+            forget_signals()
+            for number in (signal.SIGTERM, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
+            # It ends even if receivers hang, and if nobody is left to see it.
+            signal.alarm(RECEIVERS_SECONDS_MAX)
+            for table, reaped in self._news:
+                signals.send_reaped(table.on_this_thread(), reaped)
+            return 0
+
+        if self._news:
+            close_before_fork()
+            pid = os.fork()
+            if not pid:
+                leave(send)
+            self._news.clear()
+            self._sent.add(pid)
+        self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
 
 
 class Recovery:

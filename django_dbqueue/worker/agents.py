@@ -48,11 +48,6 @@ class AgentHandle:
         is_free = self.channel is not None and self._asked_at is None
         return is_free and time.monotonic() >= self.beat_at
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether an agent is to be forked now."""
-        return not (self.pid or self.has_signed_off) and time.monotonic() >= self.fork_at
-
     def wait(self) -> float:
         """Seconds until there is something to do with it, unless it says something."""
         if self.has_signed_off:
@@ -152,7 +147,8 @@ class Agents:
         for handle in self.handles:
             handle.listen()
             handle.look()
-            if handle.is_missing:
+            is_missing = not handle.pid and not handle.has_signed_off
+            if is_missing and time.monotonic() >= handle.fork_at:
                 self._fork(handle)
 
     def _fork(self, handle: AgentHandle) -> None:

@@ -55,13 +55,6 @@ class Child:
     def is_being_killed(self) -> bool:
         return self.kill_at is not None
 
-    @property
-    def is_due(self) -> bool:
-        """Whether nothing more is to be learnt from a condemned child."""
-        if time.monotonic() >= (self.kill_at or 0.0):
-            return True
-        return self.stacks.has_answered(job.thread for job in self.overdue)
-
     def ask_to_stop(self) -> None:
         self._say(STOP)
 
@@ -79,17 +72,6 @@ class Child:
             self._say(WRITE_STACKS)
             self.force_stacks_at = self.kill_at + FORCE_STACKS_SECONDS
             self.kill_at += STACK_SECONDS_MAX
-
-    def force_stacks(self) -> None:
-        """If it is time to: once."""
-        if self.force_stacks_at is not None and time.monotonic() >= self.force_stacks_at:
-            self.force_stacks_at = None
-            self.stacks.force_stacks(self.pid)
-
-    def rest(self) -> Share:
-        """What is left of its share."""
-        done = self.shared.jobs + self.shared.taken
-        return None if self.share is None else max(0, self.share - done)
 
 
 @dataclass(frozen=True)
@@ -231,13 +213,18 @@ class Children:
 
     def kill_due(self) -> bool:
         """Kill those whose time has come; whether any condemned one is left."""
-        waiting = [child for child in self.living.values() if child.is_being_killed]
-        for child in waiting:
-            if child.is_due:
+        is_any_left = False
+        for child in self.living.values():
+            if child.kill_at is None:
+                continue
+            is_any_left, now = True, time.monotonic()
+            threads = [job.thread for job in child.overdue]
+            if now >= child.kill_at or child.stacks.has_answered(threads):
                 os.kill(child.pid, signal.SIGKILL)
-            else:
-                child.force_stacks()
-        return bool(waiting)
+            elif child.force_stacks_at is not None and now >= child.force_stacks_at:
+                child.force_stacks_at = None
+                child.stacks.force_stacks(child.pid)
+        return is_any_left
 
     def exited_children(self) -> Iterator[ExitedChild]:
         """Children that have ended since the last call."""
@@ -259,8 +246,10 @@ class Children:
             yield exited
 
     def _want_successor(self, child: Child) -> None:
-        if child.rest() != 0:
-            self.shares.append(child.rest())
+        done = child.shared.jobs + child.shared.taken
+        rest = None if child.share is None else max(0, child.share - done)
+        if rest != 0:
+            self.shares.append(rest)
 
     def _slow_down(self, exited: ExitedChild) -> None:
         young = time.monotonic() - exited.child.started_at < YOUNG_SECONDS

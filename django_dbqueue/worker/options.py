@@ -52,13 +52,26 @@ class Options:
                 raise ValueError(
                     f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}"
                 )
-        check_reap_interval(self.reap_interval)
+        if self.reap_interval < REAP_SECONDS_MIN:
+            raise ValueError(
+                f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, "
+                f"not {self.reap_interval:g}"
+            )
         for name in ("sleep", "shutdown_timeout"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
         if self.max_time is not None and self.max_time <= 0:
             raise ValueError(f"max_time must be more than 0 seconds, not {self.max_time:g}")
-        check_beat_timing(self.beat_interval, self.worker_timeout)
+        if self.beat_interval <= 0:
+            raise ValueError(
+                f"BEAT_INTERVAL must be more than 0 seconds, not {self.beat_interval:g}"
+            )
+        # Else one late beat would make a worker look dead.
+        if self.worker_timeout <= 2 * self.beat_interval:
+            raise ValueError(
+                f"WORKER_TIMEOUT ({self.worker_timeout:g} s) must be more than twice "
+                f"BEAT_INTERVAL ({self.beat_interval:g} s)"
+            )
 
     def serves(self) -> dict[str, list[str]]:
         """By database alias, the names of what is served there."""
@@ -139,25 +152,6 @@ class Limits:
             return [None] * processes
         parts = [most // processes + (n < most % processes) for n in range(processes)]
         return [part for part in parts if part]
-
-
-def check_reap_interval(seconds: float) -> None:
-    """``ValueError`` where a reaper would do nothing else but look."""
-    if seconds < REAP_SECONDS_MIN:
-        raise ValueError(
-            f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, not {seconds:g}"
-        )
-
-
-def check_beat_timing(beat_interval: float, worker_timeout: float) -> None:
-    """``ValueError`` where one late beat would make a worker look dead."""
-    if beat_interval <= 0:
-        raise ValueError(f"BEAT_INTERVAL must be more than 0 seconds, not {beat_interval:g}")
-    if worker_timeout <= 2 * beat_interval:
-        raise ValueError(
-            f"WORKER_TIMEOUT ({worker_timeout:g} s) must be more than twice "
-            f"BEAT_INTERVAL ({beat_interval:g} s)"
-        )
 
 
 def timing() -> dict[str, float]:

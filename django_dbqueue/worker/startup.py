@@ -94,20 +94,16 @@ def run_once(options: Options) -> int:
             if queue in paused or not served.takes(queue):
                 continue
             owner = new_owner()
-            if jobs := claim(table, queue, 1, owner):
-                _run(Item(table, owner, jobs, 0.0, 0), options)
-                return 1
+            jobs = claim(table, queue, 1, owner)
+            if not jobs:
+                continue
+            stop, shared = threading.Event(), SharedMemory(1)
+            finisher = Finisher(Session(set()), 1, lambda: None)
+            given = Buffer(1), finisher, shared, options.worker_timeout, stop, lambda: None
+            Runner(0, *given).life(Item(table, owner, jobs, 0.0, 0))
+            pause = finisher.flush()
+            while finisher.pending:
+                stop.wait(pause)
+                pause = finisher.flush()
+            return 1
     return 0
-
-
-def _run(item: Item, options: Options) -> None:
-    stop = threading.Event()
-    finisher = Finisher(Session(set()), 1, lambda: None)
-    runner = Runner(
-        0, Buffer(1), finisher, SharedMemory(1), options.worker_timeout, stop, lambda: None
-    )
-    runner.life(item)
-    pause = finisher.flush()
-    while finisher.pending:
-        stop.wait(pause)
-        pause = finisher.flush()

@@ -156,8 +156,8 @@ ENDS_OF_CHILDREN = [
     ),
     (
         CHILDREN,
-        "return None if self.share is None else max(0, self.share - done)",
-        "return self.share",
+        "rest = None if child.share is None else max(0, child.share - done)",
+        "rest = child.share",
         "a child that is followed may have run all of its jobs again",
     ),
 ]

@@ -21,8 +21,8 @@ MUTANTS = [
     ),
     (
         OPTIONS,
-        "if worker_timeout <= 2 * beat_interval:",
-        "if worker_timeout <= beat_interval:",
+        "if self.worker_timeout <= 2 * self.beat_interval:",
+        "if self.worker_timeout <= self.beat_interval:",
         "a single late beat may make a worker look dead",
     ),
     (

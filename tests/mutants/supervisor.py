@@ -73,8 +73,8 @@ MUTANTS = [
     ),
     (
         CHILDREN,
-        "max(0, self.share - done)",
-        "self.share",
+        "max(0, child.share - done)",
+        "child.share",
         "the successor of a dead child may run as many jobs as both",
     ),
     (

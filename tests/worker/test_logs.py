@@ -15,11 +15,11 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.retry_decision import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
-from django_dbqueue.worker import signal_dispatcher as dispatcher_module
+from django_dbqueue.worker import agent as agent_module
+from django_dbqueue.worker.agent import SignalDispatcher
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.outcomes import Outcome
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.signal_dispatcher import SignalDispatcher
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh, table
 from tests.kit.processes import lines, worker
@@ -227,7 +227,7 @@ def test_a_dispatcher_ends_at_term_though_its_receiver_hangs(hanging):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr(dispatcher_module, "RECEIVERS_SECONDS_MAX", 1)
+    monkeypatch.setattr(agent_module, "RECEIVERS_SECONDS_MAX", 1)
 
 
 def test_a_dispatcher_ends_by_itself_though_its_receiver_hangs(hasty, hanging):
