@@ -28,6 +28,7 @@ STACK_SECONDS_MAX = 5.0  # to write a stack, on a busy host; then the child is k
 FORCE_STACKS_SECONDS = 2.0  # of these; then a job keeps Python's lock
 STATM = "/proc/{}/statm"  # by pid
 
+TellOfBeats = Callable[[SharedMemory], None]
 Share = int | None  # the jobs that a child may run; None = any number
 
 
@@ -129,14 +130,14 @@ class Children:
         """How many jobs all of them have started, the dead ones too."""
         return self.jobs_before + sum(child.shared.jobs for child in self.living.values())
 
-    def fill(self, beat: Callable[[SharedMemory], None]) -> float:
+    def fill(self, tell_of_beats: TellOfBeats) -> float:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
         until there may be more to do."""
         if self._may_fork():
             close_left_behind()
         while self._may_fork():
             try:
-                self.fork(beat, self.shares[-1])
+                self.fork(tell_of_beats, self.shares[-1])
             except OSError as error:
                 # No process, memory, descriptor or place for a file, for now.
                 logger.error("no child can be started: %s; trying again in 5 s", error)  # noqa: TRY400
@@ -149,11 +150,14 @@ class Children:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
     def fork(
-        self, beat: Callable[[SharedMemory], None], share: Share, role: Role = Role.ORDINARY
+        self,
+        tell_of_beats: TellOfBeats,
+        share: Share,
+        role: Role = Role.ORDINARY,
     ) -> None:
         """Start one child; ``OSError`` where the system has none."""
         shared, stacks = SharedMemory(self.threads, self._aliases_of_next(role)), StackDump()
-        beat(shared)
+        tell_of_beats(shared)
         shared.paused = self.paused
         mark = "" if role is Role.ORDINARY else SACRIFICIAL
         prefix = f"{self.uuid}.{mark}{self.spawned + 1}-"

@@ -33,7 +33,7 @@ NEXT_DUE_SECONDS = 0.05  # after some jobs became due others soon may
 LOCKED_SECONDS = 10.0  # for which a locked table is left alone
 NO_MOVES: tuple[float | None, float | None] = None, None
 
-# By label, what a queue app wants done to its table besides; how many rows it changed. It has to be
+# By label, what else a queue app wants done to its table; how many rows it changed. It has to be
 # quick and bounded, as the beats wait for it; after more than half of ``reap.CHUNK`` rows the next
 # turn comes at once.
 MAINTENANCE: dict[str, Callable[[Table], int]] = {}

@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable
 
-from .children import FORK_RETRY_SECONDS, Children, ExitedChild
+from .children import FORK_RETRY_SECONDS, Children, ExitedChild, TellOfBeats
 from .options import Options
 from .session import close_left_behind
-from .shared_memory import SACRIFICIAL, Role, SharedMemory
+from .shared_memory import SACRIFICIAL, Role
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -33,7 +32,7 @@ class Sacrifice:
         self._left = False
         self._max_jobs = options.max_jobs
 
-    def fill(self, beat: Callable[[SharedMemory], None]) -> None:
+    def fill(self, tell_of_beats: TellOfBeats) -> None:
         """Fork what is missing."""
         living = list(self.children.living.values())
         for child in living:
@@ -52,7 +51,7 @@ class Sacrifice:
             close_left_behind()
             try:
                 for _ in range(missing):
-                    self.children.fork(beat, None, role)
+                    self.children.fork(tell_of_beats, None, role)
             except OSError as error:
                 logger.error("no sacrificial child can be started: %s", error)  # noqa: TRY400
                 self._next_fork = time.monotonic() + FORK_RETRY_SECONDS

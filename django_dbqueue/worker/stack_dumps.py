@@ -47,23 +47,23 @@ class StackDump:
             self._size, self._quiet_since = size, now
         if now - self._quiet_since < QUIET_SECONDS:
             return False
-        return set(threads) <= self._blocks(self._text()).keys()
+        return set(threads) <= self._stacks().keys()
 
     def of(self, thread: int) -> str:
         """The stack of a thread, the most recent call first; '' when there is none."""
-        text = self._text()
-        reason = text.partition("\n")[0] + "\n" if text.startswith("Fatal") else ""
-        return reason + self._blocks(text).get(thread, "")
+        first_line = self._text().partition("\n")[0]
+        reason = first_line + "\n" if first_line.startswith("Fatal") else ""
+        return reason + self._stacks().get(thread, "")
 
     def _text(self) -> str:
         return os.pread(self._file.fileno(), DUMP_BYTES_MAX, 0).decode(errors="replace")
 
-    def _blocks(self, text: str) -> dict[int, str]:
-        """The first stack of each thread."""
-        blocks: dict[int, str] = {}
-        for block in BLOCK.finditer(text):
-            blocks.setdefault(int(block[1], 16), block[2].strip("\n"))
-        return blocks
+    def _stacks(self) -> dict[int, str]:
+        """The first one of each thread."""
+        stacks: dict[int, str] = {}
+        for block in BLOCK.finditer(self._text()):
+            stacks.setdefault(int(block[1], 16), block[2].strip("\n"))
+        return stacks
 
     def close(self) -> None:
         self._file.close()

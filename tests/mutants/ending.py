@@ -142,7 +142,7 @@ MUTANTS = [
         FINISH,
         "WHERE {table.pk} = %s AND owner = %s",
         "WHERE {table.pk} = %s AND %s IS NOT NULL",
-        "a failed job's errors are read of whoever has it",
+        "a failed job's errors are read of any owner",
         {"harmless": "only read: the write that follows asks for the owner"},
     ),
     (

@@ -83,7 +83,7 @@ def ran(project):
 
 
 @pytest.mark.process
-def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
+def test_a_change_starts_the_worker_again_and_a_typo_does_not_end_it(project):
     process = start(project, "runworker", "--reload")
     try:
         enqueue(project)

@@ -202,5 +202,5 @@ def test_a_worker_that_was_asked_to_drain_goes_on_when_it_is_asked_to():
 
 def test_after_an_outage_nobody_waits_for_long_however_late_a_worker_counts_as_dead(settings):
     settings.DBQUEUE = {"WORKER_TIMEOUT": 600}
-    patience = ReconnectBackoff("trying")
-    assert max(patience.failed(OperationalError("away")) for _ in range(20)) <= 3
+    backoff = ReconnectBackoff("trying")
+    assert max(backoff.failed(OperationalError("away")) for _ in range(20)) <= 3
