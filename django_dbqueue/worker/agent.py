@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from django.db import connections
@@ -23,7 +22,7 @@ from ..lifecycle.table import Table
 from .background import IN_AGENTS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
 from .children import leave
-from .heartbeat import Beat, Heartbeat
+from .heartbeat import Heartbeat
 from .options import Options
 from .reaper import Done, Reaper, Tell
 from .served import all_served
@@ -130,34 +129,14 @@ class Recovery:
             raise failure
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """Whose agent it is, and for which database; ``last``: the beat of the agent before."""
-
-    uuid: str
-    pid: int
-    alias: str
-    serves: tuple[str, ...]
-    last: Beat | None = None
-
-
 class DatabaseAgent:
     """Beats, gives back the claims of exited children, reaps, and writes the minutes."""
 
-    def __init__(self, options: Options, assignment: Assignment, channel: Channel) -> None:
+    def __init__(self, options: Options, heartbeat: Heartbeat, channel: Channel) -> None:
         self.options = options
+        self.heartbeat = heartbeat
         self.channel = channel
-        alias = assignment.alias
-        self.heartbeat = Heartbeat(
-            assignment.uuid,
-            alias,
-            assignment.serves,
-            options.beat_interval,
-            options.worker_timeout,
-            last=assignment.last,
-            pid=assignment.pid,
-        )
-        self.session = self.heartbeat.session
+        self.session, alias = heartbeat.session, heartbeat.alias
         # All queue tables of the database: a dead worker may have served any of them.
         here = [served for served in options.served if served.using == alias]
         models = dict.fromkeys(one.model for one in [*here, *all_served(alias)])
@@ -173,7 +152,7 @@ class DatabaseAgent:
         self.writers = [make(tables) for make in IN_AGENTS]
         self.backoff = ReconnectBackoff("reaping")
         # Who only reaps tells what it has done.
-        self.level = logging.DEBUG if assignment.serves else logging.INFO
+        self.level = logging.DEBUG if heartbeat.serves else logging.INFO
         self.sign_off: SignOff | None = None
         self.has_ended = False
         self._next_reap = 0.0
@@ -247,7 +226,7 @@ class DatabaseAgent:
         return 0.0
 
 
-def run_agent(options: Options, assignment: Assignment, channel: Channel) -> int:
+def run_agent(options: Options, heartbeat: Heartbeat, channel: Channel) -> int:
     """What a forked agent does; its exit code."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(PROCESS_NAME)
@@ -256,4 +235,4 @@ def run_agent(options: Options, assignment: Assignment, channel: Channel) -> int
     # Its supervisor decides when it ends, and it notices when that is gone.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.freeze()
-    return DatabaseAgent(options, assignment, channel).run()
+    return DatabaseAgent(options, heartbeat, channel).run()

@@ -149,12 +149,7 @@ class Children:
     def _may_fork(self) -> bool:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
-    def fork(
-        self,
-        tell_of_beats: TellOfBeats,
-        share: Share,
-        role: Role = Role.ORDINARY,
-    ) -> None:
+    def fork(self, tell_of_beats: TellOfBeats, share: Share, role: Role = Role.ORDINARY) -> None:
         """Start one child; ``OSError`` where the system has none."""
         shared, stacks = SharedMemory(self.threads, self._aliases_of_next(role)), StackDump()
         tell_of_beats(shared)

@@ -10,21 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..guard import guarded
-from .agent import Assignment, run_agent
+from .agent import run_agent
 from .agents import AgentHandle, Agents
 from .channel import AbandonedClaims, Channel, SignOff
 from .children import Children, Share, resident
 from .consumer import run_child
 from .health import HealthCheck, notify
+from .heartbeat import Heartbeat
 from .job_log import log_event
-from .options import (
-    EXIT_LIMIT_REACHED,
-    NOTHING_READY,
-    REQUESTED,
-    Limits,
-    Options,
-    StopReason,
-)
+from .options import EXIT_LIMIT_REACHED, NOTHING_READY, REQUESTED, Limits, Options, StopReason
 from .sacrifice import Sacrifice
 from .session import close_before_fork
 from .shared_memory import SharedMemory
@@ -277,9 +271,10 @@ class Supervisor:
         """The life of an agent."""
         self.agents.let_go()
         self.children.let_go()
-        serves = tuple(self.serves[handle.alias])
-        assignment = Assignment(self.uuid, os.getppid(), handle.alias, serves, handle.last)
-        return run_agent(self.options, assignment, channel)
+        timing = self.options.beat_interval, self.options.worker_timeout
+        ours = self.uuid, handle.alias, self.serves[handle.alias], *timing
+        heartbeat = Heartbeat(*ours, last=handle.last, pid=os.getppid())
+        return run_agent(self.options, heartbeat, channel)
 
     def _child(self, *given: Any) -> int:
         """The life of a child."""

@@ -60,7 +60,7 @@ FILES = {
     "worker/claimer.py": CHILD
     + "worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",
     "worker/channel.py": SUPERVISOR,
-    "worker/agent.py": SUPERVISOR + "monitor/workers_command worker/unknown_tables",
+    "worker/agent.py": SUPERVISOR + "monitor/workers_command worker/unknown_tables worker/logs",
     "worker/agents.py": SUPERVISOR + "worker/silent_database",
     "worker/consumer.py": CHILD + "worker/stop_and_go worker/abandoned worker/term",
     "worker/finisher.py": CHILD
