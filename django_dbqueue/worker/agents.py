@@ -30,7 +30,7 @@ class AgentHandle:
         # The last beat that was written.
         self.last: Beat | None = None
         # Until an agent says that their claims are given back.
-        self.exited: dict[str, AbandonedClaims] = {}
+        self.abandoned: dict[str, AbandonedClaims] = {}
         self.sign_off: SignOff | None = None
         self.has_signed_off = False
         # When something was last given back.
@@ -64,14 +64,14 @@ class AgentHandle:
         """With a new agent: it hears what the one before has not done."""
         self.pid, self.channel = pid, channel
         self._asked_at, self.beat_at = None, 0.0
-        for message in [*self.exited.values(), self.sign_off]:
+        for message in [*self.abandoned.values(), self.sign_off]:
             if message is not None:
                 channel.send(message)
 
     def tell(self, message: object) -> None:
         """An agent that is yet to come hears of it then."""
         if isinstance(message, AbandonedClaims):
-            self.exited[message.owner_prefix] = message
+            self.abandoned[message.owner_prefix] = message
         elif isinstance(message, SignOff):
             self.sign_off = message
         if self.channel is not None:
@@ -97,7 +97,7 @@ class AgentHandle:
             else:
                 self.recovered_at = time.monotonic()
                 if isinstance(message, Recovered):
-                    self.exited.pop(message.owner_prefix, None)
+                    self.abandoned.pop(message.owner_prefix, None)
 
     def look(self) -> None:
         """Kill an agent that is stuck, and note when one is gone."""
@@ -196,7 +196,7 @@ class Agents:
     @property
     def have_recovered(self) -> bool:
         """Whether nothing is left to give back of the children that have exited."""
-        return not any(handle.exited for handle in self.handles)
+        return not any(handle.abandoned for handle in self.handles)
 
     @property
     def recovered_at(self) -> float:

@@ -47,18 +47,10 @@ def _log(
     **fields: object,
 ) -> None:
     """``message`` begins with the table and the job; then come ``args``."""
-    if not logger.isEnabledFor(level):
-        return
-    log_event(
-        level,
-        event,
-        message,
-        table.label,
-        job.claim_key,
-        *args,
-        **_fields(table, job.queue, job.claim_key, job.attempts, owner or job.claim_owner),
-        **fields,
-    )
+    if logger.isEnabledFor(level):
+        owner = owner or job.claim_owner
+        fields |= _fields(table, job.queue, job.claim_key, job.attempts, owner)
+        log_event(level, event, message, table.label, job.claim_key, *args, **fields)
 
 
 def _fields(
@@ -86,31 +78,15 @@ def _completed(table: Table, done: Sequence[tuple[Any, float]]) -> None:
 def _failed(
     table: Table, job: Any, error: Exception, seconds: float, decision: RetryDecision, owner: str
 ) -> None:
-    _log(
-        logging.WARNING,
-        "job.failed",
-        "%s %s failed: %s: %s; attempt %d of %d, %s",
-        table,
-        job,
-        owner,
-        type(error).__name__,
-        message_of(error),
-        job.attempts,
-        table.policy.max_attempts,
-        decision,
-        seconds=round(seconds, 4),
-    )
+    message, ran = "%s %s failed: %s: %s; attempt %d of %d, %s", round(seconds, 4)
+    what = type(error).__name__, message_of(error), job.attempts, table.policy.max_attempts
+    given = table, job, owner, *what, decision
+    _log(logging.WARNING, "job.failed", message, *given, seconds=ran)
 
 
 def _reaped(table: Table, reaped: list[Reaped]) -> None:
     for one in reaped:
-        held = one.held
-        log_event(
-            logging.INFO if one.error is None else logging.WARNING,
-            "job.reaped",
-            "%s %s was given back: %s",
-            table.label,
-            held.key,
-            one.error or one.decision,
-            **_fields(table, held.queue, held.key, held.attempts, held.owner),
-        )
+        level = logging.INFO if one.error is None else logging.WARNING
+        message, why, held = "%s %s was given back: %s", one.error or one.decision, one.held
+        fields = _fields(table, held.queue, held.key, held.attempts, held.owner)
+        log_event(level, "job.reaped", message, table.label, held.key, why, **fields)

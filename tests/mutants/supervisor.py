@@ -97,7 +97,7 @@ MUTANTS = [
     ),
     (
         AGENTS,
-        "for message in [*self.exited.values(), self.sign_off]:",
+        "for message in [*self.abandoned.values(), self.sign_off]:",
         "for message in [self.sign_off]:",
         "what a stuck agent was told about exited children is forgotten",
     ),
