@@ -189,7 +189,7 @@ class InlineWorker:
         return None not in written
 
     def _reap(self) -> bool:
-        self.reaper.cleanup_at = 0.0
+        self.reaper.keep_at = 0.0
         try:
             self._session.prepare()
             # A job that leaves a transaction open costs the thread its connection.

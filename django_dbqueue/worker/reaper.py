@@ -95,7 +95,7 @@ class Reaper:
         self.silent = silent or BeatMonitor(worker_timeout).silent
         self.worker_timeout = worker_timeout
         self.tell = tell
-        self.cleanup_at = 0.0
+        self.keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
 
@@ -119,7 +119,7 @@ class Reaper:
             for worker in silent:
                 self._reap_worker(worker, done)
         waits = [self._move(table, judge, done) for table in self.tables]
-        if time.monotonic() >= self.cleanup_at:
+        if time.monotonic() >= self.keep_at:
             waits.append(self._clean_up(done))
         return done, min(waits, default=PASS_SECONDS_MAX)
 
@@ -253,7 +253,7 @@ class Reaper:
             done.tidied += tidied
             most = max(most, archived, pruned, tidied)
         if not most:
-            self.cleanup_at = time.monotonic() + CLEANUP_SECONDS
+            self.keep_at = time.monotonic() + CLEANUP_SECONDS
         return _at_once(most)
 
 

@@ -67,7 +67,7 @@ def passes(count, *models):
     """So many looks of the reaper for what is to be kept."""
     one = reaper(*models or [Email])
     for _ in range(count):
-        one.cleanup_at = 0.0
+        one.keep_at = 0.0
         done, _ = one.turn(judge=lambda: False)
     return done
 
