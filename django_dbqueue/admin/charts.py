@@ -13,7 +13,7 @@ from ..lifecycle.table import table_of
 from ..metrics.counts import BACKLOG_MAX, QUEUES_MAX
 from ..metrics.time_series import CHARTED, Point, history
 from ..monitor.report import known_queues
-from ..worker.options import Served, UnknownTable, parse_served, queue_tables
+from ..worker.served import Served, UnknownTable, parse_served, queue_tables
 from . import plots
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond

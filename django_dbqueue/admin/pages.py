@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 
-from ..worker.options import queue_tables
+from ..worker.served import queue_tables
 
 # Sent with the requests by which a page renews its regions.
 AUTO_REFRESH_HEADER = "X-DBQueue-Live"

@@ -13,7 +13,7 @@ from ..fields import check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
-from ..worker.options import Served, UnknownTable, parse_served
+from ..worker.served import Served, UnknownTable, parse_served
 from . import confirmation
 from .pages import page_url, respond
 

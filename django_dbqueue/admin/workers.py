@@ -31,7 +31,7 @@ from ..monitor.worker_list import (
     state_of,
     with_ages,
 )
-from ..worker.options import all_served
+from ..worker.served import all_served
 from . import confirmation
 from .formatting import ago, number
 from .pages import auto_refresh, job_url, page_url

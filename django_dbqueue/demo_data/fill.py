@@ -20,7 +20,7 @@ from ..lifecycle.table import Table, table_of
 from ..models import Minute, Queue
 from ..models.queryset import new_owner
 from ..states import Status
-from ..worker.options import Served, parse_served
+from ..worker.served import Served, parse_served
 from .columns import CannotFill, guess
 from .history import write_history
 

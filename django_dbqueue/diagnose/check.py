@@ -25,7 +25,7 @@ from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Worker
 from ..monitor.worker_list import with_ages
-from ..worker.options import Served, all_served
+from ..worker.served import Served, all_served
 from .facts import OWNER_OF_A_WORKER
 from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 

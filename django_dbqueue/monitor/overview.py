@@ -12,7 +12,7 @@ from ..metrics.counts import QUEUES_MAX, count_ready, due_by_queue, oldest_ready
 from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
 from ..states import Status
-from ..worker.options import Served, all_served
+from ..worker.served import Served, all_served
 from .report import COUNTED_MAX, count_together, known_queues
 from .worker_list import ListedWorker, list_workers
 

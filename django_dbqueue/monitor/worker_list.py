@@ -11,7 +11,7 @@ from ..conf import conf
 from ..dialects import dialect_of
 from ..fields import DbNow
 from ..models import Worker
-from ..worker.options import all_served
+from ..worker.served import all_served
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..worker.agent import NAME as AGENT_NAME
+from ..worker.agent import PROCESS_NAME
 
 RESTART_DELAY_SECONDS = 0.5  # seconds until a process that was killed is started again
 SETTINGS = "django_dbqueue.torture.settings"
@@ -63,7 +63,7 @@ class Group:
 
     def children(self) -> list[int]:
         """Those that run jobs."""
-        return [pid for pid in self._forked() if _name_of(pid) != AGENT_NAME]
+        return [pid for pid in self._forked() if _name_of(pid) != PROCESS_NAME]
 
     def family(self) -> list[int]:
         return [self.pid, *self._forked()]

@@ -2,113 +2,164 @@
 
 import gc
 import logging
+import os
 import random
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.db import connections
 from django.db.utils import Error
 
-from ..guard import guarded
+from .. import events, signals
+from ..dialects import ErrorKind
+from ..guard import NOTHING_DUE, guarded
+from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from .background import IN_AGENTS, write_due
-from .channel import Channel
-from .heartbeat import Beat, Heartbeat
-from .options import Options, all_served
-from .reaper import Done, Reaper
-from .recovery import AbandonedClaims, Recovery
-from .session import ReconnectBackoff
-from .signal_dispatcher import SignalDispatcher
+from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
+from .children import leave
+from .heartbeat import Heartbeat
+from .options import Options
+from .reaper import Done, Reaper, Tell
+from .served import all_served
+from .session import ReconnectBackoff, Session, close_before_fork
 from .signalling import forget_signals
 
 logger = logging.getLogger("django_dbqueue")
 
-IDLE = 1.0  # seconds; it is woken when something is said
-NAME = "dbqueue-agent"  # in ps and top; at most 15 bytes
+TURN_SECONDS_MAX = 1.0  # until another turn; it is woken when something is said
+RECEIVERS_SECONDS_MAX = 60  # whole ones; for Django's signals
+PROCESS_NAME = "dbqueue-agent"  # in ps and top; at most 15 bytes
 
 
-# What a supervisor says, next to an ``AbandonedClaims``.
+class SignalDispatcher:
+    """Logs what was reaped at once; forks, later in the turn, where somebody listens: who beats for
+    others runs no user code."""
+
+    def __init__(self) -> None:
+        self._news: list[tuple[Table, list[Reaped]]] = []
+        self._sent: set[int] = set()
+
+    def tell(self, table: Table, reaped: list[Reaped]) -> None:
+        events.reaped(table, reaped)
+        if reaped and signals.is_reaping_heard(table):
+            self._news.append((table, reaped))
+
+    def turn(self) -> None:
+        """Send what there is to tell."""
+
+        def send() -> int:
+            forget_signals()
+            for number in (signal.SIGTERM, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
+            # It ends even if receivers hang, and if nobody is left to see it.
+            signal.alarm(RECEIVERS_SECONDS_MAX)
+            for table, reaped in self._news:
+                signals.send_reaped(table.on_this_thread(), reaped)
+            return 0
+
+        if self._news:
+            close_before_fork()
+            pid = os.fork()
+            if not pid:
+                leave(send)
+            self._news.clear()
+            self._sent.add(pid)
+        self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
 
 
-@dataclass(frozen=True)
-class BeatNow:
-    """``state``: the columns of the worker's row."""
+class Recovery:
+    """The exited children whose claims are still to be given back; while that fails, their time to
+    run ends them."""
 
-    state: Mapping[str, Any]
+    def __init__(
+        self,
+        tables: list[Table],
+        session: Session,
+        tell: Tell,
+        recovered: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """``recovered`` hears the owner prefix of each child of whose claims none is left."""
+        self.tables = tables
+        self.session = session
+        self.tell = tell
+        self.recovered = recovered
+        self.waiting: list[AbandonedClaims] = []
+        self.backoff = ReconnectBackoff("giving back the jobs of a dead child")
 
+    def turn(self) -> float:
+        """Try each; seconds until another try, if claims are left."""
+        pause = None
+        for abandoned in list(self.waiting):
+            try:
+                self.session.prepare()
+                self._give_back(abandoned)
+            except Error as error:
+                self.session.recover(error)
+                pause = pause or self.backoff.failed(error)
+            else:
+                self.waiting.remove(abandoned)
+                self.recovered(abandoned.owner_prefix)
+        if pause is None:
+            self.backoff.worked()
+        return NOTHING_DUE if pause is None else pause
 
-@dataclass(frozen=True)
-class SignOff:
-    """Once all claims of exited children are given back."""
-
-    reason: str
-
-
-# What an agent says, next to a ``Beat`` that was written.
-
-
-@dataclass(frozen=True)
-class Missed:
-    """A beat could not be written."""
-
-
-@dataclass(frozen=True)
-class GivesBack:
-    """Some claims of an exited child are given back."""
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """No claim of this exited child is left."""
-
-    owner_prefix: str
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """Whose agent it is, and for which database; ``last``: the beat of the agent before."""
-
-    uuid: str
-    pid: int
-    alias: str
-    serves: tuple[str, ...]
-    last: Beat | None = None
+    def _give_back(self, abandoned: AbandonedClaims) -> None:
+        """What a lock holds up in one table holds up no other."""
+        prefix, failure = abandoned.owner_prefix, None
+        for table in self.tables:
+            started = abandoned.started.get(table.place, {})
+            overdue = abandoned.overdue.get(table.place, {})
+            try:
+                while reaped := reap.reap_owner(table, prefix, started, overdue):
+                    self.tell(table, reaped)
+            except Error as error:
+                kind = table.dialect.error_kind(error)
+                if kind is ErrorKind.AGAIN:
+                    failure = failure or error
+                elif kind:
+                    raise
+                else:
+                    logger.warning("%s: nothing given back: %s", table.label, error)
+        if failure:
+            raise failure
 
 
 class DatabaseAgent:
     """Beats, gives back the claims of exited children, reaps, and writes the minutes."""
 
-    def __init__(self, options: Options, assignment: Assignment, channel: Channel) -> None:
+    def __init__(self, options: Options, heartbeat: Heartbeat, channel: Channel) -> None:
         self.options = options
+        self.heartbeat = heartbeat
         self.channel = channel
-        self.heartbeat = Heartbeat(
-            assignment.uuid,
-            assignment.alias,
-            assignment.serves,
-            options.beat_interval,
-            options.worker_timeout,
-            last=assignment.last,
-            pid=assignment.pid,
-        )
-        tables = _tables(options, assignment.alias)
-        session = self.heartbeat.session
+        self.session, alias = heartbeat.session, heartbeat.alias
+        # All queue tables of the database: a dead worker may have served any of them.
+        here = [served for served in options.served if served.using == alias]
+        models = dict.fromkeys(one.model for one in [*here, *all_served(alias)])
+        tables = [options.table(model, alias) for model in models]
         self.dispatcher = SignalDispatcher()
-        self.recovery = Recovery(tables, session, self._given_back, self._recovered)
+        self.recovery = Recovery(
+            tables,
+            self.session,
+            self._tell_given_back,
+            recovered=lambda owner_prefix: channel.send(Recovered(owner_prefix)),
+        )
         self.reaper = Reaper(tables, options.worker_timeout, self.dispatcher.tell)
         self.writers = [make(tables) for make in IN_AGENTS]
-        self.patience = ReconnectBackoff("reaping")
+        self.backoff = ReconnectBackoff("reaping")
         # Who only reaps tells what it has done.
-        self.level = logging.DEBUG if assignment.serves else logging.INFO
+        self.level = logging.DEBUG if heartbeat.serves else logging.INFO
         self.sign_off: SignOff | None = None
         self.has_ended = False
-        self._next_beat: BeatNow | None = None
         self._next_reap = 0.0
+
+    def _tell_given_back(self, table: Table, reaped: list[Reaped]) -> None:
+        self.dispatcher.tell(table, reaped)
+        self.channel.send(GivesBack())
 
     def run(self) -> int:
         """Until it has signed off, or the supervisor is gone; the exit code."""
@@ -121,42 +172,29 @@ class DatabaseAgent:
 
     def turn(self) -> float:
         """Everything once that is due; seconds until the next thing is."""
-        self._listen()
+        beat_now: BeatNow | None = None
+        for message in self.channel.receive():
+            if isinstance(message, BeatNow):
+                beat_now = message
+            elif isinstance(message, AbandonedClaims):
+                self.recovery.waiting.append(message)
+            else:
+                self.sign_off = message
         if self.channel.is_closed:
             self.has_ended = True
             return 0.0
-        self._beat()
+        if beat_now is not None:
+            self.channel.send(self.heartbeat.beat(beat_now.state) or Missed())
         if self.heartbeat.is_away:
-            return IDLE
+            return TURN_SECONDS_MAX
         recovery_wait = guarded(self.recovery.turn)
         if self.sign_off is not None and not self.recovery.waiting:
             return self._sign_off(self.sign_off)
         for step in (self._reap, self.dispatcher.turn):
             guarded(step)
-        write_due(self.writers, self.heartbeat.session)
+        write_due(self.writers, self.session)
         self.channel.flush()
-        return max(0.0, min(IDLE, recovery_wait, self._next_reap - time.monotonic()))
-
-    def _listen(self) -> None:
-        for message in self.channel.receive():
-            if isinstance(message, BeatNow):
-                self._next_beat = message
-            elif isinstance(message, AbandonedClaims):
-                self.recovery.waiting.append(message)
-            else:
-                self.sign_off = message
-
-    def _beat(self) -> None:
-        message, self._next_beat = self._next_beat, None
-        if message is not None:
-            self.channel.send(self.heartbeat.beat(message.state) or Missed())
-
-    def _given_back(self, table: Table, reaped: list[Reaped]) -> None:
-        self.dispatcher.tell(table, reaped)
-        self.channel.send(GivesBack())
-
-    def _recovered(self, owner_prefix: str) -> None:
-        self.channel.send(Recovered(owner_prefix))
+        return max(0.0, min(TURN_SECONDS_MAX, recovery_wait, self._next_reap - time.monotonic()))
 
     def _reap(self) -> None:
         now = time.monotonic()
@@ -164,13 +202,13 @@ class DatabaseAgent:
             return
         self._next_reap = now + self.options.reap_interval
         try:
-            self.heartbeat.session.prepare()
+            self.session.prepare()
             done, wait = self.reaper.turn(judge=self.heartbeat.may_judge)
         except Error as error:
-            self.heartbeat.session.recover(error)
-            self._next_reap = now + self.patience.failed(error)
+            self.session.recover(error)
+            self._next_reap = now + self.backoff.failed(error)
             return
-        self.patience.worked()
+        self.backoff.worked()
         if done != Done():
             logger.log(self.level, "reaper: %s", done)
         self._next_reap = now + min(self.options.reap_interval, wait)
@@ -178,30 +216,23 @@ class DatabaseAgent:
     def _sign_off(self, sign_off: SignOff) -> float:
         """Seconds until another try, where the database is away."""
         self.dispatcher.turn()
-        write_due(self.writers, self.heartbeat.session, last=True)
+        write_due(self.writers, self.session, last=True)
         try:
             self.heartbeat.sign_off(sign_off.reason)
         except Error as error:
-            self.heartbeat.session.recover(error)
-            return self.patience.failed(error)
+            self.session.recover(error)
+            return self.backoff.failed(error)
         self.has_ended = True
         return 0.0
 
 
-def _tables(options: Options, alias: str) -> list[Table]:
-    """All queue tables of a database: a dead worker may have served any of them."""
-    here = [served for served in options.served if served.using == alias]
-    models = {one.model: None for one in [*here, *all_served(alias)]}
-    return [options.table(model, alias) for model in models]
-
-
-def run_agent(options: Options, assignment: Assignment, channel: Channel) -> int:
+def run_agent(options: Options, heartbeat: Heartbeat, channel: Channel) -> int:
     """What a forked agent does; its exit code."""
     with suppress(OSError):
-        Path("/proc/self/comm").write_text(NAME)
+        Path("/proc/self/comm").write_text(PROCESS_NAME)
     random.seed()
     forget_signals()
     # Its supervisor decides when it ends, and it notices when that is gone.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.freeze()
-    return DatabaseAgent(options, assignment, channel).run()
+    return DatabaseAgent(options, heartbeat, channel).run()

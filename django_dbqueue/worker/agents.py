@@ -8,34 +8,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .agent import BeatNow, Missed, Recovered, SignOff
-from .channel import Channel
-from .children import NO_FORK, leave
+from ..guard import NOTHING_DUE
+from .channel import AbandonedClaims, BeatNow, Channel, Missed, Recovered, SignOff
+from .children import FORK_RETRY_SECONDS, leave
 from .heartbeat import Beat
-from .recovery import AbandonedClaims
 from .session import ReconnectBackoff
 
 logger = logging.getLogger("django_dbqueue")
 
-AGAIN = 0.5  # seconds until another beat is tried after one that failed
-FOREVER = 60.0
-BEAT_WITHIN = 0.75  # of the worker's timeout; a beat that takes longer is missed anyway
-
-Body = Callable[[Beat | None, Channel], int]
+BEAT_RETRY_SECONDS = 0.5  # until another beat is tried after one that failed
+ANSWER_SHARE_MAX = 0.75  # of the worker's timeout; a beat that takes longer is missed anyway
 
 
 class AgentHandle:
     """What a supervisor knows of one database, and its agent for it."""
 
-    def __init__(self, alias: str, interval: float, patience: float) -> None:
-        """``interval``: seconds between two beats; ``patience``: for which one may take."""
+    def __init__(self, alias: str, beat_interval: float, worker_timeout: float) -> None:
         self.alias = alias
-        self.interval = interval
-        self.patience = patience
+        self.beat_interval = beat_interval
+        self.answer_seconds_max = ANSWER_SHARE_MAX * worker_timeout
         # The last beat that was written.
         self.last: Beat | None = None
         # Until an agent says that their claims are given back.
-        self.exited: dict[str, AbandonedClaims] = {}
+        self.abandoned: dict[str, AbandonedClaims] = {}
         self.sign_off: SignOff | None = None
         self.has_signed_off = False
         # When something was last given back.
@@ -45,7 +40,7 @@ class AgentHandle:
         self.beat_at = 0.0
         self.fork_at = 0.0
         self._asked_at: float | None = None
-        self._deaths = ReconnectBackoff(f"working on {alias}")
+        self._backoff = ReconnectBackoff(f"working on {alias}")
 
     @property
     def is_due(self) -> bool:
@@ -53,19 +48,14 @@ class AgentHandle:
         is_free = self.channel is not None and self._asked_at is None
         return is_free and time.monotonic() >= self.beat_at
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether an agent is to be forked now."""
-        return not (self.pid or self.has_signed_off) and time.monotonic() >= self.fork_at
-
     def wait(self) -> float:
         """Seconds until there is something to do with it, unless it says something."""
         if self.has_signed_off:
-            return FOREVER
+            return NOTHING_DUE
         if not self.pid:
             until = self.fork_at
         elif self._asked_at is not None:
-            until = self._asked_at + self.patience
+            until = self._asked_at + self.answer_seconds_max
         else:
             until = self.beat_at
         return max(0.0, until - time.monotonic())
@@ -74,14 +64,14 @@ class AgentHandle:
         """With a new agent: it hears what the one before has not done."""
         self.pid, self.channel = pid, channel
         self._asked_at, self.beat_at = None, 0.0
-        for message in [*self.exited.values(), self.sign_off]:
+        for message in [*self.abandoned.values(), self.sign_off]:
             if message is not None:
                 channel.send(message)
 
     def tell(self, message: object) -> None:
         """An agent that is yet to come hears of it then."""
         if isinstance(message, AbandonedClaims):
-            self.exited[message.owner_prefix] = message
+            self.abandoned[message.owner_prefix] = message
         elif isinstance(message, SignOff):
             self.sign_off = message
         if self.channel is not None:
@@ -90,7 +80,7 @@ class AgentHandle:
     def ask(self, state: Mapping[str, Any]) -> None:
         """For a beat."""
         self._asked_at = time.monotonic()
-        self.beat_at = self._asked_at + self.interval
+        self.beat_at = self._asked_at + self.beat_interval
         self.tell(BeatNow(state))
 
     def listen(self) -> None:
@@ -100,14 +90,14 @@ class AgentHandle:
         for message in self.channel.receive():
             if isinstance(message, Beat):
                 self.last, self._asked_at = message, None
-                self._deaths.worked()
+                self._backoff.worked()
             elif isinstance(message, Missed):
                 self._asked_at = None
-                self.beat_at = time.monotonic() + min(AGAIN, self.interval)
+                self.beat_at = time.monotonic() + min(BEAT_RETRY_SECONDS, self.beat_interval)
             else:
                 self.recovered_at = time.monotonic()
                 if isinstance(message, Recovered):
-                    self.exited.pop(message.owner_prefix, None)
+                    self.abandoned.pop(message.owner_prefix, None)
 
     def look(self) -> None:
         """Kill an agent that is stuck, and note when one is gone."""
@@ -116,20 +106,18 @@ class AgentHandle:
         ended, status = os.waitpid(self.pid, os.WNOHANG)
         if ended:
             self.listen()  # its last words
-            self._end(os.waitstatus_to_exitcode(status))
-        elif self._asked_at is not None and time.monotonic() - self._asked_at > self.patience:
+            self.let_go()
+            self.pid, self._asked_at = 0, None
+            code = os.waitstatus_to_exitcode(status)
+            self.has_signed_off = self.sign_off is not None and code == 0
+            if code not in {0, -signal.SIGKILL}:
+                pause = self._backoff.failed(Exception(f"exit code {code}"))
+                self.fork_at = time.monotonic() + pause
+        elif self._asked_at and time.monotonic() - self._asked_at > self.answer_seconds_max:
             message = "database %s does not answer: what worked on it is replaced"
             logger.warning(message, self.alias)
             self._asked_at = None
             self.kill()
-
-    def _end(self, code: int) -> None:
-        self.let_go()
-        self.pid = 0
-        self._asked_at = None
-        self.has_signed_off = self.sign_off is not None and code == 0
-        if code not in {0, -signal.SIGKILL}:
-            self.fork_at = time.monotonic() + self._deaths.failed(Exception(f"exit code {code}"))
 
     def kill(self) -> None:
         if self.pid:
@@ -159,7 +147,8 @@ class Agents:
         for handle in self.handles:
             handle.listen()
             handle.look()
-            if handle.is_missing:
+            is_missing = not handle.pid and not handle.has_signed_off
+            if is_missing and time.monotonic() >= handle.fork_at:
                 self._fork(handle)
 
     def _fork(self, handle: AgentHandle) -> None:
@@ -169,7 +158,7 @@ class Agents:
         except OSError as error:
             # No process or memory, for now.
             logger.error("no agent can be started: %s; trying again in 5 s", error)  # noqa: TRY400
-            handle.fork_at = time.monotonic() + NO_FORK
+            handle.fork_at = time.monotonic() + FORK_RETRY_SECONDS
             ours.close()
             theirs.close()
             return
@@ -207,7 +196,7 @@ class Agents:
     @property
     def have_recovered(self) -> bool:
         """Whether nothing is left to give back of the children that have exited."""
-        return not any(handle.exited for handle in self.handles)
+        return not any(handle.abandoned for handle in self.handles)
 
     @property
     def recovered_at(self) -> float:

@@ -9,13 +9,11 @@ from typing import Protocol
 
 from django.db.utils import Error
 
-from ..guard import capture
+from ..guard import NOTHING_DUE, capture
 from ..lifecycle.table import Table
 from .session import Session
 
 logger = logging.getLogger("django_dbqueue")
-
-NOTHING_DUE = 60.0  # seconds
 
 
 class Writer(Protocol):

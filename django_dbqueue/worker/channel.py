@@ -2,13 +2,81 @@
 
 import pickle  # nosec B403
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from ..lifecycle.reap import Trace
+from .children import ExitedChild
+from .shared_memory import Running
 from .signalling import wait_readable
 
-HEAD = 4  # bytes that tell how long a message is
-CHUNK = 65_536  # bytes
+HEAD_BYTES = 4  # they tell how long a message is
+READ_BYTES = 65_536  # at a time
+
+# Of the jobs that a child ran: by database alias and queue table, and by key.
+LastRuns = dict[tuple[str, str], dict[str, Trace]]
+
+# What a supervisor says.
+
+
+@dataclass(frozen=True)
+class BeatNow:
+    """``state``: the columns of the worker's row."""
+
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class AbandonedClaims:
+    """What a child leaves behind: whose claims, and what is known of the jobs that it ran."""
+
+    owner_prefix: str
+    started: LastRuns = field(default_factory=dict)
+    overdue: LastRuns = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, exited: ExitedChild) -> "AbandonedClaims":
+        """What was stopped by us is charged to nobody but those that were over their time."""
+        child = exited.child
+        started = {} if child.is_being_killed else _last_runs(exited, exited.started)
+        return cls(child.owner_prefix, started, _last_runs(exited, child.overdue))
+
+
+def _last_runs(exited: ExitedChild, jobs: Iterable[Running]) -> LastRuns:
+    now, found = time.monotonic(), LastRuns()
+    for job in jobs:
+        known = Trace(now - job.started_at, exited.child.stacks.of(job.thread))
+        found.setdefault((job.using, job.table), {})[job.key] = known
+    return found
+
+
+@dataclass(frozen=True)
+class SignOff:
+    """Once all claims of exited children are given back."""
+
+    reason: str
+
+
+# What an agent says, next to a ``Beat`` that was written.
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A beat could not be written."""
+
+
+@dataclass(frozen=True)
+class GivesBack:
+    """Some claims of an exited child are given back."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """No claim of this exited child is left."""
+
+    owner_prefix: str
 
 
 class Channel:
@@ -29,7 +97,7 @@ class Channel:
 
     def send(self, message: object) -> None:
         body = pickle.dumps(message)
-        self._unsent += len(body).to_bytes(HEAD) + body
+        self._unsent += len(body).to_bytes(HEAD_BYTES) + body
         self.flush()
 
     def flush(self) -> None:
@@ -44,26 +112,22 @@ class Channel:
 
     def receive(self) -> list[Any]:
         """The messages that have arrived whole."""
-        self._read()
-        return list(self._messages())
-
-    def _read(self) -> None:
         try:
-            while data := self._end.recv(CHUNK):
+            while data := self._end.recv(READ_BYTES):
                 self._unread += data
             self.is_closed = True
         except BlockingIOError:
             pass  # that was all
         except ConnectionError:
             self.is_closed = True
-
-    def _messages(self) -> Iterator[Any]:
-        while len(self._unread) >= HEAD:
-            end = HEAD + int.from_bytes(self._unread[:HEAD])
+        messages = []
+        while len(self._unread) >= HEAD_BYTES:
+            end = HEAD_BYTES + int.from_bytes(self._unread[:HEAD_BYTES])
             if len(self._unread) < end:
-                return
-            body, self._unread = self._unread[HEAD:end], self._unread[end:]
-            yield pickle.loads(body)  # noqa: S301  # nosec B301  # of our own process
+                break
+            body, self._unread = self._unread[HEAD_BYTES:end], self._unread[end:]
+            messages.append(pickle.loads(body))  # noqa: S301  # nosec B301  # of our own process
+        return messages
 
     def wait(self, seconds: float) -> None:
         """Until something has arrived, or the time is over."""

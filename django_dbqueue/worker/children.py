@@ -1,4 +1,4 @@
-"""Children of a supervisor: forked, watched, relieved, replaced."""
+"""Children of a supervisor: forked, watched, killed, replaced."""
 
 import logging
 import os
@@ -9,25 +9,26 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 from django.db import connections
 
 from ..lifecycle.suspects import SACRIFICIAL
-from .memory import resident
 from .session import close_left_behind
 from .shared_memory import STOP, WRITE_STACKS, ExitStatus, Role, Running, SharedMemory
 from .stack_dumps import StackDump
 
 logger = logging.getLogger("django_dbqueue")
 
-SHORT_LIFE = 5.0  # seconds; a child that dies younger is replaced later and later
+YOUNG_SECONDS = 5.0  # a child that dies younger is replaced later and later
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
-NO_FORK = 5.0  # seconds until another try
-STACK_WITHIN = 5.0  # seconds to write a stack, on a busy host; then the child is killed without
-FORCE_STACKS_AFTER = 2.0  # of these, if a job keeps Python's lock
+FORK_RETRY_SECONDS = 5.0
+STACK_SECONDS_MAX = 5.0  # to write a stack, on a busy host; then the child is killed without
+FORCE_STACKS_SECONDS = 2.0  # of these; then a job keeps Python's lock
+STATM = "/proc/{}/statm"  # by pid
 
+TellOfBeats = Callable[[SharedMemory], None]
 Share = int | None  # the jobs that a child may run; None = any number
 
 
@@ -55,13 +56,6 @@ class Child:
     def is_being_killed(self) -> bool:
         return self.kill_at is not None
 
-    @property
-    def is_due(self) -> bool:
-        """Whether nothing more is to be learnt from a condemned child."""
-        if time.monotonic() >= (self.kill_at or 0.0):
-            return True
-        return self.stacks.has_answered(job.thread for job in self.overdue)
-
     def ask_to_stop(self) -> None:
         self._say(STOP)
 
@@ -77,23 +71,8 @@ class Child:
         self.kill_at = time.monotonic()
         if overdue:
             self._say(WRITE_STACKS)
-            self.force_stacks_at = self.kill_at + FORCE_STACKS_AFTER
-            self.kill_at += STACK_WITHIN
-
-    def force_stacks(self) -> None:
-        """If it is time to: once."""
-        if self.force_stacks_at is not None and time.monotonic() >= self.force_stacks_at:
-            self.force_stacks_at = None
-            self.stacks.force_stacks(self.pid)
-
-    def rest(self) -> Share:
-        """What is left of its share."""
-        done = self.shared.jobs + self.shared.taken
-        return None if self.share is None else max(0, self.share - done)
-
-    def memory(self) -> int:
-        """Resident bytes; 0 where the system does not tell."""
-        return resident(self.pid)
+            self.force_stacks_at = self.kill_at + FORCE_STACKS_SECONDS
+            self.kill_at += STACK_SECONDS_MAX
 
 
 @dataclass(frozen=True)
@@ -151,18 +130,18 @@ class Children:
         """How many jobs all of them have started, the dead ones too."""
         return self.jobs_before + sum(child.shared.jobs for child in self.living.values())
 
-    def fill(self, beat: Callable[[SharedMemory], None]) -> float:
+    def fill(self, tell_of_beats: TellOfBeats) -> float:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
         until there may be more to do."""
         if self._may_fork():
             close_left_behind()
         while self._may_fork():
             try:
-                self.fork(beat, self.shares[-1])
+                self.fork(tell_of_beats, self.shares[-1])
             except OSError as error:
                 # No process, memory, descriptor or place for a file, for now.
                 logger.error("no child can be started: %s; trying again in 5 s", error)  # noqa: TRY400
-                self._next_spawn = time.monotonic() + NO_FORK
+                self._next_spawn = time.monotonic() + FORK_RETRY_SECONDS
             else:
                 self.shares.pop()
         return max(0.0, self._next_spawn - time.monotonic()) if self.shares else 60.0
@@ -170,17 +149,22 @@ class Children:
     def _may_fork(self) -> bool:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
-    def fork(
-        self, beat: Callable[[SharedMemory], None], share: Share, role: Role = Role.ORDINARY
-    ) -> None:
+    def fork(self, tell_of_beats: TellOfBeats, share: Share, role: Role = Role.ORDINARY) -> None:
         """Start one child; ``OSError`` where the system has none."""
         shared, stacks = SharedMemory(self.threads, self._aliases_of_next(role)), StackDump()
-        beat(shared)
+        tell_of_beats(shared)
         shared.paused = self.paused
         mark = "" if role is Role.ORDINARY else SACRIFICIAL
         prefix = f"{self.uuid}.{mark}{self.spawned + 1}-"
         connections.close_all()
         reader, writer = os.pipe()
+
+        def live() -> int:
+            os.close(writer)
+            self.let_go()
+            stacks.record()
+            return self.body(stacks, prefix, shared, share, reader, role)
+
         try:
             pid = os.fork()
         except OSError:
@@ -189,9 +173,7 @@ class Children:
             raise
         self.spawned += 1
         if not pid:
-            os.close(writer)
-            body = partial(self.body, stacks, prefix, shared, share, reader, role)
-            leave(partial(self._live, stacks, body))
+            leave(live)
         os.close(reader)
         self.living[pid] = Child(pid, prefix, shared, stacks, writer, share, role)
 
@@ -202,11 +184,6 @@ class Children:
         staying = [one for one in self.living.values() if one.role is role and not one.leaving]
         served = Counter(alias for child in staying for alias in child.shared.aliases)
         return [min(self.apart, key=lambda alias: served[alias])]
-
-    def _live(self, stacks: StackDump, body: Callable[[], int]) -> int:
-        self.let_go()
-        stacks.record()
-        return body()
 
     def let_go(self) -> None:
         """In a forked process: children notice by their pipes that their supervisor is gone."""
@@ -219,9 +196,8 @@ class Children:
             child.shared.paused = paused
 
     def replace_all(self) -> None:
-        """Let every child of now be followed by a fresh one, one by one."""
-        ordinary = Role.ORDINARY
-        self._to_replace = [one for one in self.living.values() if one.role is ordinary]
+        """Let every child of now be followed by a new one, one by one."""
+        self._to_replace = [one for one in self.living.values() if one.role is Role.ORDINARY]
 
     def replace_next(self) -> None:
         """Ask the next one to leave when the last one has left. Its successor comes at once; where
@@ -232,46 +208,50 @@ class Children:
             child.leaving = True
             child.ask_to_stop()
             if child.share is None:
-                self._miss(child)
+                self._want_successor(child)
 
     def kill_due(self) -> bool:
         """Kill those whose time has come; whether any condemned one is left."""
-        waiting = [child for child in self.living.values() if child.is_being_killed]
-        for child in waiting:
-            if child.is_due:
+        is_any_left = False
+        for child in self.living.values():
+            if child.kill_at is None:
+                continue
+            is_any_left, now = True, time.monotonic()
+            threads = [job.thread for job in child.overdue]
+            if now >= child.kill_at or child.stacks.has_answered(threads):
                 os.kill(child.pid, signal.SIGKILL)
-            else:
-                child.force_stacks()
-        return bool(waiting)
+            elif child.force_stacks_at is not None and now >= child.force_stacks_at:
+                child.force_stacks_at = None
+                child.stacks.force_stacks(child.pid)
+        return is_any_left
 
     def exited_children(self) -> Iterator[ExitedChild]:
         """Children that have ended since the last call."""
-        return (exited for pid in list(self.living) if (exited := self._exited(pid)))
+        for pid in list(self.living):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            child = self.living.pop(pid)
+            os.close(child.control)
+            self.jobs_before += child.shared.jobs
+            exited = ExitedChild(child, os.waitstatus_to_exitcode(status), child.shared.running())
+            if child.role is Role.ORDINARY:
+                if exited.is_crash:
+                    self._slow_down(exited)
+                # What was claimed and then not run (it had expired) is left of its share.
+                has_successor = child.leaving and child.share is None
+                if not has_successor and exited.exit_status is not ExitStatus.EMPTY:
+                    self._want_successor(child)
+            yield exited
 
-    def _exited(self, pid: int) -> ExitedChild | None:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if not ended:
-            return None
-        child = self.living.pop(pid)
-        os.close(child.control)
-        self.jobs_before += child.shared.jobs
-        exited = ExitedChild(child, os.waitstatus_to_exitcode(status), child.shared.running())
-        if child.role is not Role.ORDINARY:
-            return exited
-        if exited.is_crash:
-            self._slow_down(exited)
-        # What was claimed and then not run (it had expired) is left of its share.
-        has_successor = child.leaving and child.share is None
-        if not has_successor and exited.exit_status is not ExitStatus.EMPTY:
-            self._miss(child)
-        return exited
-
-    def _miss(self, child: Child) -> None:
-        if child.rest() != 0:
-            self.shares.append(child.rest())
+    def _want_successor(self, child: Child) -> None:
+        done = child.shared.jobs + child.shared.taken
+        rest = None if child.share is None else max(0, child.share - done)
+        if rest != 0:
+            self.shares.append(rest)
 
     def _slow_down(self, exited: ExitedChild) -> None:
-        young = time.monotonic() - exited.child.started_at < SHORT_LIFE
+        young = time.monotonic() - exited.child.started_at < YOUNG_SECONDS
         self._young_deaths = self._young_deaths + 1 if young else 0
         if self._young_deaths > FREE_DEATHS:
             # A job that kills is buried after the third time, so there no long pause is needed.
@@ -279,6 +259,15 @@ class Children:
             pause = min(most, 0.1 * 2.0 ** (self._young_deaths - FREE_DEATHS))
             self._next_spawn = time.monotonic() + pause
             logger.warning("children keep dying young; the next one starts in %.1f s", pause)
+
+
+def resident(pid: int) -> int:
+    """The resident memory of a process in bytes; 0 where the system does not tell."""
+    try:
+        pages = int(Path(STATM.format(pid)).read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def leave(body: Callable[[], int]) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Tells the outside that the supervisor is alive: systemd, and whoever looks at a file."""
+"""Tells the outside that the supervisor is alive: systemd, and those who look at a file."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import socket
 import time
 from pathlib import Path
 
-EVERY = 1.0  # seconds
+TELL_SECONDS = 1.0  # between two signs of life
 
 
 class HealthCheck:
@@ -23,7 +23,7 @@ class HealthCheck:
     def turn(self) -> None:
         if time.monotonic() < self._next_at:
             return
-        self._next_at = time.monotonic() + EVERY
+        self._next_at = time.monotonic() + TELL_SECONDS
         notify("WATCHDOG=1")
         if self.health_file is not None:
             # A file that grows old says it well enough.

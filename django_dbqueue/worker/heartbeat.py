@@ -56,7 +56,7 @@ class Heartbeat:
         self.timeout = timeout
         self.pid = pid or os.getpid()
         self.session = Session({alias}, on_connect=methodcaller("keep_to_indexes"))
-        self.patience = ReconnectBackoff("beating")
+        self.backoff = ReconnectBackoff("beating")
         self.last = last or Beat(time.monotonic())
         # Whether others can see this worker: who claims before that is missed by nobody.
         self.has_begun = last is not None
@@ -78,11 +78,11 @@ class Heartbeat:
             retry(connections[self.alias], partial(self._beat, state))
         except Error as error:
             self.session.recover(error)
-            self.patience.failed(error)
+            self.backoff.failed(error)
             self.is_away = connections[self.alias].connection is None
             self.good_since = time.monotonic() + self.interval
             return None
-        self.patience.worked()
+        self.backoff.worked()
         self.is_away = False
         if time.monotonic() - self.last.at > self.timeout / 2:
             self._turn_epoch()
@@ -108,7 +108,11 @@ class Heartbeat:
             self.last = replace(self.last, drain_requested=False)
         elif living.update(beat_at=now, **state):
             is_there = True
-            self._heed(rows)
+            for stop, drain in rows.values_list("stop_requested_at", "drain_requested_at"):
+                asked = self.last.stop_requested or stop is not None
+                self.last = replace(
+                    self.last, stop_requested=asked, drain_requested=drain is not None
+                )
         if is_there:
             # Also where the answer to its INSERT was lost.
             self.has_begun = True
@@ -121,9 +125,3 @@ class Heartbeat:
         worker.serves = list(self.serves)
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True
-
-    def _heed(self, rows: Any) -> None:
-        """What people have asked of us in our row."""
-        for stop, drain in rows.values_list("stop_requested_at", "drain_requested_at"):
-            asked = self.last.stop_requested or stop is not None
-            self.last = replace(self.last, stop_requested=asked, drain_requested=drain is not None)

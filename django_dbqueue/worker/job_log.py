@@ -6,6 +6,7 @@ its log record, so that any formatter can use them.
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from .. import events
@@ -15,6 +16,9 @@ from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 
 logger = logging.getLogger("django_dbqueue")
+
+LOST = "%s %s: ClaimLost: it ran here, but another owner has it by now; %s"
+GONE = "%s %s was deleted while it ran; nothing to write"
 
 
 def subscribe() -> None:
@@ -32,107 +36,57 @@ def log_event(level: int, event: str, message: str, *args: object, **fields: obj
     logger.log(level, message, *args, extra={"event": event, **fields})
 
 
-def worker_of(owner: str | None) -> str | None:
-    """The worker's short name, with which an owner begins."""
-    return owner.partition(".")[0][:8] if owner else None
-
-
-def _started(table: Table, job: Any) -> None:
-    if logger.isEnabledFor(logging.DEBUG):
-        _log(logging.DEBUG, "job.started", "%s %s starts", table, job)
-
-
-def _completed(table: Table, done: Sequence[tuple[Any, float]]) -> None:
-    if not logger.isEnabledFor(logging.DEBUG):
-        return
-    for job, seconds in done:
-        _log(
-            logging.DEBUG,
-            "job.completed",
-            "%s %s completed",
-            table,
-            job,
-            seconds=round(seconds, 4),
-        )
-
-
-def _failed(
-    table: Table, job: Any, error: Exception, seconds: float, decision: RetryDecision, owner: str
-) -> None:
-    _log(
-        logging.WARNING,
-        "job.failed",
-        "%s %s failed: %s: %s; attempt %d of %d, %s",
-        table,
-        job,
-        type(error).__name__,
-        message_of(error),
-        job.attempts,
-        table.policy.max_attempts,
-        decision,
-        owner=owner,
-        seconds=round(seconds, 4),
-    )
-
-
-def _expired(table: Table, job: Any) -> None:
-    _log(logging.INFO, "job.expired", "%s %s had expired: not run", table, job)
-
-
-def _lost(table: Table, job: Any, owner: str, why: object) -> None:
-    message = "%s %s: ClaimLost: it ran here, but another owner has it by now; %s"
-    _log(logging.WARNING, "job.lost", message, table, job, why, owner=owner)
-
-
-def _gone(table: Table, job: Any, owner: str) -> None:
-    message = "%s %s was deleted while it ran; nothing to write"
-    _log(logging.INFO, "job.gone", message, table, job, owner=owner)
-
-
-def _reaped(table: Table, reaped: list[Reaped]) -> None:
-    for one in reaped:
-        held = one.held
-        log_event(
-            logging.INFO if one.error is None else logging.WARNING,
-            "job.reaped",
-            "%s %s was given back: %s",
-            table.label,
-            held.key,
-            one.error or one.decision,
-            table=table.label,
-            queue=held.queue,
-            id=held.key,
-            attempt=held.attempts,
-            owner=held.owner,
-            worker=worker_of(held.owner),
-        )
-
-
 def _log(
     level: int,
     event: str,
     message: str,
     table: Table,
     job: Any,
-    *args: object,
     owner: str | None = None,
-    **more: object,
+    *args: object,
+    **fields: object,
 ) -> None:
-    if not logger.isEnabledFor(level):
-        return
-    owner = owner or job.claim_owner
-    log_event(
-        level,
-        event,
-        message,
-        table.label,
-        job.claim_key,
-        *args,
-        table=table.label,
-        queue=job.queue,
-        id=job.claim_key,
-        attempt=job.attempts,
-        owner=owner,
-        worker=worker_of(owner),
-        **more,
-    )
+    """``message`` begins with the table and the job; then come ``args``."""
+    if logger.isEnabledFor(level):
+        owner = owner or job.claim_owner
+        fields |= _fields(table, job.queue, job.claim_key, job.attempts, owner)
+        log_event(level, event, message, table.label, job.claim_key, *args, **fields)
+
+
+def _fields(
+    table: Table, queue: str, key: object, attempts: int, owner: str | None
+) -> dict[str, object]:
+    # The worker's short name: an owner begins with it.
+    worker = owner.partition(".")[0][:8] if owner else None
+    place = {"table": table.label, "queue": queue, "id": key, "attempt": attempts}
+    return {**place, "owner": owner, "worker": worker}
+
+
+_started = partial(_log, logging.DEBUG, "job.started", "%s %s starts")
+_expired = partial(_log, logging.INFO, "job.expired", "%s %s had expired: not run")
+_lost = partial(_log, logging.WARNING, "job.lost", LOST)
+_gone = partial(_log, logging.INFO, "job.gone", GONE)
+
+
+def _completed(table: Table, done: Sequence[tuple[Any, float]]) -> None:
+    if logger.isEnabledFor(logging.DEBUG):
+        for job, seconds in done:
+            message, ran = "%s %s completed", round(seconds, 4)
+            _log(logging.DEBUG, "job.completed", message, table, job, seconds=ran)
+
+
+def _failed(
+    table: Table, job: Any, error: Exception, seconds: float, decision: RetryDecision, owner: str
+) -> None:
+    message, ran = "%s %s failed: %s: %s; attempt %d of %d, %s", round(seconds, 4)
+    what = type(error).__name__, message_of(error), job.attempts, table.policy.max_attempts
+    given = table, job, owner, *what, decision
+    _log(logging.WARNING, "job.failed", message, *given, seconds=ran)
+
+
+def _reaped(table: Table, reaped: list[Reaped]) -> None:
+    for one in reaped:
+        level = logging.INFO if one.error is None else logging.WARNING
+        message, why, held = "%s %s was given back: %s", one.error or one.decision, one.held
+        fields = _fields(table, held.queue, held.key, held.attempts, held.owner)
+        log_event(level, "job.reaped", message, table.label, held.key, why, **fields)

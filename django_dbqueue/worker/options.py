@@ -1,60 +1,26 @@
-"""What a worker is told: option > environment > settings > default."""
+"""What a worker is told (option > environment > settings > default), and when that lets it stop."""
 
+import os
+import time
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from django.apps import apps
-from django.core.exceptions import ValidationError
-from django.db import connections, router
+from django.db import connections
 
 from ..backoff import Backoff
-from ..conf import conf, nearest
-from ..exceptions import shown
-from ..fields import check_name
+from ..conf import conf
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Job
+from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
-MOST = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
-
-
-MIN_REAP_INTERVAL = 0.01  # seconds
-
-
-class UnknownTable(ValueError):
-    """A queue table was named that is not installed."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A queue table on a database, and the one queue of it to serve, or all but some."""
-
-    model: type[Job]
-    using: str
-    queue: str | None = None
-    left_out: frozenset[str] = frozenset()
-
-    @property
-    def label(self) -> str:
-        return self.model._meta.label_lower
-
-    @property
-    def job_table(self) -> str:
-        """What is stored of it is found by: its class may be renamed."""
-        return self.model._meta.db_table
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """As ``Table.place``."""
-        return self.using, self.label
-
-    def takes(self, queue: str) -> bool:
-        return self.queue in {None, queue} and queue not in self.left_out
-
-    def __str__(self) -> str:
-        return f"{self.label}:{self.queue}" if self.queue else self.label
+COUNTS_MAX = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
+REAP_SECONDS_MIN = 0.01
+RELOADER = "_DBQUEUE_RELOADER"  # the variable with the pid of who started us with --reload
+EXIT_STOPPED = 0
+EXIT_LIMIT_REACHED = 12  # start it again
 
 
 @dataclass(frozen=True)
@@ -81,33 +47,46 @@ class Options:
     reap_interval: float = 1
 
     def __post_init__(self) -> None:
-        for name, most in MOST.items():
+        for name, most in COUNTS_MAX.items():
             if not 1 <= getattr(self, name) <= most:
-                said = f"at least 1 and at most {most}, not {getattr(self, name)}"
-                raise ValueError(f"{name} must be {said}")
-        check_reap_interval(self.reap_interval)
+                raise ValueError(
+                    f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}"
+                )
+        if self.reap_interval < REAP_SECONDS_MIN:
+            raise ValueError(
+                f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, "
+                f"not {self.reap_interval:g}"
+            )
         for name in ("sleep", "shutdown_timeout"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
         if self.max_time is not None and self.max_time <= 0:
             raise ValueError(f"max_time must be more than 0 seconds, not {self.max_time:g}")
-        check_beat_timing(self.beat_interval, self.worker_timeout)
+        if self.beat_interval <= 0:
+            raise ValueError(
+                f"BEAT_INTERVAL must be more than 0 seconds, not {self.beat_interval:g}"
+            )
+        # Else one late beat would make a worker look dead.
+        if self.worker_timeout <= 2 * self.beat_interval:
+            raise ValueError(
+                f"WORKER_TIMEOUT ({self.worker_timeout:g} s) must be more than twice "
+                f"BEAT_INTERVAL ({self.beat_interval:g} s)"
+            )
 
     def serves(self) -> dict[str, list[str]]:
         """By database alias, the names of what is served there."""
-        aliases = {served.using for served in self.served}
-        return {
-            alias: sorted(str(served) for served in self.served if served.using == alias)
-            for alias in aliases
-        }
+        names: dict[str, list[str]] = {}
+        for one in sorted(self.served, key=str):
+            names.setdefault(one.using, []).append(str(one))
+        return names
 
     @property
     def apart(self) -> tuple[str, ...]:
         """The databases that have children of their own, so that none waits for another. Where
         jobs are counted, or nothing may be ready anywhere, each child looks at all of them."""
-        aliases = self.serves()
+        aliases = sorted(self.serves())
         is_lasting = self.max_jobs is None and self.stop_when_empty is None
-        return tuple(sorted(aliases)) if is_lasting and len(aliases) > 1 else ()
+        return tuple(aliases) if is_lasting and len(aliases) > 1 else ()
 
     def only(self, aliases: Container[str]) -> "Options":
         """The same for one child, which serves these databases."""
@@ -132,23 +111,47 @@ class Options:
         return replace(table, policy=policy)
 
 
-def check_reap_interval(seconds: float) -> None:
-    """``ValueError`` where a reaper would do nothing else but look."""
-    if seconds < MIN_REAP_INTERVAL:
-        raise ValueError(
-            f"REAP_INTERVAL must be at least {MIN_REAP_INTERVAL:g} seconds, not {seconds:g}"
-        )
+@dataclass(frozen=True)
+class StopReason:
+    """A reason in words, and the exit code."""
+
+    reason: str
+    code: int = EXIT_STOPPED
 
 
-def check_beat_timing(beat_interval: float, worker_timeout: float) -> None:
-    """``ValueError`` where one late beat would make a worker look dead."""
-    if beat_interval <= 0:
-        raise ValueError(f"BEAT_INTERVAL must be more than 0 seconds, not {beat_interval:g}")
-    if worker_timeout <= 2 * beat_interval:
-        raise ValueError(
-            f"WORKER_TIMEOUT ({worker_timeout:g} s) must be more than twice "
-            f"BEAT_INTERVAL ({beat_interval:g} s)"
-        )
+REQUESTED = StopReason("requested in its row")
+NOTHING_READY = StopReason("nothing is ready")
+
+
+class Limits:
+    """``--max-jobs``, ``--max-time`` and ``--max-memory`` of a worker, its children included."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._started = time.monotonic()
+        self._reloader = int(os.environ.pop(RELOADER, 0))
+
+    def reached(self, memory: int) -> StopReason | None:
+        """The limit that is reached; the jobs are counted by the children."""
+        longest, most = self.options.max_time, self.options.max_memory
+        if longest is not None and time.monotonic() - self._started >= longest:
+            return StopReason(f"--max-time: {longest:g} s are over", EXIT_LIMIT_REACHED)
+        if most is not None and memory > most * 1024 * 1024:
+            used = memory / 1024 / 1024
+            return StopReason(
+                f"--max-memory: {used:.0f} MB used, {most} allowed", EXIT_LIMIT_REACHED
+            )
+        if self._reloader and os.getppid() != self._reloader:
+            return StopReason("the reloader is gone")
+        return None
+
+    def shares(self) -> list[int | None]:
+        """How many jobs each child may run."""
+        processes, most = self.options.processes, self.options.max_jobs
+        if most is None:
+            return [None] * processes
+        parts = [most // processes + (n < most % processes) for n in range(processes)]
+        return [part for part in parts if part]
 
 
 def timing() -> dict[str, float]:
@@ -165,74 +168,3 @@ class BeatTiming(TypedDict):
 
 def beat_timing() -> BeatTiming:
     return {"beat_interval": conf["BEAT_INTERVAL"], "worker_timeout": conf["WORKER_TIMEOUT"]}
-
-
-def queue_tables() -> list[type[Job]]:
-    """Every installed queue table."""
-    return [
-        model for model in apps.get_models() if issubclass(model, Job) and not model._meta.proxy
-    ]
-
-
-def all_served(using: str | None = None) -> tuple[Served, ...]:
-    """Every installed queue table where it is written, or all that one database may have."""
-    if using is None:
-        return tuple(Served(model, router.db_for_write(model)) for model in queue_tables())
-    return tuple(
-        Served(model, using) for model in queue_tables() if router.allow_migrate_model(using, model)
-    )
-
-
-def parse_served(
-    names: list[str], using: str | None = None, without: list[str] | None = None
-) -> tuple[Served, ...]:
-    """Read ``TABLE[@DATABASE][:QUEUE]`` arguments, none = all, ``without`` those that are left to
-    others, on every database if none is named.
-
-    ``UnknownTable`` names the known ones.
-    """
-    served = tuple(_parse(name, using) for name in names) or all_served(using)
-    others = [(_parse(name, using), "@" in name.partition(":")[0]) for name in without or ()]
-    for one, _ in others:
-        if one.queue is None:
-            raise UnknownTable(f"{one.label} names no queue: leave out TABLE:QUEUE")
-    return tuple(replace(one, left_out=_left_out(one, others)) for one in served)
-
-
-def _left_out(served: Served, others: list[tuple[Served, bool]]) -> frozenset[str]:
-    """``others``, each with whether its database was named."""
-    there = [one for one, is_exact in others if one.using == served.using or not is_exact]
-    return frozenset(one.queue for one in there if one.queue and one.model is served.model)
-
-
-def _parse(name: str, using: str | None) -> Served:
-    place, has_queue, queue = name.partition(":")
-    if has_queue:
-        try:
-            check_name(queue, "queue")
-        except ValidationError as error:
-            raise UnknownTable(f"{shown(name)}: {error.messages[0]}") from None
-    label, _, alias = place.partition("@")
-    if alias and alias not in connections:
-        aliases = ", ".join(connections)
-        raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
-    wanted = label.lower()
-    found = [
-        model
-        for model in queue_tables()
-        if wanted in {model._meta.label_lower, model._meta.model_name}
-    ]
-    if len(found) != 1:
-        known = {model._meta.label for model in queue_tables()}
-        problem = "names several queue tables" if found else f"is no queue table{_meant(label)}"
-        raise UnknownTable(
-            f"{label!r} {problem}; installed are: {', '.join(sorted(known)) or 'none'}"
-        )
-    return Served(found[0], alias or using or router.db_for_write(found[0]), queue or None)
-
-
-def _meant(label: str) -> str:
-    names = {one._meta.label_lower: one._meta.label for one in queue_tables()}
-    names |= {one._meta.model_name or "": one._meta.label for one in queue_tables()}
-    found = nearest(label.lower(), set(names))
-    return f"; did you mean {names[found]}?" if found else ""

@@ -13,7 +13,8 @@ from ..lifecycle.low_water import LowWaterMarks
 from ..lifecycle.ready_queues import has_ready, head_of, heads
 from ..lifecycle.table import Table
 from ..models import Queue
-from .options import Options, Served
+from .options import Options
+from .served import Served
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import TypeVar
 
 from django.db.utils import Error
@@ -28,13 +27,13 @@ Tell = Callable[[Table, list[Reaped]], None]
 T = TypeVar("T")
 U = TypeVar("U")
 
-KEEP_EVERY = 10.0  # seconds between looks for jobs to archive or prune, when there were none
-IDLE = 1.0
-NEXT = 0.05  # seconds after some jobs became due in which others may
+CLEANUP_SECONDS = 10.0  # between looks for jobs to archive or prune, when there were none
+PASS_SECONDS_MAX = 1.0  # until another pass
+NEXT_DUE_SECONDS = 0.05  # after some jobs became due others soon may
+LOCKED_SECONDS = 10.0  # for which a locked table is left alone
 NO_MOVES: tuple[float | None, float | None] = None, None
-LOCKED = 10.0  # seconds for which a locked table is left alone
 
-# By label, what a queue app wants done to its table besides; how many rows it changed. It has to be
+# By label, what else a queue app wants done to its table; how many rows it changed. It has to be
 # quick and bounded, as the beats wait for it; after more than half of ``reap.CHUNK`` rows the next
 # turn comes at once.
 MAINTENANCE: dict[str, Callable[[Table], int]] = {}
@@ -110,11 +109,19 @@ class Reaper:
         """
         done = Done()
         # Before the claims whose time is over: what nobody ran for so long is charged to none.
-        self._reap_silent(judge, done)
+        silent = [
+            worker
+            for alias in self._aliases()
+            if (found := self.silent(alias))
+            for worker in Worker.objects.using(alias).filter(pk__in=found)
+        ]
+        if silent and judge():
+            for worker in silent:
+                self._reap_worker(worker, done)
         waits = [self._move(table, judge, done) for table in self.tables]
         if time.monotonic() >= self.keep_at:
-            waits.append(self._keep(done))
-        return done, min(waits, default=IDLE)
+            waits.append(self._clean_up(done))
+        return done, min(waits, default=PASS_SECONDS_MAX)
 
     def has_suspicion(self) -> bool:
         """Whether a worker looks dead at a glance, by the database's clock, or a claim is over."""
@@ -126,36 +133,23 @@ class Reaper:
     def _move(self, table: Table, judge: Callable[[], bool], done: Done) -> float:
         """Promote what is due and end the claims whose time is over, where there are any; seconds
         until the next one."""
+
+        def end_overdue(table: Table) -> int:
+            found = reap.find_overdue(table)
+            if not found or not judge():
+                return 0
+            reaped = reap.end_overdue(table, found)
+            self.tell(table, reaped)
+            return len(reaped)
+
         due, over = self._alone(table, reap.next_moves, NO_MOVES)
         count = self._alone(table, reap.promote, 0) if _is_over(due) else 0
         if _is_over(over):
-            done.reaped += self._alone(table, partial(self._reap_overdue, judge), 0)
+            done.reaped += self._alone(table, end_overdue, 0)
         done.promoted += count
         if count:
-            return min(_at_once(count), NEXT)
-        return min([IDLE, *[left for left in (due, over) if left and left > 0]])
-
-    def _reap_silent(self, judge: Callable[[], bool], done: Done) -> None:
-        silent = self._silent_workers()
-        if silent and judge():
-            for worker in silent:
-                self._reap_worker(worker, done)
-
-    def _reap_overdue(self, judge: Callable[[], bool], table: Table) -> int:
-        found = reap.find_overdue(table)
-        if not found or not judge():
-            return 0
-        reaped = reap.end_overdue(table, found)
-        self.tell(table, reaped)
-        return len(reaped)
-
-    def _silent_workers(self) -> list[Worker]:
-        return [
-            worker
-            for alias in self._aliases()
-            if (silent := self.silent(alias))
-            for worker in Worker.objects.using(alias).filter(pk__in=silent)
-        ]
+            return min(_at_once(count), NEXT_DUE_SECONDS)
+        return min([PASS_SECONDS_MAX, *[left for left in (due, over) if left and left > 0]])
 
     def _aliases(self) -> list[str]:
         return sorted({table.connection.alias for table in self.tables})
@@ -163,19 +157,18 @@ class Reaper:
     def _alone(self, table: Table, step: Callable[[Table], T], otherwise: U) -> T | U:
         """One step with one table. Its error (it may not be migrated yet) is no other table's
         business, unless the connection is unfit for all."""
-        name = table.connection.alias, table.label
-        if time.monotonic() < self._locked.get(name, 0.0):
+        if time.monotonic() < self._locked.get(table.place, 0.0):
             return otherwise
         try:
             return step(table)
         except Error as error:
-            trouble = table.dialect.error_kind(error)
-            if trouble is ErrorKind.AGAIN:
+            kind = table.dialect.error_kind(error)
+            if kind is ErrorKind.AGAIN:
                 # Somebody has locked all of it: a pass, and so the beats, cannot wait for that.
-                self._locked[name] = time.monotonic() + LOCKED
-            if trouble in {ErrorKind.LOST, ErrorKind.READ_ONLY, ErrorKind.AGAIN}:
+                self._locked[table.place] = time.monotonic() + LOCKED_SECONDS
+            if kind in {ErrorKind.LOST, ErrorKind.READ_ONLY, ErrorKind.AGAIN}:
                 raise
-            self._say("the reaper leaves %s out: %s", name, str(error).strip())
+            self._say("the reaper leaves %s out: %s", table, str(error).strip())
             return otherwise
 
     def _reap_worker(self, worker: Worker, done: Done) -> None:
@@ -237,18 +230,17 @@ class Reaper:
             raise outcome.error
         if outcome.error is not None:
             why = f"{type(outcome.error).__name__}: {message_of(outcome.error)}"
-            self._say(
-                "the maintenance of %s failed: %s", (table.connection.alias, table.label), why
-            )
+            self._say("the maintenance of %s failed: %s", table, why)
         return count
 
-    def _say(self, message: str, name: tuple[str, str], why: str) -> None:
+    def _say(self, message: str, table: Table, why: str) -> None:
         """A warning the first time, and a word for who debugs from then on."""
-        level = logging.DEBUG if name in self._warned else logging.WARNING
-        self._warned.add(name)
-        logger.log(level, message, name[1], why)
+        level = logging.DEBUG if table.place in self._warned else logging.WARNING
+        self._warned.add(table.place)
+        logger.log(level, message, table.label, why)
 
-    def _keep(self, done: Done) -> float:
+    def _clean_up(self, done: Done) -> float:
+        """Archive, prune and maintain; seconds until another pass."""
         most = 0
         for alias in self._aliases():
             Worker.objects.using(alias).long_gone().delete()
@@ -261,13 +253,13 @@ class Reaper:
             done.tidied += tidied
             most = max(most, archived, pruned, tidied)
         if not most:
-            self.keep_at = time.monotonic() + KEEP_EVERY
+            self.keep_at = time.monotonic() + CLEANUP_SECONDS
         return _at_once(most)
 
 
 def _at_once(count: int) -> float:
     """No wait after a chunk that was full, or would have been without a few locked rows."""
-    return 0.0 if count > reap.CHUNK // 2 else IDLE
+    return 0.0 if count > reap.CHUNK // 2 else PASS_SECONDS_MAX
 
 
 def _is_over(seconds: float | None) -> bool:

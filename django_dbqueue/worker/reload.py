@@ -1,25 +1,23 @@
-"""``runworker --reload``: a worker that starts afresh whenever the project's code changes."""
+"""``runworker --reload``: a worker that starts again whenever the project's code changes."""
 
 import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 from django.apps import apps
 from django.utils.autoreload import get_child_arguments, iter_all_python_module_files
 
+from .options import EXIT_LIMIT_REACHED, EXIT_STOPPED, RELOADER
 from .signalling import Signals, WakeupPipe
-from .stop_reasons import ENOUGH, RELOADER, STOPPED
 
 logger = logging.getLogger("django_dbqueue")
 
-LOOK_EVERY = 1.0  # seconds
+CHECK_SECONDS = 1.0  # between looks at the files
 
-Times = dict[Path, float]
 Worker: TypeAlias = "subprocess.Popen[bytes]"
 
 
@@ -38,31 +36,34 @@ class Reloader:
     def run(self) -> int:
         """Until TERM or INT, or until the worker is done; the worker's exit code."""
         self.signals.install()
-        worker = self._start()
+        worker = self.start()
         while True:
-            self.wakeup.wait(LOOK_EVERY)
+            self.wakeup.wait(CHECK_SECONDS)
             if self.signals.stops:
                 return self._stop(worker)
-            if worker.poll() == STOPPED:
-                return STOPPED
-            worker = self._next(worker)
+            if worker.poll() == EXIT_STOPPED:
+                return EXIT_STOPPED
+            worker = self.check(worker)
 
-    def _next(self, worker: Worker) -> Worker:
+    def check(self, worker: Worker) -> Worker:
         """The worker that is to run from here on."""
-        if changed := self._changed():
-            logger.info("%s changed: starting afresh", changed)
-            self._stop(worker)
-            return self._start()
+        before, self._seen = self._seen, modified()
+        for path in self._seen | before:
+            # It is new, gone or newer than at the last look.
+            if self._seen.get(path) != before.get(path):
+                logger.info("%s changed: starting again", path)
+                self._stop(worker)
+                return self.start()
         code = worker.poll()
-        if code == ENOUGH:
-            return self._start()
+        if code == EXIT_LIMIT_REACHED:
+            return self.start()
         if code and code != self._told:
             message = "the worker ended with exit code %d; starting it again after the next change"
             logger.error(message, code)
         self._told = code
         return worker
 
-    def _start(self) -> Worker:
+    def start(self) -> Worker:
         self._told = None
         environment = os.environ | {RELOADER: str(os.getpid())}
         # In a session of its own, so that Ctrl-C reaches it only through us.
@@ -72,32 +73,22 @@ class Reloader:
         if worker.poll() is None:
             worker.send_signal(signal.SIGTERM)
         while worker.poll() is None:
-            self.wakeup.wait(LOOK_EVERY)
+            self.wakeup.wait(CHECK_SECONDS)
             if self.signals.stops > 1:
                 worker.send_signal(signal.SIGTERM)
                 self.signals.stops = 1
         return worker.returncode
 
-    def _changed(self) -> str:
-        """The name of a file that is new, gone or newer than at the last look."""
-        now, before = modified(), self._seen
-        self._seen = now
-        return next((str(path) for path in now | before if now.get(path) != before.get(path)), "")
 
-
-def modified() -> Times:
+def modified() -> dict[Path, float]:
     """When each file of the project's code was modified: what is imported, and its apps' rest."""
-    times: Times = {}
-    for path in [*iter_all_python_module_files(), *_files_of_apps()]:
+    installed = tuple({sys.prefix, sys.base_prefix})
+    own = [app.path for app in apps.get_app_configs() if not app.path.startswith(installed)]
+    rest = [path for folder in own for path in Path(folder).rglob("*.py")]
+    times = {}
+    for path in [*iter_all_python_module_files(), *rest]:
         try:
             times[Path(path)] = Path(path).stat().st_mtime
         except OSError:
             continue
     return times
-
-
-def _files_of_apps() -> Iterator[Path]:
-    installed = tuple({sys.prefix, sys.base_prefix})
-    for config in apps.get_app_configs():
-        if not config.path.startswith(installed):
-            yield from Path(config.path).rglob("*.py")

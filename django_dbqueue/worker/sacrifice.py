@@ -2,17 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable
 
-from .children import NO_FORK, Children, ExitedChild
+from .children import FORK_RETRY_SECONDS, Children, ExitedChild, TellOfBeats
 from .options import Options
 from .session import close_left_behind
-from .shared_memory import SACRIFICIAL, Role, SharedMemory
+from .shared_memory import SACRIFICIAL, Role
 
 logger = logging.getLogger("django_dbqueue")
 
-MOST = 4  # sacrificial children of one role at a time
-PAUSE = 1.0  # seconds after one that died with nothing in hand
+CHILDREN_MAX = 4  # of one role at a time
+IDLE_DEATH_SECONDS = 1.0  # until another fork, after one that died with nothing in hand
 
 
 class Sacrifice:
@@ -22,7 +21,10 @@ class Sacrifice:
         self.children = children
         threads, processes = options.threads, options.processes
         # By role: how many at a time, and how many jobs each of them runs at once.
-        self._most = {Role.SHARED: min(MOST, processes), Role.ALONE: min(MOST, threads * processes)}
+        self._most = {
+            Role.SHARED: min(CHILDREN_MAX, processes),
+            Role.ALONE: min(CHILDREN_MAX, threads * processes),
+        }
         self._room = {Role.SHARED: threads, Role.ALONE: 1}
         # Suspects that were handed over since the last child was forked for them.
         self.waiting = dict.fromkeys(SACRIFICIAL, 0)
@@ -30,38 +32,32 @@ class Sacrifice:
         self._left = False
         self._max_jobs = options.max_jobs
 
-    def fill(self, beat: Callable[[SharedMemory], None]) -> None:
+    def fill(self, tell_of_beats: TellOfBeats) -> None:
         """Fork what is missing."""
-        self._count()
-        if time.monotonic() < self._next_fork:
-            return
-        for role, waiting in self.waiting.items():
-            wanted = -(-waiting // self._room[role])
-            missing = min(wanted, self._most[role] - self._living(role))
-            if missing > 0:
-                self._fork(role, missing, beat)
-
-    def _fork(self, role: Role, count: int, beat: Callable[[SharedMemory], None]) -> None:
-        close_left_behind()
-        try:
-            for _ in range(count):
-                self.children.fork(beat, None, role)
-        except OSError as error:
-            logger.error("no sacrificial child can be started: %s", error)  # noqa: TRY400
-            self._next_fork = time.monotonic() + NO_FORK
-        else:
-            # They look for all there are, until none is left.
-            self.waiting[role] = 0
-
-    def _count(self) -> None:
-        for child in self.children.living.values():
+        living = list(self.children.living.values())
+        for child in living:
             for role in SACRIFICIAL:
                 so_far = child.shared.handed_over(role)
                 self.waiting[role] += so_far - child.handed_over.get(role, 0)
                 child.handed_over[role] = so_far
-
-    def _living(self, role: Role) -> int:
-        return sum(child.role is role for child in self.children.living.values())
+        if time.monotonic() < self._next_fork:
+            return
+        for role, waiting in self.waiting.items():
+            wanted = -(-waiting // self._room[role])
+            there = sum(child.role is role for child in living)
+            missing = min(wanted, self._most[role] - there)
+            if missing <= 0:
+                continue
+            close_left_behind()
+            try:
+                for _ in range(missing):
+                    self.children.fork(tell_of_beats, None, role)
+            except OSError as error:
+                logger.error("no sacrificial child can be started: %s", error)  # noqa: TRY400
+                self._next_fork = time.monotonic() + FORK_RETRY_SECONDS
+            else:
+                # They look for all there are, until none is left.
+                self.waiting[role] = 0
 
     def ended(self, exited: ExitedChild) -> None:
         """A child has. Those who wait for one that was sacrificial need another one."""
@@ -70,7 +66,7 @@ class Sacrifice:
         if exited.is_crash and role is not Role.ORDINARY:
             self.waiting[role] += 1
             if not exited.started:
-                self._next_fork = time.monotonic() + PAUSE
+                self._next_fork = time.monotonic() + IDLE_DEATH_SECONDS
 
     def may_be_more(self, recovered: bool) -> bool:
         """Whether jobs may be ready although all ordinary children have left: what died with one,

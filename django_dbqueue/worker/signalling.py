@@ -6,10 +6,8 @@ import signal
 from collections.abc import Sequence
 from types import FrameType
 
-Handler = signal.Handlers | int | None
-
-
-LONGEST = 1e6  # seconds; a poll counts its milliseconds in 31 bits
+STOPPING = signal.SIGTERM, signal.SIGINT
+POLL_SECONDS_MAX = 1e6  # a poll counts its milliseconds in 31 bits
 
 
 def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
@@ -17,7 +15,9 @@ def wait_readable(descriptors: list[int], seconds: float | None) -> bool:
     poll = select.poll()  # select() knows only the first 1,024 descriptors
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000))
+    return bool(
+        poll.poll(None if seconds is None else min(max(0.0, seconds), POLL_SECONDS_MAX) * 1000)
+    )
 
 
 class WakeupPipe:
@@ -74,41 +74,25 @@ class Signals:
         self.paused = False
 
     def install(self) -> None:
-        on_hangup = self._stop if os.isatty(0) else self._replace
-        for number, handler in (
-            (signal.SIGTERM, self._stop),
-            (signal.SIGINT, self._stop),
-            (signal.SIGHUP, on_hangup),
-            (signal.SIGUSR2, self._pause),
-            (signal.SIGCONT, self._go_on),
-            (signal.SIGCHLD, self._wake),
-        ):
-            signal.signal(number, handler)
+        hangup_stops = os.isatty(0)
+
+        def note(number: int, _: FrameType | None) -> None:
+            if number in STOPPING or (number == signal.SIGHUP and hangup_stops):
+                self.stops += 1
+                self.last = signal.Signals(number).name
+            elif number == signal.SIGHUP:
+                self.replace = True
+            elif number != signal.SIGCHLD:
+                self.paused = number == signal.SIGUSR2
+            self.wakeup.set()
+
+        for number in (*STOPPING, signal.SIGHUP, signal.SIGUSR2, signal.SIGCONT, signal.SIGCHLD):
+            signal.signal(number, note)
 
     def ignore(self) -> None:
         """While the process ends: Python takes its own handlers off then, and would die of one."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+        for number in (*STOPPING, signal.SIGHUP, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        self.stops += 1
-        self.last = signal.Signals(number).name
-        self.wakeup.set()
-
-    def _replace(self, number: int, frame: FrameType | None) -> None:
-        self.replace = True
-        self.wakeup.set()
-
-    def _pause(self, number: int, frame: FrameType | None) -> None:
-        self.paused = True
-        self.wakeup.set()
-
-    def _go_on(self, number: int, frame: FrameType | None) -> None:
-        self.paused = False
-        self.wakeup.set()
-
-    def _wake(self, number: int, frame: FrameType | None) -> None:
-        self.wakeup.set()
 
 
 def forget_signals() -> None:

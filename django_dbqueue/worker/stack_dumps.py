@@ -13,9 +13,9 @@ import tempfile
 import time
 from collections.abc import Iterable
 
-ASK = signal.SIGUSR1
-MOST = 256 * 1024  # bytes
-QUIET = 0.25  # seconds; a busy host may stop a child in the middle of writing
+WRITE_SIGNAL = signal.SIGUSR1
+DUMP_BYTES_MAX = 256 * 1024
+QUIET_SECONDS = 0.25  # a busy host may stop a child in the middle of writing
 BLOCK = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+).*\n((?:  .*\n?)*)", re.MULTILINE)
 
 
@@ -30,7 +30,7 @@ class StackDump:
     def record(self) -> None:
         """In the child: write all threads' stacks on a crash, and on a signal."""
         faulthandler.enable(self._file)
-        faulthandler.register(ASK, self._file)
+        faulthandler.register(WRITE_SIGNAL, self._file)
 
     def write(self) -> None:
         """In the child: write all threads' stacks now."""
@@ -38,32 +38,32 @@ class StackDump:
 
     def force_stacks(self, pid: int) -> None:
         """Have them written by a child that does not come round to it."""
-        os.kill(pid, ASK)
+        os.kill(pid, WRITE_SIGNAL)
 
     def has_answered(self, threads: Iterable[int]) -> bool:
         """Whether the stacks of these threads are written, and nothing more for a while."""
         now, size = time.monotonic(), os.fstat(self._file.fileno()).st_size
         if size != self._size:
             self._size, self._quiet_since = size, now
-        if now - self._quiet_since < QUIET:
+        if now - self._quiet_since < QUIET_SECONDS:
             return False
-        return set(threads) <= self._blocks(self._text()).keys()
+        return set(threads) <= self._stacks().keys()
 
     def of(self, thread: int) -> str:
         """The stack of a thread, the most recent call first; '' when there is none."""
-        text = self._text()
-        reason = text.partition("\n")[0] + "\n" if text.startswith("Fatal") else ""
-        return reason + self._blocks(text).get(thread, "")
+        first_line = self._text().partition("\n")[0]
+        reason = first_line + "\n" if first_line.startswith("Fatal") else ""
+        return reason + self._stacks().get(thread, "")
 
     def _text(self) -> str:
-        return os.pread(self._file.fileno(), MOST, 0).decode(errors="replace")
+        return os.pread(self._file.fileno(), DUMP_BYTES_MAX, 0).decode(errors="replace")
 
-    def _blocks(self, text: str) -> dict[int, str]:
-        """The first stack of each thread."""
-        blocks: dict[int, str] = {}
-        for block in BLOCK.finditer(text):
-            blocks.setdefault(int(block[1], 16), block[2].strip("\n"))
-        return blocks
+    def _stacks(self) -> dict[int, str]:
+        """The first one of each thread."""
+        stacks: dict[int, str] = {}
+        for block in BLOCK.finditer(self._text()):
+            stacks.setdefault(int(block[1], 16), block[2].strip("\n"))
+        return stacks
 
     def close(self) -> None:
         self._file.close()

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from ..lifecycle.reap import promote
 from ..lifecycle.table import table_of
+from .agent import SignalDispatcher
 from .background import IN_AGENTS, write_due
-from .options import Options, all_served
+from .options import Options
 from .reaper import Done, Reaper
+from .served import all_served
 from .session import Session
-from .signal_dispatcher import SignalDispatcher
 from .signalling import Signals, WakeupPipe
 from .supervisor import Supervisor
 

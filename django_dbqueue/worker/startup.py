@@ -17,12 +17,11 @@ from ..models.queryset import new_owner
 from .buffer import Buffer, Item
 from .finisher import Finisher
 from .health import HealthCheck
-from .options import Options
+from .options import EXIT_STOPPED, Options
 from .runner import Runner
 from .session import ReconnectBackoff, Session, connect_impatiently
 from .shared_memory import SharedMemory
 from .signalling import Signals, WakeupPipe
-from .stop_reasons import STOPPED
 from .supervisor import Supervisor
 
 
@@ -40,13 +39,13 @@ class Startup:
         self.prepare = prepare
         self.signals = Signals(WakeupPipe())
         self.health_check = HealthCheck(options.health_file)
-        self.patience = ReconnectBackoff("connecting")
+        self.backoff = ReconnectBackoff("connecting")
 
     def run(self) -> int:
         """The exit code."""
         # Before anything else: process 1 of a container gets no signal that it does not handle.
         self.signals.install()
-        code = STOPPED
+        code = EXIT_STOPPED
         with closing(self.health_check):
             if self._wait():
                 with workers_own():
@@ -62,35 +61,28 @@ class Startup:
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""
+        aliases = self.options.serves()
         while not self.signals.stops:
             self.health_check.turn()
-            pause = self._try()
-            if pause is None:
+            is_connected = False
+            try:
+                for using in aliases:
+                    connect_impatiently(connections[using])
+                    # On SQLite this waits for the write lock, which Django's checks would take for
+                    # missing JSON support.
+                    with transaction.atomic(using=using):
+                        pass
+                is_connected = True
+                self.prepare()
+            except Error as error:
+                is_known = (dialect_of(connections[using]).error_kind(error) for using in aliases)
+                if is_connected and not any(is_known):
+                    raise
+                connections.close_all()
+                self.signals.wakeup.wait(self.backoff.failed(error))
+            else:
                 return True
-            self.signals.wakeup.wait(pause)
         return False
-
-    def _try(self) -> float | None:
-        """Seconds until another try; None when all is prepared."""
-        aliases = self.options.serves()
-        try:
-            for using in aliases:
-                connect_impatiently(connections[using])
-                # On SQLite this waits for the write lock, which Django's checks would take for
-                # missing JSON support.
-                with transaction.atomic(using=using):
-                    pass
-        except Error as error:
-            connections.close_all()
-            return self.patience.failed(error)
-        try:
-            self.prepare()
-        except Error as error:
-            if not any(dialect_of(connections[using]).error_kind(error) for using in aliases):
-                raise
-            connections.close_all()
-            return self.patience.failed(error)
-        return None
 
 
 def run_once(options: Options) -> int:
@@ -102,20 +94,16 @@ def run_once(options: Options) -> int:
             if queue in paused or not served.takes(queue):
                 continue
             owner = new_owner()
-            if jobs := claim(table, queue, 1, owner):
-                _run(Item(table, owner, jobs, 0.0, 0), options)
-                return 1
+            jobs = claim(table, queue, 1, owner)
+            if not jobs:
+                continue
+            stop, shared = threading.Event(), SharedMemory(1)
+            finisher = Finisher(Session(set()), 1, lambda: None)
+            given = Buffer(1), finisher, shared, options.worker_timeout, stop, lambda: None
+            Runner(0, *given).life(Item(table, owner, jobs, 0.0, 0))
+            pause = finisher.flush()
+            while finisher.pending:
+                stop.wait(pause)
+                pause = finisher.flush()
+            return 1
     return 0
-
-
-def _run(item: Item, options: Options) -> None:
-    stop = threading.Event()
-    finisher = Finisher(Session(set()), 1, lambda: None)
-    runner = Runner(
-        0, Buffer(1), finisher, SharedMemory(1), options.worker_timeout, stop, lambda: None
-    )
-    runner.life(item)
-    pause = finisher.flush()
-    while finisher.pending:
-        stop.wait(pause)
-        pause = finisher.flush()

@@ -1,37 +1,50 @@
-"""The supervisor: single-threaded, runs no user code, beats for its children and relieves them."""
+"""The supervisor: single-threaded, runs no user code, beats for its children and replaces them."""
 
 import gc
 import logging
 import os
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..guard import guarded
-from .agent import Assignment, SignOff, run_agent
-from .agents import BEAT_WITHIN, AgentHandle, Agents
-from .channel import Channel
-from .children import Children, Share
+from .agent import run_agent
+from .agents import AgentHandle, Agents
+from .channel import AbandonedClaims, Channel, SignOff
+from .children import Children, Share, resident
 from .consumer import run_child
 from .health import HealthCheck, notify
+from .heartbeat import Heartbeat
 from .job_log import log_event
-from .memory import resident
-from .options import Options
-from .recovery import AbandonedClaims
+from .options import EXIT_LIMIT_REACHED, NOTHING_READY, REQUESTED, Limits, Options, StopReason
 from .sacrifice import Sacrifice
 from .session import close_before_fork
-from .shared_memory import Running, SharedMemory
+from .shared_memory import SharedMemory
 from .signalling import Signals
-from .stop_reasons import ENOUGH, REQUESTED, Limits, StopReason
-from .throughput import ThroughputCounter
 
 logger = logging.getLogger("django_dbqueue")
 
-LOOK_EVERY = 0.5  # seconds between looks for jobs over their time to run
-LOOK_SOON = 0.1  # while a child is about to be killed
-SIGN_OFF_WITHIN = 1.0  # seconds, once what runs was stopped at once
+CHECK_SECONDS = 0.5  # between looks for jobs over their time to run
+KILL_CHECK_SECONDS = 0.1  # the same, while a child is about to be killed
+SIGN_OFF_SECONDS_MAX = 1.0  # once what runs was stopped at once
+RATE_SECONDS = 60.0
 STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
+
+
+class ThroughputCounter:
+    """How many jobs a worker starts in a minute: by how much their count has grown."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def rate(self, count: int) -> int:
+        now = time.monotonic()
+        self._seen.append((now, count))
+        while now - self._seen[0][0] > RATE_SECONDS:
+            self._seen.popleft()
+        return count - self._seen[0][1]
 
 
 class Supervisor:
@@ -57,10 +70,8 @@ class Supervisor:
         self.limits = Limits(options)
         self.health_check = HealthCheck(options.health_file)
         self.serves = options.serves() if serves is None else serves
-        patience = BEAT_WITHIN * options.worker_timeout
-        handles = [
-            AgentHandle(alias, options.beat_interval, patience) for alias in sorted(self.serves)
-        ]
+        timing = options.beat_interval, options.worker_timeout
+        handles = [AgentHandle(alias, *timing) for alias in sorted(self.serves)]
         self.agents = Agents(handles, self._agent)
         self.children = Children(
             self.limits.shares() * max(1, len(options.apart)) if shares is None else shares,
@@ -89,55 +100,21 @@ class Supervisor:
         # connection: two processes that read from one get each other's answers.
         close_before_fork()
         gc.freeze()
-        while not self._is_over():
-            wait = self._turn()
-            if not self._is_over():
-                self.wakeup.wait(wait, self.agents.descriptors())
-        return self._end(self.stop_reason or StopReason("nothing is ready"))
-
-    def _turn(self) -> float:
-        """Everything once that is due; seconds until the next thing is. What goes wrong in one step
-        holds up no other."""
+        # All that may be due; what goes wrong in one step holds up no other.
         steps: list[Callable[[], float | None]] = [
             *(self.health_check.turn, self.agents.turn, self._heed_signals, self._recover_children),
-            *(self._beat, self._fill, self._stop_the_overdue, self._leave_if_nothing_is_left),
+            *(self._beat, self._fill, self._stop_the_overdue, self._leave_when_done),
         ]
-        wait = min([guarded(step) for step in steps])
-        return min(wait, self.agents.wait(), max(0.0, self._grace_left()))
-
-    def _nothing_is_left(self) -> bool:
-        """Neither children, nor a reason to have some."""
-        if self.children.living:
-            return False
-        if self.stop_reason is None and self.sacrifice.may_be_more(self.agents.have_recovered):
-            return False
-        return self.stop_reason is not None or (
-            self.children.spawned > 0 and not self.children.shares
-        )
-
-    def _leave_if_nothing_is_left(self) -> None:
-        """Let the agents sign off, once what the children held is given back."""
-        if self._is_leaving or not self._nothing_is_left():
-            return
-        self._is_leaving = True
-        self.stop_reason = self.stop_reason or self._all_left()
-        self.stopping_since = self.stopping_since or time.monotonic()
-        self.agents.tell(SignOff(self.stop_reason.reason))
-
-    def _is_over(self) -> bool:
-        if not self._is_leaving:
-            return False
-        if self.agents.have_signed_off:
-            return True
-        since = None if self.forced_at is None else max(self.forced_at, self.agents.recovered_at)
-        return since is not None and time.monotonic() >= since + SIGN_OFF_WITHIN
-
-    def _end(self, stop_reason: StopReason) -> int:
-        """The exit code."""
+        while not self._is_over():
+            wait = min([guarded(step) for step in steps])
+            wait = min(wait, self.agents.wait(), max(0.0, self._grace_left()))
+            if not self._is_over():
+                self.wakeup.wait(wait, self.agents.descriptors())
         self.health_check.close()
         if not self.agents.have_signed_off:
             logger.warning("could not sign off; the row will be reaped")
             self.agents.kill()
+        stop_reason = self.stop_reason or NOTHING_READY
         message = "worker %s has stopped (%s) after %d jobs"
         self._say("worker.stopped", message, stop_reason.reason, self.children.jobs)
         return stop_reason.code
@@ -154,11 +131,21 @@ class Supervisor:
         # systemd sends CONT after every TERM.
         paused = self.signals.paused or self.agents.asks("drain_requested")
         if self.stop_reason is None and paused != self.children.paused:
-            self._pause(paused)
+            if not paused:
+                self._say("worker.resumed", "worker %s goes on")
+            elif self.signals.paused:
+                self._say("worker.paused", "worker %s claims nothing until SIGCONT (SIGUSR2)")
+            else:
+                self._say("worker.paused", "worker %s claims nothing: asked to drain, in its row")
+            self.children.pause(paused)
+            self.agents.beat_now()
         if self.agents.asks("stop_requested"):
             self.stop(REQUESTED)
         if self._grace_left() <= 0:
-            self._force()
+            self.forced_at = time.monotonic()
+            for child in self.children.living.values():
+                logger.warning("child %d is stopped at once; what it runs runs again", child.pid)
+                child.kill_soon()
 
     def stop(self, stop_reason: StopReason) -> None:
         """Let the children finish what they have in hand, and start nothing new."""
@@ -176,46 +163,68 @@ class Supervisor:
     def _grace_left(self) -> float:
         """Seconds until what still runs is stopped at once."""
         if self.stop_reason is None or self.forced_at is not None:
-            return LOOK_EVERY
+            return CHECK_SECONDS
         if self.signals.stops > 1:
             return 0.0
         return self.stopping_since + self.options.shutdown_timeout - time.monotonic()
 
-    def _pause(self, paused: bool) -> None:
-        if not paused:
-            self._say("worker.resumed", "worker %s goes on")
-        elif self.signals.paused:
-            self._say("worker.paused", "worker %s claims nothing until SIGCONT (SIGUSR2)")
-        else:
-            self._say("worker.paused", "worker %s claims nothing: asked to drain, in its row")
-        self.children.pause(paused)
-        self.agents.beat_now()
+    def _leave_when_done(self) -> None:
+        """Where there are neither children nor a reason to have some, the agents sign off, once
+        what the children held is given back."""
+        if self._is_leaving or self.children.living:
+            return
+        if self.stop_reason is None:
+            if self.sacrifice.may_be_more(self.agents.have_recovered):
+                return
+            if self.children.shares or not self.children.spawned:
+                return
+            most = self.options.max_jobs
+            self.stop_reason = NOTHING_READY
+            if most is not None and self.children.jobs >= most:
+                self.stop_reason = StopReason(f"--max-jobs: {most} were run", EXIT_LIMIT_REACHED)
+        self._is_leaving = True
+        self.stopping_since = self.stopping_since or time.monotonic()
+        self.agents.tell(SignOff(self.stop_reason.reason))
 
-    def _force(self) -> None:
-        self.forced_at = time.monotonic()
-        for child in self.children.living.values():
-            logger.warning("child %d is stopped at once; what it runs runs again", child.pid)
-            child.kill_soon()
-
-    def _all_left(self) -> StopReason:
-        """The children have left by themselves."""
-        most = self.options.max_jobs
-        if most is not None and self.children.jobs >= most:
-            return StopReason(f"--max-jobs: {most} were run", ENOUGH)
-        return StopReason("nothing is ready")
+    def _is_over(self) -> bool:
+        if not self._is_leaving:
+            return False
+        if self.agents.have_signed_off:
+            return True
+        since = None if self.forced_at is None else max(self.forced_at, self.agents.recovered_at)
+        return since is not None and time.monotonic() >= since + SIGN_OFF_SECONDS_MAX
 
     # Heartbeat
 
     def _beat(self) -> None:
-        due = [handle for handle in self.agents if handle.is_due]
-        if due:
-            memory = self._memory()
+        """Have the columns of our row written where that is due, and tell the children of beats."""
+        children = self.children.living.values()
+        if due := [handle for handle in self.agents if handle.is_due]:
+            memory, now = self._memory(), time.monotonic()
             if stop_reason := self.limits.reached(memory):
                 self.stop(stop_reason)
-            state = self._state(memory)
+            running = {
+                str(child.pid): [
+                    {
+                        "job": f"{job.table} {job.key}",
+                        "seconds": round(max(0.0, now - job.started_at), 1),
+                    }
+                    for job in child.shared.running()
+                ]
+                for child in children
+            }
+            stuck = sum(child.shared.stuck for child in children)
+            state = {
+                "running": running,
+                "memory": memory,
+                "jobs_per_minute": self.throughput.rate(self.children.jobs),
+                "trouble": STUCK.format(stuck) if stuck else "",
+                "paused": self.children.paused,
+                "stop_reason": self.stop_reason.reason if self.stop_reason else "",
+            }
             for handle in due:
                 handle.ask(state)
-        for child in self.children.living.values():
+        for child in children:
             self._tell_of_beats(child.shared)
 
     def _tell_of_beats(self, shared: SharedMemory) -> None:
@@ -224,33 +233,15 @@ class Supervisor:
             if alias in shared.aliases and last and last.at > shared.beaten_at(alias):
                 shared.beat(alias, last.at, last.epoch)
 
-    def _state(self, memory: int) -> dict[str, Any]:
-        """The columns of our row."""
-        return {
-            "running": {
-                str(child.pid): [_shown(job) for job in child.shared.running()]
-                for child in self.children.living.values()
-            },
-            "memory": memory,
-            "jobs_per_minute": self.throughput.rate(self.children.jobs),
-            "trouble": self._trouble(),
-            "paused": self.children.paused,
-            "stop_reason": self.stop_reason.reason if self.stop_reason else "",
-        }
-
-    def _trouble(self) -> str:
-        stuck = sum(child.shared.stuck for child in self.children.living.values())
-        return STUCK.format(stuck) if stuck else ""
-
     def _memory(self) -> int:
-        return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())
+        return sum(map(resident, [os.getpid(), *self.children.living]))
 
     # Children
 
     def _fill(self) -> float:
         """Fork missing children; seconds until that is due again."""
         if self.stop_reason is not None or not self.agents.have_begun:
-            return LOOK_EVERY
+            return CHECK_SECONDS
         self.children.replace_next()
         self.sacrifice.fill(self._tell_of_beats)
         return self.children.fill(self._tell_of_beats)
@@ -272,7 +263,7 @@ class Supervisor:
                 for job in overdue:
                     logger.warning("%s %s is over its time to run: stopped", job.table, job.key)
                 child.kill_soon(overdue)
-        return LOOK_SOON if self.children.kill_due() else LOOK_EVERY
+        return KILL_CHECK_SECONDS if self.children.kill_due() else CHECK_SECONDS
 
     # What is forked
 
@@ -280,9 +271,10 @@ class Supervisor:
         """The life of an agent."""
         self.agents.let_go()
         self.children.let_go()
-        serves = tuple(self.serves[handle.alias])
-        assignment = Assignment(self.uuid, os.getppid(), handle.alias, serves, handle.last)
-        return run_agent(self.options, assignment, channel)
+        timing = self.options.beat_interval, self.options.worker_timeout
+        ours = self.uuid, handle.alias, self.serves[handle.alias], *timing
+        heartbeat = Heartbeat(*ours, last=handle.last, pid=os.getppid())
+        return run_agent(self.options, heartbeat, channel)
 
     def _child(self, *given: Any) -> int:
         """The life of a child."""
@@ -292,8 +284,3 @@ class Supervisor:
     def _say(self, event: str, message: str, *args: object) -> None:
         name = self.uuid[:8]
         log_event(logging.INFO, event, message, name, *args, worker=name)
-
-
-def _shown(job: Running) -> dict[str, Any]:
-    seconds = max(0.0, time.monotonic() - job.started_at)
-    return {"job": f"{job.table} {job.key}", "seconds": round(seconds, 1)}

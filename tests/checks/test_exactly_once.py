@@ -12,7 +12,8 @@ from django_dbqueue.checks import tables
 from django_dbqueue.checks.schema import missing_migrations
 from django_dbqueue.lifecycle.policy import policy_of
 from django_dbqueue.models import Job, Receipt
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from tests.kit.effects_elsewhere import empty_database
 from tests.queueapp.models import Fleeing, Recited, Transfer
 

@@ -3,10 +3,11 @@
 import socket
 from typing import Any
 
-from django_dbqueue.worker.agent import Assignment, BeatNow, DatabaseAgent
-from django_dbqueue.worker.channel import Channel
-from django_dbqueue.worker.heartbeat import Beat
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.agent import DatabaseAgent
+from django_dbqueue.worker.channel import BeatNow, Channel
+from django_dbqueue.worker.heartbeat import Beat, Heartbeat
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.supervisor import Supervisor
 
 UUID = "c" * 32
@@ -19,10 +20,10 @@ class AgentHere:
         told = Options(served=parse_served(list(tables) or ["queueapp.Note"]), **options)
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
-        serves = tuple(told.serves()["default"])
-        self.agent = DatabaseAgent(
-            told, Assignment(UUID, 1, "default", serves, last), Channel(theirs)
-        )
+        who = UUID, "default", told.serves()["default"]
+        timing = told.beat_interval, told.worker_timeout
+        heartbeat = Heartbeat(*who, *timing, last=last, pid=1)
+        self.agent = DatabaseAgent(told, heartbeat, Channel(theirs))
 
     def tell(self, message: object) -> None:
         self.channel.send(message)

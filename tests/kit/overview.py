@@ -11,7 +11,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.metrics.recorder import this_minute
 from django_dbqueue.models import Job, Minute, Worker
 from django_dbqueue.monitor.overview import Overview, QueueOverview, overview
-from django_dbqueue.worker.options import Served
+from django_dbqueue.worker.served import Served
 from tests.queueapp.models import Note
 
 CANARY = '"><script>alert(1)</script>'

@@ -121,7 +121,7 @@ def running(database_url: str, *args: str, **environment: Any) -> Iterator[Proce
 
 def _is_agent(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == agent.NAME
+        return Path(f"/proc/{pid}/comm").read_text().strip() == agent.PROCESS_NAME
     except (FileNotFoundError, ProcessLookupError):
         return False
 

@@ -1,6 +1,6 @@
 """A system that does not tell how much memory a process uses, as macOS."""
 
-from django_dbqueue.worker import memory
+from django_dbqueue.worker import children
 from testproject.settings import *  # noqa: F403
 
-memory.STATM = "/nowhere/{}/statm"
+children.STATM = "/nowhere/{}/statm"

@@ -14,7 +14,8 @@ from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.sending import dry_run
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite
 from tests.kit.mail import MAILER, all_rows, email_of, enqueue, letter, queue_all, queued, setting

@@ -13,7 +13,8 @@ from django_dbqueue.management.commands._log import log_to_stderr
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from django_dbqueue.worker.options import Options, all_served, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import all_served, parse_served
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
 from tests.kit.inline_worker import logged
 from tests.kit.jobs import claimed, fresh, overwrite, start

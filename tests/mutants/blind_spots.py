@@ -164,38 +164,38 @@ ENDS_OF_CHILDREN = [
     ),
     (
         CHILDREN,
-        "            if child.share is None:\n                self._miss(child)",
-        "            self._miss(child)",
+        "            if child.share is None:\n                self._want_successor(child)",
+        "            self._want_successor(child)",
         "a child is followed before it is known how many jobs are left",
     ),
     (
         CHILDREN,
-        "return None if self.share is None else max(0, self.share - done)",
-        "return self.share",
+        "rest = None if child.share is None else max(0, child.share - done)",
+        "rest = child.share",
         "a child that is followed may have run all of its jobs again",
     ),
 ]
 MEMORY = [
     (
         SUPERVISOR,
-        "return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())",
-        "return resident(os.getpid())",
+        "[os.getpid(), *self.children.living]",
+        "[os.getpid()]",
         "the memory of children is not counted",
     ),
     (
         SUPERVISOR,
-        "return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())",
-        "return sum(c.memory() for c in self.children.living.values())",
+        "[os.getpid(), *self.children.living]",
+        "self.children.living",
         "the memory of the supervisor is not counted",
     ),
     (
         SUPERVISOR,
-        "return resident(os.getpid()) + sum(c.memory() for c in self.children.living.values())",
-        "return resident(os.getpid()) + max(c.memory() for c in self.children.living.values())",
+        "[os.getpid(), *self.children.living]",
+        "[os.getpid(), *[*self.children.living][:1]]",
         "the memory of one child is counted",
     ),
     (
-        "worker/stop_reasons.py",
+        "worker/options.py",
         "if most is not None and memory > most * 1024 * 1024:",
         "if most is not None and memory > most * 1024:",
         "--max-memory is in KB",
@@ -203,35 +203,35 @@ MEMORY = [
 ]
 DEATHS = [
     (
-        "worker/recovery.py",
-        "started = {} if child.is_being_killed else _traces(exited, exited.started)",
-        "started = _traces(exited, exited.started)",
+        "worker/channel.py",
+        "started = {} if child.is_being_killed else _last_runs(exited, exited.started)",
+        "started = _last_runs(exited, exited.started)",
         "what we have stopped by force is charged with a crash",
     ),
     (
-        "worker/recovery.py",
-        "started = {} if child.is_being_killed else _traces(exited, exited.started)",
+        "worker/channel.py",
+        "started = {} if child.is_being_killed else _last_runs(exited, exited.started)",
         "started = {}",
         "a crash is charged to nobody",
     ),
     (
-        "worker/recovery.py",
-        "overdue = _traces(exited, child.overdue)",
-        "overdue = {}",
+        "worker/channel.py",
+        "return cls(child.owner_prefix, started, _last_runs(exited, child.overdue))",
+        "return cls(child.owner_prefix, started, {})",
         "a job that was over its time has not failed",
     ),
     (
-        "worker/recovery.py",
+        "worker/agent.py",
         "                pause = pause or",
-        "                self.waiting.remove(exited)\n                pause = pause or",
+        "                self.waiting.remove(abandoned)\n                pause = pause or",
         "a death is forgotten while the database is locked",
     ),
 ]
 SIGNALS = [
     (
         "worker/signalling.py",
-        "on_hangup = self._stop if os.isatty(0) else self._replace",
-        "on_hangup = self._replace",
+        "hangup_stops = os.isatty(0)",
+        "hangup_stops = False",
         "a worker outlives its terminal",
     ),
 ]

@@ -1,6 +1,7 @@
 """Mutants of the commands: what they are told reaches the code that does it."""
 
-OPTIONS, WORKER_LIST = "worker/options.py", "monitor/worker_list.py"
+OPTIONS, SERVED = "worker/options.py", "worker/served.py"
+WORKER_LIST = "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
 DBQUEUE = "management/commands/dbqueue.py"
 LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
@@ -20,25 +21,25 @@ MUTANTS = [
     ),
     (
         OPTIONS,
-        "if worker_timeout <= 2 * beat_interval:",
-        "if worker_timeout <= beat_interval:",
+        "if self.worker_timeout <= 2 * self.beat_interval:",
+        "if self.worker_timeout <= self.beat_interval:",
         "a single late beat may make a worker look dead",
     ),
     (
-        OPTIONS,
+        SERVED,
         "return self.queue in {None, queue} and",
         "return",
         "of a table all queues are served, whichever is named",
     ),
     (
-        OPTIONS,
+        SERVED,
         "using or router.db_for_write(found[0])",
         "router.db_for_write(found[0])",
         "--database is not heeded where tables are named",
     ),
     (
-        OPTIONS,
-        "        if one.queue is None:\n            raise",
+        SERVED,
+        "        if other.queue is None:\n            raise",
         "        if False:\n            raise",
         "--except with a table leaves nothing out and says nothing",
     ),

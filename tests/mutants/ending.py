@@ -137,7 +137,7 @@ MUTANTS = [
         HOLDER,
         "WHERE {table.pk} = %s AND owner = %s",
         "WHERE {table.pk} = %s AND %s IS NOT NULL",
-        "a failed job's errors are read of whoever has it",
+        "a failed job's errors are read of any owner",
         {"harmless": "only read: the write that follows asks for the owner"},
     ),
     (

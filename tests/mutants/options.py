@@ -2,9 +2,9 @@
 
 from tests.mutants.mutant import noticed_by
 
-LANES, OPTIONS, COMMAND = (
+LANES, SERVED, COMMAND = (
     "worker/queue_poller.py",
-    "worker/options.py",
+    "worker/served.py",
     "management/commands/runworker.py",
 )
 
@@ -63,19 +63,19 @@ TOLD = [
     ),
     (COMMAND, "            **timing(),\n", "", "the settings of the clockwork are ignored"),
     (
-        OPTIONS,
-        "if one.queue and one.model is served.model)",
-        "if one.queue)",
+        SERVED,
+        "if other.queue and other.model is one.model]",
+        "if other.queue]",
         "--except A:q leaves out B:q, too",
     ),
     (
-        OPTIONS,
-        "if one.queue and one.model is served.model)",
-        "if False)",
+        SERVED,
+        "if other.queue and other.model is one.model]",
+        "if False]",
         "--except is ignored",
     ),
     (
-        OPTIONS,
+        SERVED,
         "return self.queue in {None, queue} and queue not in self.left_out",
         "return queue not in self.left_out",
         "all queues of a table are served",

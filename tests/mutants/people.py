@@ -63,13 +63,13 @@ MUTANTS = [
         JOB,
         "if table.connection.get_autocommit():",
         "if True:",
-        "a zombie's transaction commits beside the completion of a job that is done or gone",
+        "a zombie's transaction commits next to the completion of a job that is done or gone",
     ),
     (
         JOB,
         "if not self._table().connection.get_autocommit():",
         "if False:",
-        "a zombie's transaction commits beside another end of a job that is gone",
+        "a zombie's transaction commits next to another end of a job that is gone",
     ),
     (
         JOB,

@@ -59,10 +59,10 @@ FILES = {
     "worker/children.py": SUPERVISOR + "worker/abandoned worker/forks",
     "worker/claimer.py": CHILD
     + "worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",
-    "worker/agent.py": SUPERVISOR + "monitor/workers_command worker/unknown_tables",
+    "worker/channel.py": SUPERVISOR,
+    "worker/agent.py": SUPERVISOR + "monitor/workers_command worker/unknown_tables worker/logs",
     "worker/agents.py": SUPERVISOR + "worker/silent_database",
     "worker/consumer.py": CHILD + "worker/stop_and_go worker/abandoned worker/term",
-    "worker/stop_reasons.py": COMMANDS + "worker/memory worker/supervising",
     "worker/finisher.py": CHILD
     + (
         "lifecycle/broken_rows metrics/recorder worker/logs lifecycle/results "
@@ -73,13 +73,16 @@ FILES = {
         "worker/troubles models/aliases"
     ),
     "worker/options.py": (
+        "worker/options management/commands_heed worker/memory worker/supervising "
+        "monitor/workers_command worker/troubles worker/worker worker/stop_and_go"
+    ),
+    "worker/served.py": (
         "worker/options management/commands_heed worker/troubles worker/worker "
         "worker/stop_and_go models/aliases checks/exactly_once"
     ),
     "worker/standalone_reaper.py": (
         "management/commands_heed worker/worker models/aliases metrics/recorder worker/stop_and_go"
     ),
-    "worker/recovery.py": SUPERVISOR,
     "worker/runner.py": CHILD
     + "worker/freezes worker/time_to_run lifecycle/results worker/crashes",
     "worker/sacrifice.py": "worker/suspects worker/crashes worker/stop_and_go",

@@ -1,8 +1,8 @@
 """Mutants of a supervisor: its beats, its children, what it gives back, and why it stops."""
 
 SUPERVISOR, CHILDREN = "worker/supervisor.py", "worker/children.py"
-RELIEF, ENDING, BEATS = "worker/recovery.py", "worker/stop_reasons.py", "worker/heartbeat.py"
-CLERK, CLERKS = "worker/agent.py", "worker/agents.py"
+AGENT, AGENTS, BEATS = "worker/agent.py", "worker/agents.py", "worker/heartbeat.py"
+OPTIONS = "worker/options.py"
 
 MUTANTS = [
     (
@@ -18,7 +18,7 @@ MUTANTS = [
         "--shutdown-timeout is not heeded",
     ),
     (
-        CLERK,
+        AGENT,
         "if self.sign_off is not None and not self.recovery.waiting:",
         "if self.stop_reason is not None:",
         "a worker signs off though claims of its dead children are left: nobody misses them",
@@ -30,20 +30,20 @@ MUTANTS = [
         "a child claims before anybody knows of its worker",
     ),
     (
-        CLERK,
+        AGENT,
         "for one in [*here, *all_served(alias)]",
         "for one in here",
         "a worker reaps only the tables that it serves",
     ),
     (
-        CLERK,
+        AGENT,
         "judge=self.heartbeat.may_judge",
         "judge=lambda: True",
         "a supervisor judges others right after an outage",
     ),
     (
         CHILDREN,
-        "        self.jobs_before += child.shared.jobs\n",
+        "            self.jobs_before += child.shared.jobs\n",
         "",
         "what dead children have run is not counted",
     ),
@@ -73,56 +73,66 @@ MUTANTS = [
     ),
     (
         CHILDREN,
-        "max(0, self.share - done)",
-        "self.share",
+        "max(0, child.share - done)",
+        "child.share",
         "the successor of a dead child may run as many jobs as both",
     ),
     (
         CHILDREN,
-        "        self.let_go()\n        stacks.record()",
-        "        stacks.record()",
+        "            self.let_go()\n            stacks.record()",
+        "            stacks.record()",
         "a child does not notice that its supervisor is gone, as its brother keeps their pipe",
     ),
     (
-        RELIEF,
-        "started, overdue = exited.started.get(place, {}),",
-        "started, overdue = {k: t for _ in exited.started.values() for k, t in _.items()},",
+        AGENT,
+        "started = abandoned.started.get(table.place, {})",
+        "started = {k: t for _ in abandoned.started.values() for k, t in _.items()}",
         "a crash is charged to a job of another table that has the same key",
     ),
     (
-        RELIEF,
+        AGENT,
         "while reaped := reap.reap_owner",
         "if reaped := reap.reap_owner",
         "of many jobs of a dead child only the first come back",
     ),
     (
-        CLERKS,
-        "for message in [*self.exited.values(), self.sign_off]:",
+        AGENTS,
+        "for message in [*self.abandoned.values(), self.sign_off]:",
         "for message in [self.sign_off]:",
         "what a stuck agent was told about exited children is forgotten",
     ),
     (
-        CLERKS,
-        "time.monotonic() - self._asked_at > self.patience:",
+        AGENTS,
+        "time.monotonic() - self._asked_at > self.answer_seconds_max:",
         "time.monotonic() - self._asked_at > 3600:",
         "a stuck agent is never replaced",
     ),
     (
-        CLERK,
+        AGENT,
         "        if self.channel.is_closed:\n",
         "        if False:\n",
         "an agent outlives its supervisor",
     ),
     (
         SUPERVISOR,
-        "since + SIGN_OFF_WITHIN",
+        "since + SIGN_OFF_SECONDS_MAX",
         "since + 3600",
         "a worker that is told to stop waits for its database",
     ),
-    (ENDING, "ENOUGH = 12", "ENOUGH = 1", "a worker that has reached a limit seems to have failed"),
-    (ENDING, "memory > most * 1024 * 1024", "memory > most * 1024", "--max-memory is in kilobytes"),
     (
-        ENDING,
+        OPTIONS,
+        "EXIT_LIMIT_REACHED = 12",
+        "EXIT_LIMIT_REACHED = 1",
+        "a worker that has reached a limit seems to have failed",
+    ),
+    (
+        OPTIONS,
+        "memory > most * 1024 * 1024",
+        "memory > most * 1024",
+        "--max-memory is in kilobytes",
+    ),
+    (
+        OPTIONS,
         "parts = [most // processes + (n < most % processes) for n in range(processes)]",
         "parts = [most // processes for n in range(processes)]",
         "--max-jobs is rounded down to a multiple of the processes",

@@ -17,7 +17,7 @@ import pytest
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.health import notify
-from django_dbqueue.worker.stop_reasons import STOPPED
+from django_dbqueue.worker.options import EXIT_STOPPED
 from tests.kit.jobs import fresh, table_locked
 from tests.kit.processes import ROOT, Process, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until
@@ -91,7 +91,7 @@ def test_systemd_hears_when_a_worker_is_ready_that_it_lives_and_when_it_stops(
         systemd.count("WATCHDOG=1")
         systemd.wait("WATCHDOG=1")
         process.send(signal.SIGTERM)
-        assert process.end() == STOPPED, process.stderr
+        assert process.end() == EXIT_STOPPED, process.stderr
     assert fresh(job).status == Status.READY
     assert systemd.count("READY=1") == systemd.count("STOPPING=1") == 1
 
@@ -105,7 +105,9 @@ def test_signals_in_the_last_moment_change_no_exit_code(database_url, command):
         wait_until(
             lambda: process.popen.poll() is not None or process.send(signal.SIGHUP), every=0.001
         )
-        assert (process.end(), "Traceback" in process.stderr) == (STOPPED, False), process.stderr
+        assert (process.end(), "Traceback" in process.stderr) == (EXIT_STOPPED, False), (
+            process.stderr
+        )
 
 
 @working
@@ -121,7 +123,7 @@ def test_the_watchdog_is_answered_while_the_database_is_locked(systemd, database
             for _ in range(2):
                 systemd.wait("WATCHDOG=1", seconds=30)
         process.send(signal.SIGTERM)
-        assert process.end() == STOPPED
+        assert process.end() == EXIT_STOPPED
 
 
 @pytest.mark.process
@@ -131,7 +133,7 @@ def test_a_worker_that_waits_for_its_database_is_alive_but_not_ready(systemd, tm
     with worker(away, NOTIFY_SOCKET=systemd.address) as process:
         systemd.wait("WATCHDOG=1", more=2)
         process.send(signal.SIGTERM)
-        assert process.end() == STOPPED, process.stderr
+        assert process.end() == EXIT_STOPPED, process.stderr
     assert systemd.count("READY=1") == 0
 
 
@@ -157,14 +159,14 @@ def test_the_health_file_stays_fresh_while_a_job_holds_the_gil_and_goes_with_the
             time.sleep(0.1)
         assert len(seen) >= 3
         process.send(signal.SIGTERM)
-        assert process.end() == STOPPED
+        assert process.end() == EXIT_STOPPED
     assert not health.exists()
 
 
 @working
 def test_a_worker_that_ends_before_it_works_leaves_no_health_file(database_url, health):
     with worker(database_url, "--once", "--health-file", str(health)) as process:
-        assert process.end() == STOPPED
+        assert process.end() == EXIT_STOPPED
     assert not health.exists()
 
 
@@ -241,7 +243,7 @@ def test_a_worker_that_is_process_1_runs_jobs_and_heeds_signals(database_url, lo
         wait_for_lines(log, 1)
         assert "pid 1," in outer.stderr
         os.kill(pid, number)
-        assert outer.end() == STOPPED
+        assert outer.end() == EXIT_STOPPED
 
 
 @pytest.mark.process
@@ -250,4 +252,4 @@ def test_a_worker_that_is_process_1_heeds_term_before_it_has_found_its_database(
     with process_one(away) as (outer, pid):
         wait_until(lambda: "connecting: " in outer.stderr)
         os.kill(pid, signal.SIGTERM)
-        assert outer.end() == STOPPED
+        assert outer.end() == EXIT_STOPPED

@@ -11,7 +11,7 @@ import yaml
 from django.core.management import CommandError, load_command_class
 
 from django_dbqueue.management.commands.runworker import MIGRATIONS_MISSING
-from django_dbqueue.worker.stop_reasons import ENOUGH, STOPPED
+from django_dbqueue.worker.options import EXIT_LIMIT_REACHED, EXIT_STOPPED
 from tests.kit.processes import ROOT
 
 DOCS = ROOT / "docs"
@@ -115,9 +115,9 @@ def test_the_page_of_mail_knows_every_option_of_its_commands(name):
 def test_the_operations_page_has_the_exit_codes_of_the_code():
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", OPERATIONS, re.MULTILINE)}
     usual = CommandError("").returncode, ARGPARSE_ERROR
-    assert codes == {STOPPED, *usual, MIGRATIONS_MISSING, ENOUGH}
+    assert codes == {EXIT_STOPPED, *usual, MIGRATIONS_MISSING, EXIT_LIMIT_REACHED}
     for setting in ("SuccessExitStatus", "RestartForceExitStatus"):
-        assert f"\n{setting}={ENOUGH}\n" in UNIT
+        assert f"\n{setting}={EXIT_LIMIT_REACHED}\n" in UNIT
 
 
 def test_the_operations_page_knows_every_event():

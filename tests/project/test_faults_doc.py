@@ -7,8 +7,9 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.backoff import Exponential
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.queue_poller import TablePoller
+from django_dbqueue.worker.served import parse_served
 from tests.kit.jobs import claimed
 from tests.queueapp.models import Batch, Note
 

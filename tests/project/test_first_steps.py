@@ -3,7 +3,8 @@
 import pytest
 
 from django_dbqueue.monitor.first_steps import advice_for_beginners
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from tests.kit.jobs import buried, claimed, done
 from tests.kit.overview import minute
 from tests.kit.processes import running

@@ -31,7 +31,7 @@ def replaced(process, agent):
 
 @on_rows
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_clerk_that_is_gone_or_stuck_is_replaced_and_no_job_notices(database_url, log, number):
+def test_an_agent_that_is_gone_or_stuck_is_replaced_and_no_job_notices(database_url, log, number):
     Note.objects.bulk_create([Note(log=log, seconds=0.1) for _ in range(20)])
     with worker(database_url, **TIMING) as process:
         wait_for_lines(log, 1)
@@ -48,7 +48,7 @@ def test_a_clerk_that_is_gone_or_stuck_is_replaced_and_no_job_notices(database_u
 
 
 @on_rows
-def test_what_a_stuck_clerk_was_told_its_successor_does(database_url, log):
+def test_what_a_stuck_agent_was_told_its_successor_does(database_url, log):
     job = Note.objects.create(log=log, seconds=60)
     with worker(database_url, **TIMING) as process:
         child = int(wait_for_lines(log, 1)[0].split()[-1])
@@ -59,7 +59,7 @@ def test_what_a_stuck_clerk_was_told_its_successor_does(database_url, log):
 
 
 @on_rows
-def test_a_worker_ends_although_its_clerk_is_stuck(database_url, log):
+def test_a_worker_ends_although_its_agent_is_stuck(database_url, log):
     job = Note.objects.create(log=log, seconds=60)
     with worker(database_url, "--shutdown-timeout", "0.5") as process:
         wait_for_lines(log, 1)
@@ -73,7 +73,7 @@ def test_a_worker_ends_although_its_clerk_is_stuck(database_url, log):
 
 
 @on_rows
-def test_a_clerk_ends_with_its_supervisor(database_url):
+def test_an_agent_ends_with_its_supervisor(database_url):
     with worker(database_url) as process:
         [agent] = wait_until(lambda: Worker.objects.exists() and process.agents())
         process.send(signal.SIGKILL)

@@ -11,9 +11,10 @@ from django_dbqueue.worker import runner as runner_module
 from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.claimer import CLAIM_BATCH_MAX, Claimer
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.queue_poller import QueueScheduler
 from django_dbqueue.worker.runner import Runner
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup

@@ -18,8 +18,9 @@ from django_dbqueue.worker.children import Children, leave
 from django_dbqueue.worker.consumer import Consumer, run_child
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.health import HealthCheck
-from django_dbqueue.worker.options import Options, all_served, parse_served
+from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.runner import Runner
+from django_dbqueue.worker.served import all_served, parse_served
 from django_dbqueue.worker.session import close_before_fork
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.signalling import Signals, WakeupPipe

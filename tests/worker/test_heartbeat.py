@@ -12,7 +12,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
 from django_dbqueue.worker import heartbeat as module
 from django_dbqueue.worker.heartbeat import Heartbeat
-from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import all_served
 from django_dbqueue.worker.signalling import Signals, WakeupPipe
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.connections import other_connection
@@ -75,7 +76,7 @@ def test_a_beat_waits_for_another_writer():
     assert writing.wait(10)
     assert beats.beat({})
     writer.join()
-    assert beats.patience.failures == 0
+    assert beats.backoff.failures == 0
 
 
 def test_a_request_to_stop_comes_with_the_next_beat_that_is_written():

@@ -8,7 +8,8 @@ import pytest
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from django_dbqueue.worker.consumer import Consumer
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import Role, SharedMemory
 from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.refusals import refused

@@ -19,8 +19,9 @@ from django_dbqueue.metrics.writer import MetricsWriter
 from django_dbqueue.models.exactly_once import ExactlyOnceRun
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.queue_poller import QueueScheduler
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.session import ReconnectBackoff
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup

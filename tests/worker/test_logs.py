@@ -15,11 +15,11 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.claim_end import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
-from django_dbqueue.worker import signal_dispatcher as herald_module
+from django_dbqueue.worker import agent as agent_module
+from django_dbqueue.worker.agent import SignalDispatcher
 from django_dbqueue.worker.buffer import Outcome
 from django_dbqueue.worker.finisher import Finisher
 from django_dbqueue.worker.session import Session
-from django_dbqueue.worker.signal_dispatcher import SignalDispatcher
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import claimed, fresh, table
 from tests.kit.processes import lines, worker
@@ -219,7 +219,7 @@ def hanging(db_rows, tmp_path):
         signals.job_reaped.disconnect(hang, sender=Note)
 
 
-def test_a_herald_ends_at_term_though_its_receiver_hangs(hanging):
+def test_a_dispatcher_ends_at_term_though_its_receiver_hangs(hanging):
     [pid] = hanging._sent
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: hanging.turn() or not hanging._sent)
@@ -227,10 +227,10 @@ def test_a_herald_ends_at_term_though_its_receiver_hangs(hanging):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr(herald_module, "PATIENCE", 1)
+    monkeypatch.setattr(agent_module, "RECEIVERS_SECONDS_MAX", 1)
 
 
-def test_a_herald_ends_by_itself_though_its_receiver_hangs(hasty, hanging):
+def test_a_dispatcher_ends_by_itself_though_its_receiver_hangs(hasty, hanging):
     wait_until(lambda: hanging.turn() or not hanging._sent)
 
 

@@ -9,10 +9,10 @@ import pytest
 from django_dbqueue.management.commands._text import workers_text
 from django_dbqueue.models import Worker
 from django_dbqueue.monitor.worker_list import list_workers
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import EXIT_LIMIT_REACHED, Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import ExitStatus
 from django_dbqueue.worker.signalling import Signals, WakeupPipe
-from django_dbqueue.worker.stop_reasons import ENOUGH
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.kit.agents import AgentHere, state_of
 from tests.kit.forked_children import end, exited_children, fill
@@ -73,7 +73,7 @@ def test_a_worker_s_row_tells_its_memory_with_that_of_its_children(supervise):
 def test_the_limit_counts_the_children_too(supervise):
     supervisor = supervise(max_memory=(resident(os.getpid()) + GATHERED) // MB)
     state_of(supervisor)
-    assert supervisor.stop_reason.code == ENOUGH
+    assert supervisor.stop_reason.code == EXIT_LIMIT_REACHED
     assert "--max-memory" in supervisor.stop_reason.reason
     assert not any(
         exited.is_crash for exited in exited_children(supervisor.children, 2)

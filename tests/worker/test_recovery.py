@@ -9,8 +9,9 @@ from django.db import connection
 from django_dbqueue import events
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
+from django_dbqueue.worker.agent import Recovery
+from django_dbqueue.worker.channel import AbandonedClaims
 from django_dbqueue.worker.children import Child, ExitedChild
-from django_dbqueue.worker.recovery import AbandonedClaims, Recovery
 from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.shared_memory import SEPARATOR, SharedMemory
 from django_dbqueue.worker.stack_dumps import StackDump
@@ -39,13 +40,13 @@ def child():
 
 
 @pytest.fixture
-def relief():
+def recovery():
     return Recovery([table()], Session({"default"}), events.reaped)
 
 
-def bury(relief, child):
-    relief.waiting.append(AbandonedClaims.of(ExitedChild(child, -9, child.shared.running())))
-    relief.turn()
+def bury(recovery, child):
+    recovery.waiting.append(AbandonedClaims.of(ExitedChild(child, -9, child.shared.running())))
+    recovery.turn()
 
 
 def charges():
@@ -57,57 +58,57 @@ def charges():
 UNHARMED, CRASHED = (Status.READY, 0, 0), (Status.READY, 0, 1)
 
 
-def test_what_ran_when_a_child_crashed_is_charged_with_it(relief, child):
-    bury(relief, child)
+def test_what_ran_when_a_child_crashed_is_charged_with_it(recovery, child):
+    bury(recovery, child)
     assert charges() == [CRASHED, CRASHED, UNHARMED]
-    assert relief.waiting == []
+    assert recovery.waiting == []
 
 
-def test_what_ran_when_a_child_was_stopped_by_force_is_charged_nothing(relief, child):
+def test_what_ran_when_a_child_was_stopped_by_force_is_charged_nothing(recovery, child):
     child.kill_soon()
-    bury(relief, child)
+    bury(recovery, child)
     assert charges() == [UNHARMED] * 3
 
 
-def test_what_was_over_its_time_to_run_has_failed_and_nothing_else(relief, child):
+def test_what_was_over_its_time_to_run_has_failed_and_nothing_else(recovery, child):
     overdue = child.shared.running()[0]
     child.kill_soon([overdue])
-    bury(relief, child)
+    bury(recovery, child)
     assert charges() == [(Status.DELAYED, 1, 0), UNHARMED, UNHARMED]
     failed = fresh(Note(pk=int(overdue.key)))
     assert failed.errors[-1]["exception"] == "TimeToRunExceeded"
 
 
-def test_it_is_tried_again_while_the_table_is_locked(relief, child):
+def test_it_is_tried_again_while_the_table_is_locked(recovery, child):
     with table_locked(Note):
-        bury(relief, child)
-        assert len(relief.waiting) == 1
+        bury(recovery, child)
+        assert len(recovery.waiting) == 1
     assert {status for status, _, _ in charges()} == {Status.CLAIMED}
-    relief.turn()
-    assert relief.waiting == []
+    recovery.turn()
+    assert recovery.waiting == []
     assert charges() == [CRASHED, CRASHED, UNHARMED]
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
-def test_a_locked_row_of_one_child_holds_up_the_relief_of_no_other(relief):
+def test_a_locked_row_of_one_child_holds_up_the_recovery_of_no_other(recovery):
     locked, other = claimed(), claimed()
-    relief.waiting += [AbandonedClaims(job.claim_owner) for job in (locked, other)]
+    recovery.waiting += [AbandonedClaims(job.claim_owner) for job in (locked, other)]
     with row_locked(locked):
-        relief.turn()
-        assert [exited.owner_prefix for exited in relief.waiting] == [locked.claim_owner]
+        recovery.turn()
+        assert [exited.owner_prefix for exited in recovery.waiting] == [locked.claim_owner]
         assert fresh(other).status == Status.READY
-    relief.turn()
-    assert relief.waiting == []
+    recovery.turn()
+    assert recovery.waiting == []
     assert fresh(locked).status == Status.READY
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
-def test_a_locked_row_of_one_table_holds_up_the_relief_of_no_other():
-    relief = Recovery([table(), table(Kept)], Session({"default"}), events.reaped)
+def test_a_locked_row_of_one_table_holds_up_the_recovery_of_no_other():
+    recovery = Recovery([table(), table(Kept)], Session({"default"}), events.reaped)
     locked, other = claimed(), claimed(Kept)
     overwrite(other, owner=locked.claim_owner)
-    relief.waiting.append(AbandonedClaims(locked.claim_owner))
+    recovery.waiting.append(AbandonedClaims(locked.claim_owner))
     with row_locked(locked):
-        relief.turn()
+        recovery.turn()
         assert fresh(other).status == Status.READY
-    assert len(relief.waiting) == 1
+    assert len(recovery.waiting) == 1

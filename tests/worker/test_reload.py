@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from django_dbqueue.worker.options import Options, all_served
+from django_dbqueue.worker.options import RELOADER, Limits, Options, StopReason
 from django_dbqueue.worker.reload import Reloader
-from django_dbqueue.worker.stop_reasons import RELOADER, Limits, StopReason
+from django_dbqueue.worker.served import all_served
 from tests.kit.processes import Process, has_ended
 from tests.kit.waiting import wait_until
 
@@ -83,7 +83,7 @@ def ran(project):
 
 
 @pytest.mark.process
-def test_a_change_starts_the_worker_afresh_and_a_typo_does_not_end_it(project):
+def test_a_change_starts_the_worker_again_and_a_typo_does_not_end_it(project):
     process = start(project, "runworker", "--reload")
     try:
         enqueue(project)
@@ -140,11 +140,11 @@ def test_the_exit_code_of_a_worker_that_failed_is_told_once(caplog, monkeypatch)
     failed = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
     failed.wait()
     reloader = Reloader()
-    assert all(reloader._next(failed) is failed for _ in range(3))
+    assert all(reloader.check(failed) is failed for _ in range(3))
     assert caplog.text.count("ended with exit code 3") == 1
     monkeypatch.setattr("django_dbqueue.worker.reload.get_child_arguments", list)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: failed)
-    assert reloader._next(reloader._start()) is failed
+    assert reloader.check(reloader.start()) is failed
     assert caplog.text.count("ended with exit code 3") == 2
 
 

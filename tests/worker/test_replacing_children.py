@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from django_dbqueue.worker import children as module
-from django_dbqueue.worker.children import FREE_DEATHS, SHORT_LIFE, Children
+from django_dbqueue.worker.children import FREE_DEATHS, YOUNG_SECONDS, Children
 from tests.kit.forked_children import end, exited_children, fill, kill, live
 
 pytestmark = [
@@ -153,7 +153,7 @@ def refuse(shared):
     pytest.fail("it is forked too soon")
 
 
-@pytest.mark.parametrize(("way", "life"), [(kill_on_purpose, 0), (kill, SHORT_LIFE)])
+@pytest.mark.parametrize(("way", "life"), [(kill_on_purpose, 0), (kill, YOUNG_SECONDS)])
 def test_those_that_we_kill_or_that_have_lived_for_a_while_come_back_at_once(
     start, clock, way, life
 ):

@@ -11,11 +11,12 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.monitor.worker_list import request_drain, request_resume
 from django_dbqueue.states import Status
-from django_dbqueue.worker.agent import Recovered, SignOff
+from django_dbqueue.worker.agent import Recovery
+from django_dbqueue.worker.channel import AbandonedClaims, Recovered, SignOff
 from django_dbqueue.worker.children import Child, Children, ExitedChild
-from django_dbqueue.worker.options import Options, parse_served
-from django_dbqueue.worker.recovery import AbandonedClaims, Recovery
+from django_dbqueue.worker.options import Limits, Options
 from django_dbqueue.worker.sacrifice import Sacrifice
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.session import ReconnectBackoff, Session
 from django_dbqueue.worker.shared_memory import (
     SACRIFICIAL,
@@ -25,7 +26,6 @@ from django_dbqueue.worker.shared_memory import (
     SharedMemory,
 )
 from django_dbqueue.worker.stack_dumps import StackDump
-from django_dbqueue.worker.stop_reasons import Limits
 from tests.kit.agents import UUID, AgentHere
 from tests.kit.forked_children import exited_children, fill
 from tests.kit.jobs import fresh, table, table_locked
@@ -146,10 +146,10 @@ def test_all_jobs_of_a_dead_child_come_back_however_many(monkeypatch):
 
 
 def bury(shared, *models):
-    relief = Recovery([table(model) for model in models], Session({"default"}), events.reaped)
+    recovery = Recovery([table(model) for model in models], Session({"default"}), events.reaped)
     child = exited().child
-    relief.waiting.append(AbandonedClaims.of(ExitedChild(child, -9, shared.running())))
-    relief.turn()
+    recovery.waiting.append(AbandonedClaims.of(ExitedChild(child, -9, shared.running())))
+    recovery.turn()
 
 
 def test_what_a_dead_child_has_started_stays_counted():

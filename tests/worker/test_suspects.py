@@ -14,7 +14,8 @@ from django_dbqueue.states import Status
 from django_dbqueue.worker import claimer as claimer_module
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import Role, SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.jobs import fresh, lifecycle_of, overwrite, table

@@ -12,7 +12,8 @@ from django.utils import timezone
 from django_dbqueue.dialects import dialect_of, postgresql
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.options import Options, parse_served
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.connections import other_connection

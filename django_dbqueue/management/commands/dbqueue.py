@@ -29,7 +29,7 @@ from ...monitor.worker_list import (
     request_resume,
     request_stop,
 )
-from ...worker.options import UnknownTable, all_served, parse_served
+from ...worker.served import UnknownTable, all_served, parse_served
 from ._log import printable
 from ._text import asked_text, check_text, status_json, status_text, workers_text
 from .runworker import alias

@@ -11,7 +11,8 @@ from django.db.utils import Error
 
 from ...conf import conf
 from ...exceptions import first_line
-from ...worker.options import Options, all_served, beat_timing
+from ...worker.options import Options, beat_timing
+from ...worker.served import all_served
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import StandaloneReaper
 from ._log import log_to_stderr

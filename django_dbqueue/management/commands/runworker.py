@@ -17,12 +17,12 @@ from ...checks.schema import missing_migrations
 from ...conf import conf
 from ...lifecycle.policy import MAX_SECONDS
 from ...monitor.first_steps import advice_for_beginners
-from ...worker.options import Options, Served, UnknownTable, parse_served, timing
+from ...worker.options import RELOADER, Options, timing
 from ...worker.reload import Reloader
+from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import Startup, say
-from ...worker.stop_reasons import RELOADER
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3

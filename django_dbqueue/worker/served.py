@@ -1,0 +1,110 @@
+"""Which queue tables, and which of their queues, somebody looks after."""
+
+from dataclasses import dataclass, replace
+
+from django.apps import apps
+from django.core.exceptions import ValidationError
+from django.db import connections, router
+
+from ..conf import nearest
+from ..exceptions import shown
+from ..fields import check_name
+from ..models import Job
+
+
+class UnknownTable(ValueError):
+    """A queue table was named that is not installed."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A queue table on a database, and the one queue of it to serve, or all but some."""
+
+    model: type[Job]
+    using: str
+    queue: str | None = None
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def label(self) -> str:
+        return self.model._meta.label_lower
+
+    @property
+    def job_table(self) -> str:
+        """What is stored of it is found by: its class may be renamed."""
+        return self.model._meta.db_table
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """As ``Table.place``."""
+        return self.using, self.label
+
+    def takes(self, queue: str) -> bool:
+        return self.queue in {None, queue} and queue not in self.left_out
+
+    def __str__(self) -> str:
+        return f"{self.label}:{self.queue}" if self.queue else self.label
+
+
+def queue_tables() -> list[type[Job]]:
+    """Every installed queue table."""
+    return [
+        model for model in apps.get_models() if issubclass(model, Job) and not model._meta.proxy
+    ]
+
+
+def all_served(using: str | None = None) -> tuple[Served, ...]:
+    """Every installed queue table where it is written, or all that one database may have."""
+    if using is None:
+        return tuple(Served(model, router.db_for_write(model)) for model in queue_tables())
+    return tuple(
+        Served(model, using) for model in queue_tables() if router.allow_migrate_model(using, model)
+    )
+
+
+def parse_served(
+    names: list[str], using: str | None = None, without: list[str] | None = None
+) -> tuple[Served, ...]:
+    """Read ``TABLE[@DATABASE][:QUEUE]`` arguments, none = all, ``without`` those that are left to
+    others, on every database if none is named.
+
+    ``UnknownTable`` names the known ones.
+    """
+    served = tuple(_parse(name, using) for name in names) or all_served(using)
+    # Each with whether its database was named.
+    others = [(_parse(name, using), "@" in name.partition(":")[0]) for name in without or ()]
+    found = []
+    for other, _ in others:
+        if other.queue is None:
+            raise UnknownTable(f"{other.label} names no queue: leave out TABLE:QUEUE")
+    for one in served:
+        there = [other for other, is_exact in others if other.using == one.using or not is_exact]
+        queues = [other.queue for other in there if other.queue and other.model is one.model]
+        found.append(replace(one, left_out=frozenset(queues)))
+    return tuple(found)
+
+
+def _parse(name: str, using: str | None) -> Served:
+    place, has_queue, queue = name.partition(":")
+    if has_queue:
+        try:
+            check_name(queue, "queue")
+        except ValidationError as error:
+            raise UnknownTable(f"{shown(name)}: {error.messages[0]}") from None
+    label, _, alias = place.partition("@")
+    if alias and alias not in connections:
+        aliases = ", ".join(connections)
+        raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
+    tables = queue_tables()
+    labels = {one._meta.label_lower: one._meta.label for one in tables}
+    labels |= {one._meta.model_name or "": one._meta.label for one in tables}
+    wanted = label.lower()
+    found = [one for one in tables if wanted in {one._meta.label_lower, one._meta.model_name}]
+    if len(found) == 1:
+        return Served(found[0], alias or using or router.db_for_write(found[0]), queue or None)
+    problem = "names several queue tables"
+    if not found:
+        near = nearest(wanted, set(labels))
+        problem = "is no queue table" + (f"; did you mean {labels[near]}?" if near else "")
+    known = ", ".join(sorted(set(labels.values()))) or "none"
+    raise UnknownTable(f"{label!r} {problem}; installed are: {known}")
