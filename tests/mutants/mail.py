@@ -84,8 +84,8 @@ MUTANTS = [
     ),
     (
         CODEC,
-        'return found if part == "reply_to" else _single(found, part)',
-        "return found",
+        'if part != "reply_to" and has_several(address):',
+        "if False:",
         "two addresses in one text pass for one",
     ),
     (
