@@ -5,7 +5,7 @@ SUPPRESSION, SPELLING = "mail/models/suppression.py", "mail/addresses.py"
 BACKOFF, CODEC, PARTS = "mail/backoff.py", "mail/storing/codec.py", "mail/storing/parts.py"
 SEND, HANDOVER = "mail/sending/send.py", "mail/sending/delivery.py"
 ENVELOPE, CONNECTIONS = "mail/sending/envelope.py", "mail/sending/connections.py"
-SMTP, BACKENDS, MESSAGE_IDS = "mail/sending/smtp.py", "mail/backends.py", "mail/message_ids.py"
+SMTP, BACKENDS, HEADERS = "mail/sending/smtp.py", "mail/backends.py", "mail/headers.py"
 
 MUTANTS = [
     (
@@ -235,7 +235,7 @@ MUTANTS = [
         "mail about the failure of mail never ends",
     ),
     (
-        MESSAGE_IDS,
+        HEADERS,
         "if isinstance(message.extra_headers[name], GeneratedMessageID):",
         "if True:",
         "the project's own Message-ID is taken out",

@@ -104,7 +104,7 @@ FILES = {
         "mail/suppressed_spellings mail/lately mail/tracking mail/admin_mailers mail/odd_addresses"
     ),
     "mail/addresses.py": "mail/suppressed_spellings mail/allowed mail/forget mail/odd_addresses",
-    "mail/message_ids.py": "mail/message_id_refused mail/backend mail/fidelity",
+    "mail/headers.py": "mail/message_id_refused mail/wishes mail/backend mail/fidelity",
     "mail/outcomes.py": "mail/errors mail/mailbox_full mail/unknown_errors mail/outcomes",
     "mail/privacy/": PRIVACY,
     "mail/resend.py": "mail/resend mail/retry_and_resend",

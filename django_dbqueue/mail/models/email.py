@@ -13,8 +13,14 @@ from ...states import Status
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
-from ..message_ids import HEADER, GeneratedMessageID, message_id_of, own_message_id
-from ..queueing_options import QueueingOptions, options_in
+from ..headers import (
+    MESSAGE_ID,
+    GeneratedMessageID,
+    QueueingOptions,
+    message_id_of,
+    options_in,
+    own_message_id,
+)
 from ..storing import codec
 from .queryset import EmailManager
 
@@ -66,7 +72,7 @@ class EmailFields(models.Model):
             raise ValueError("the message was erased: MAIL_KEEP_BODIES, or forget_address")
         message = codec.decode(self.message)
         if self.message_id and own_message_id(message) is None:
-            message.extra_headers[HEADER] = GeneratedMessageID(self.message_id)
+            message.extra_headers[MESSAGE_ID] = GeneratedMessageID(self.message_id)
         return message
 
     def resend(self) -> "Email":

@@ -5,7 +5,7 @@ from time import monotonic
 from typing import Any
 
 from ..deliveries import Deliveries, Delivery, Outcome, address_of, delivery
-from ..message_ids import withhold
+from ..headers import withhold_message_id
 from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from . import esp
 from .connections import connection
@@ -52,7 +52,7 @@ class MessageDelivery:
         try:
             with connection(using) as line:
                 self._is_reused = line.messages > 0
-                withhold(self.envelope.message, line.backend, using)
+                withhold_message_id(self.envelope.message, line.backend, using)
                 self._transmit(line.backend)
         except Exception as problem:  # noqa: BLE001  # why: what a message raises is its own outcome
             return problem

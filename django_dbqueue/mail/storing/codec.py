@@ -15,7 +15,7 @@ from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
 from ..deliveries import has_several
-from ..queueing_options import without_options
+from ..headers import without_options
 from . import parts
 from .parts import check_encodable, check_line
 
