@@ -14,7 +14,7 @@ from ..lifecycle.execute import in_transaction
 from ..states import Status
 from .deliveries import Deliveries, Delivery, Outcome, address_of, delivery
 from .models import Email, ProviderNote, Suppression
-from .models.provider import LONGEST_NAME
+from .models.provider import NAME_MAX_CHARS
 from .models.suppression import Reason, normal
 from .rows import PLACES, amend, locked, mail_table
 
@@ -52,7 +52,7 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
     if reason is not None:
         Suppression.objects.suppress(address, reason, f"{esp_name}: {_text(event)}")
     news = _news(event)
-    name = clean(str(event.message_id or ""))[:LONGEST_NAME]
+    name = clean(str(event.message_id or ""))[:NAME_MAX_CHARS]
     if news is not None and name and not note(name, address, news, in_transaction):
         _keep(name, address, news)
 

@@ -1,11 +1,10 @@
 """Mutants of mail on its way: whom it goes to, when, and in which words."""
 
 LIMITS, MAILER, CONF = "mail/limits.py", "mail/models/mailer.py", "mail/conf.py"
-SUPPRESSION, SPELLING = "mail/models/suppression.py", "mail/addresses.py"
+SUPPRESSION, DELIVERIES = "mail/models/suppression.py", "mail/deliveries.py"
 BACKOFF, CODEC, PARTS = "mail/backoff.py", "mail/storing/codec.py", "mail/storing/parts.py"
-SEND, HANDOVER = "mail/sending/send.py", "mail/sending/delivery.py"
 ENVELOPE, CONNECTIONS = "mail/sending/envelope.py", "mail/sending/connections.py"
-SMTP, BACKENDS, HEADERS = "mail/sending/smtp.py", "mail/backends.py", "mail/headers.py"
+SEND, BACKENDS, HEADERS = "mail/sending/send.py", "mail/backends.py", "mail/headers.py"
 
 MUTANTS = [
     (
@@ -57,12 +56,12 @@ MUTANTS = [
         "the first suppression is not heeded at once",
     ),
     (
-        SPELLING,
+        DELIVERIES,
         "unquote(local)).lower()",
         "unquote(local))",
         "capitals make another person",
     ),
-    (SPELLING, 'domain.strip().rstrip(".")', "domain.strip()", "a dot makes another domain"),
+    (DELIVERIES, 'domain.strip().rstrip(".")', "domain.strip()", "a dot makes another domain"),
     (
         BACKOFF,
         'cap=mail_conf["RETRY_CAP"]',
@@ -114,8 +113,8 @@ MUTANTS = [
     ),
     (
         SEND,
-        'if not (email.crashes or email.losses) or mail_conf["IN_DOUBT"] != "hold":',
-        "if True:",
+        'if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":',
+        "if False:",
         "what a dead worker may have sent is sent again though it is to be held",
     ),
     (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
@@ -133,31 +132,31 @@ MUTANTS = [
     ),
     (
         SEND,
-        "one.doubts > most for",
-        "one.doubts >= most for",
+        "one.doubts > repeats for",
+        "one.doubts >= repeats for",
         "mail is held in doubt one attempt too soon",
     ),
-    (HANDOVER, "TAKEN = {250, 251, 252}", "TAKEN = {250}", "whom a server forwards to is refused"),
+    (SEND, "TAKEN = {250, 251, 252}", "TAKEN = {250}", "whom a server forwards to is refused"),
     (
-        HANDOVER,
+        SEND,
         "if error is not None and self._was_hung_up(error):",
         "if False:",
         "a connection that a server has given up costs an attempt",
     ),
     (
-        HANDOVER,
+        SEND,
         "self._heard is None or self._heard.recipients:",
         "self._heard is None:",
         "who was hung up on in the middle of a message is asked at once again",
     ),
     (
-        HANDOVER,
+        SEND,
         'if meaning == "fail" and not self._is_connected:',
         "if False:",
         "mail has failed for good since nobody could be reached",
     ),
     (
-        HANDOVER,
+        SEND,
         "            self.wants_pause = error\n",
         "            pass\n",
         "a server that wants to be left alone is not",
@@ -200,7 +199,7 @@ MUTANTS = [
     ),
     (
         CONNECTIONS,
-        "        line.close()\n        raise",
+        "        kept.close()\n        raise",
         "        raise",
         "after an error nobody says goodbye",
     ),
@@ -217,13 +216,13 @@ MUTANTS = [
         "a mailer that fails in silence has sent everything",
     ),
     (
-        SMTP,
+        CONNECTIONS,
         "            self.listener.conversation.is_in_doubt = True\n",
         "",
         "mail that was sent and not answered is no case of doubt",
     ),
     (
-        SMTP,
+        CONNECTIONS,
         "        self.listener.conversation.is_in_doubt = False\n",
         "",
         "a message that the server has refused as a whole is in doubt",

@@ -103,7 +103,7 @@ FILES = {
     "mail/models/suppression.py": (
         "mail/suppressed_spellings mail/lately mail/tracking mail/admin_mailers mail/odd_addresses"
     ),
-    "mail/addresses.py": "mail/suppressed_spellings mail/allowed mail/forget mail/odd_addresses",
+    "mail/deliveries.py": "mail/suppressed_spellings mail/allowed mail/forget mail/odd_addresses",
     "mail/headers.py": "mail/message_id_refused mail/wishes mail/backend mail/fidelity",
     "mail/outcomes.py": "mail/errors mail/mailbox_full mail/unknown_errors mail/outcomes",
     "mail/privacy/": PRIVACY,
@@ -117,8 +117,11 @@ FILES = {
         "mail/connections mail/idle_connections mail/goodbye mail/silent_mailer "
         "mail/answers_on_the_way mail/hung_up mail/reconnect mail/delivery"
     ),
-    "mail/sending/delivery.py": MAIL
-    + "mail/answers_on_the_way mail/hung_up mail/in_doubt mail/slow_answer mail/anymail",
+    "mail/sending/send.py": MAIL
+    + (
+        "mail/answers_on_the_way mail/hung_up mail/in_doubt mail/slow_answer mail/anymail "
+        "mail/limits"
+    ),
     "mail/storing/": (
         "mail/attributes mail/codec mail/stored_again mail/stored_parts mail/refusals "
         "mail/refused_texts mail/template mail/fidelity mail/backend mail/wishes"

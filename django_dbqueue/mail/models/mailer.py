@@ -12,7 +12,7 @@ from ...guard import clean
 from .. import limits
 from ..conf import mailer_of, rates_for
 from ..limits import Rate, Taken
-from .short_cache import ShortCache
+from .suppression import ShortCache
 
 TRIES = 50
 SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once

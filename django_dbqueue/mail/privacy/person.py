@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from email.utils import parseaddr
 from typing import Any
 
-from ..addresses import canonical
+from ..deliveries import canonical
 from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"

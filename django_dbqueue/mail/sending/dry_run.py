@@ -55,7 +55,7 @@ class DryRun:
         except Exception as error:  # noqa: BLE001  # why: whatever is stored there, it is told
             return "; ".join([f"would fail: it cannot be read: {explain(error)}", *held])
         deliveries = Deliveries(email.deliveries)
-        envelope = envelope_for(message, deliveries, afresh=not email.attempts)
+        envelope = envelope_for(message, deliveries, refused_too=not email.attempts)
         if envelope.recipients and not held:
             held = self._prospect(email).held_back(email, len(envelope.handed_over_for))
         self.would_be_sent += bool(envelope.recipients and not held)
