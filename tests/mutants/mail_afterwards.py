@@ -2,7 +2,11 @@
 
 OUTCOMES, TRACKING, LATECOMERS = "mail/outcomes.py", "mail/tracking.py", "mail/late_events.py"
 PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
-FORGET_LOG, IN_DOUBT, RESEND = "mail/privacy/forget_log.py", "mail/in_doubt.py", "mail/resend.py"
+FORGET_LOG, IN_DOUBT, EMAIL = (
+    "mail/privacy/forget_log.py",
+    "mail/in_doubt.py",
+    "mail/models/email.py",
+)
 
 MUTANTS = [
     (
@@ -97,14 +101,14 @@ MUTANTS = [
         "mail is marked as sent while it is tried again",
     ),
     (
-        RESEND,
+        EMAIL,
         "if before.waiting(message.recipients(), refused_too=True):",
         "if False:",
         "who has got a message gets it a second time",
     ),
-    (RESEND, "    if other is not None:\n", "    if False:\n", "a mail is sent again twice"),
+    (EMAIL, "    if other is not None:\n", "    if False:\n", "a mail is sent again twice"),
     (
-        RESEND,
+        EMAIL,
         'if k.lower() != "message-id"',
         "",
         "a message that is sent again has the Message-ID of the first",

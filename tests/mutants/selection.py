@@ -107,7 +107,7 @@ FILES = {
     "mail/headers.py": "mail/message_id_refused mail/wishes mail/backend mail/fidelity",
     "mail/outcomes.py": "mail/errors mail/mailbox_full mail/unknown_errors mail/outcomes",
     "mail/privacy/": PRIVACY,
-    "mail/resend.py": "mail/resend mail/retry_and_resend",
+    "mail/models/email.py": "mail/resend mail/retry_and_resend mail/wishes mail/backend",
     "mail/sending/": MAIL + "mail/in_doubt mail/slow_answer mail/limits",
     "mail/sending/envelope.py": (
         "mail/allowed mail/staging mail/suppressed_spellings mail/odd_addresses mail/resend "

@@ -17,7 +17,6 @@ from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
 from ..models import WORDS, ArchivedEmail, Email
 from ..privacy.erase import erase
-from ..resend import resend
 from ..rows import HAVE_ENDED
 from . import page
 from .contents import ContentViews
@@ -142,7 +141,7 @@ class MailPages(ContentViews):
         new, refused = [], []
         for email in rows:
             try:
-                new.append(resend(email))
+                new.append(email.resend())
             except ValueError as error:
                 refused.append(str(error))
             else:

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 
 from ..deliveries import Deliveries, Delivery, address_of
 from ..models import ArchivedEmail, Email
-from ..storing.reading import read
+from ..models.email import read
 from .preview import contents
 
 TABLES = (Email, ArchivedEmail)
