@@ -29,7 +29,7 @@ MUTANTS = [
     ),
     (
         OUTCOMES,
-        "isinstance(error, ITS_OWN_FAULT) and not _is_of_the_network(error)",
+        "isinstance(error, ITS_OWN_FAULT) and not is_of_the_network",
         "isinstance(error, ITS_OWN_FAULT)",
         "mail fails for good by an error of the network",
     ),
