@@ -1,6 +1,6 @@
 """Mutants of what becomes of mail: outcomes, providers' news, sending again, forgetting."""
 
-OUTCOMES, TRACKING, LATECOMERS = "mail/outcomes.py", "mail/tracking.py", "mail/late_events.py"
+OUTCOMES, TRACKING = "mail/outcomes.py", "mail/tracking.py"
 PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
 FORGET_LOG, IN_DOUBT, EMAIL = (
     "mail/privacy/forget_log.py",
@@ -41,8 +41,8 @@ MUTANTS = [
     ),
     (
         TRACKING,
-        'why in {None, "bounced", "invalid"} and not _is_soft(event)',
-        'why in {None, "bounced", "invalid"}',
+        "return None if is_soft else Reason.BOUNCE",
+        "return Reason.BOUNCE",
         "a full mailbox suppresses its address for ever",
     ),
     (
@@ -57,7 +57,12 @@ MUTANTS = [
         "True",
         "what has come back counts as delivered by older news",
     ),
-    (LATECOMERS, "KEEP_NEWS = 3600.0", "KEEP_NEWS = 3.6", "early news are given up after seconds"),
+    (
+        TRACKING,
+        "KEEP_NEWS_SECONDS = 3600.0",
+        "KEEP_NEWS_SECONDS = 3.6",
+        "early news are given up after seconds",
+    ),
     (
         PERSON,
         r"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})",

@@ -95,7 +95,6 @@ FILES = {
     "mail/backoff.py": "mail/retry_schedule mail/errors mail/checks",
     "mail/conf.py": "mail/retry_schedule mail/checks mail/errors",
     "mail/in_doubt.py": "mail/in_doubt mail/admin_actions",
-    "mail/late_events.py": "mail/early_news mail/news_meanwhile",
     "mail/limits.py": "mail/limits mail/large_messages mail/line mail/dry_run",
     "mail/models/mailer.py": (
         "mail/limits mail/line mail/pause_reason mail/which_mailer mail/large_messages mail/lately"
