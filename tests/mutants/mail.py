@@ -9,8 +9,8 @@ SEND, BACKENDS, HEADERS = "mail/sending/send.py", "mail/backends.py", "mail/head
 MUTANTS = [
     (
         LIMITS,
-        "self.seconds * max(1.0, count / self.limit) + self.later",
-        "self.seconds + self.later",
+        "self.seconds * max(1.0, count / self.limit) + self.delay",
+        "self.seconds + self.delay",
         "a message to very many uses up a single period",
     ),
     (
@@ -21,14 +21,14 @@ MUTANTS = [
     ),
     (
         LIMITS,
-        " and at <= now + LATER\n",
+        " and at <= now + RETURN_DELAY_SECONDS\n",
         "\n",
         "after the clock was set back a mailer stands still",
     ),
     (
         LIMITS,
-        "merged[slot] = at, before + taken",
-        "merged[slot] = at, taken",
+        "merged[slot] = at, before + tokens",
+        "merged[slot] = at, tokens",
         "of tokens that were taken together only the last count",
     ),
     (
