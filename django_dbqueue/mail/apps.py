@@ -14,15 +14,15 @@ class MailConfig(AppConfig):
     def ready(self) -> None:
         from .. import diagnose, signals  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
-        from . import checks, checks_settings, reasons, requeueing, tracking  # noqa: PLC0415
+        from . import checks, reasons, requeueing, tracking  # noqa: PLC0415
         from .privacy.erase import Eraser, FailedMailPruner  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
         signals.worker_stopped.connect(close_idle_connections, dispatch_uid="dbqueue_mail")
 
         register(checks.check_delivery, "mail")
-        register(checks_settings.check_settings, "mail")
-        register(checks_settings.check_for_production, "mail", deploy=True)
+        register(checks.check_settings, "mail")
+        register(checks.check_for_production, "mail", deploy=True)
         hooks: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), requeueing.Requeueing()]
         if apps.is_installed("anymail"):
             from anymail.signals import tracking as events  # noqa: PLC0415

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from django_dbqueue.mail.checks_settings import check_settings
+from django_dbqueue.mail.checks import check_settings
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending.connections import Conversation, Listening
