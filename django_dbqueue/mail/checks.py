@@ -1,5 +1,5 @@
-"""System checks: somebody delivers the queued mail, and it is not the queue itself; and the settings
-make sense, each for itself and together."""
+"""System checks: somebody delivers the queued mail, and it is not the queue itself; and each
+setting makes sense, by itself and next to the others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from email.utils import parseaddr

@@ -2,11 +2,7 @@
 
 OUTCOMES, TRACKING = "mail/outcomes.py", "mail/tracking.py"
 PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
-FORGET_LOG, IN_DOUBT, EMAIL = (
-    "mail/privacy/forget_log.py",
-    "mail/in_doubt.py",
-    "mail/models/email.py",
-)
+IN_DOUBT, EMAIL = "mail/in_doubt.py", "mail/models/email.py"
 
 MUTANTS = [
     (
@@ -94,9 +90,9 @@ MUTANTS = [
         "mail that is still to be sent loses its message",
     ),
     (
-        FORGET_LOG,
-        "return quote_plus(person.out_of_text(plain)) if person.is_in(plain) else value",
-        "return value",
+        FORGET,
+        "return quote_plus(person.out_of_text(value)) if person.is_in(value) else found[0]",
+        "return found[0]",
         "the admin's log goes on naming whom somebody has searched for",
     ),
     (

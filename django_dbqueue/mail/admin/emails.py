@@ -1,4 +1,4 @@
-"""Mail in the queue and in the archive: nothing is edited; what a person may do is an action."""
+"""Emails in the queue and in the archive: nothing is edited; what a person may do is an action."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,7 +54,7 @@ SETTLE = Question(
     "What is in doubt among these is marked as sent, and is not tried again.",
     "Mark as sent",
 )
-# On the page of a mail: the states in which an action makes sense.
+# On the page of an email: the states in which an action makes sense.
 BUTTONS = {
     "resend_selected": ("Send again", HAVE_ENDED),
     "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
@@ -63,7 +63,7 @@ BUTTONS = {
     "release_selected": ("Take from its worker", (Status.CLAIMED,)),
     "forget_selected": ("Erase message", HAVE_ENDED),
 }
-MOST_REFUSALS = 10
+REFUSALS_SHOWN_MAX = 10
 
 
 def _allows(verb: str) -> Callable[[Any, HttpRequest], bool]:
@@ -100,7 +100,7 @@ class MailPages(ContentViews):
         return super().get_queryset(request).defer("message")
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        # Whoever may see messages opens one: all of them are read for nobody.
+        # Who may see messages opens one: all of them are read for nobody.
         is_hidden = lookup.partition("__")[0] == "message"
         return not is_hidden and super().lookup_allowed(lookup, value, request)
 
@@ -149,10 +149,10 @@ class MailPages(ContentViews):
         if new:
             names = shortened(", ".join(map(str, new)), 200)
             self.message_user(request, f"{len(new)} queued: {names}", messages.SUCCESS)
-        for reason in refused[:MOST_REFUSALS]:
+        for reason in refused[:REFUSALS_SHOWN_MAX]:
             self.message_user(request, reason, messages.ERROR)
-        if more := refused[MOST_REFUSALS:]:
-            self.message_user(request, f"... and {len(more)} more", messages.ERROR)
+        if more := refused[REFUSALS_SHOWN_MAX:]:
+            self.message_user(request, f"… and {len(more)} more", messages.ERROR)
 
     def _forget(self, request: HttpRequest, rows: list[Any]) -> None:
         erased = [email for email in rows if erase(email)]
