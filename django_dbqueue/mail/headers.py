@@ -48,7 +48,10 @@ class QueueingOptions:
         usual = mail_conf["URGENT_QUEUE" if self.priority == "urgent" else "QUEUE"]
         if self.queue:
             check_name(self.queue, "queue")
-        found = {"queue": str(self.queue or usual), "expires_at": _time("expires_at", self)}
+        found: dict[str, Any] = {
+            "queue": str(self.queue or usual),
+            "expires_at": _time("expires_at", self),
+        }
         if self.priority is not None:
             given = self.priority
             number = PRIORITIES.get(given) if isinstance(given, str) else given

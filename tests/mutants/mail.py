@@ -120,7 +120,7 @@ MUTANTS = [
     (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
     (
         SEND,
-        "    email.turn_at = turn.at\n",
+        "        email.turn_at = turn.at\n",
         "",
         "mail at a limit forgets its place in the line",
     ),

@@ -37,7 +37,7 @@ def shown_subject(email: Any) -> str:
 RESEND = Question(
     "resend_selected",
     "Send again",
-    "Each of these is queued once more, as a new mail with a Message-ID of its own: to those "
+    "Each of these is queued once more, as a new email with a Message-ID of its own: to those "
     "recipients who have not got it, or, where all have, to all of them.",
     "Send again",
 )
@@ -78,7 +78,7 @@ class MailPages(ContentViews):
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
-    search_help_text = "The number of a mail, or a whole Message-ID with its angle brackets"
+    search_help_text = "The number of an email, or a whole Message-ID with its angle brackets"
     # Whom it is for and what about is seen by all who see mail at all.
     open_columns = ReadOnlyAdmin.open_columns | {
         *("message_id", "subject", "from_email", "recipients", "using", "provider_id"),

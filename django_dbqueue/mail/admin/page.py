@@ -54,7 +54,7 @@ def links(email: Any, site: AdminSite) -> list[Link]:
     """To the emails that it resends, that resend it, and whose delivery it reports on."""
     wanted = {"Resends": email.resend_of, "Is about": email.about}
     pks = [pk for pk in wanted.values() if pk is not None]
-    found = {}
+    found: dict[int, Any] = {}
     for model in TABLES if pks else ():
         rows = model._default_manager.filter(pk__in=pks)
         found |= dict.fromkeys(rows.values_list("pk", flat=True), model)

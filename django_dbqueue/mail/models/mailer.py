@@ -46,7 +46,7 @@ class MailerManager(models.Manager["Mailer"]):
     def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> LimitSlot:
         """A turn for a message to so many recipients.
 
-        Over the limit, messages stand in line, in the order in which they ask, whatever their
+        Over the limit, messages wait in line, in the order in which they ask, whatever their
         priority: each is promised a turn, and new ones get nothing that is promised. ``turn_at`` is
         what it was told before; it goes to the end of the line a second time only where it missed
         its turn by more than a period, as after an outage. Who is urgent passes the line.
@@ -89,7 +89,7 @@ class Mailer(models.Model):
     paused_until = InstantField(null=True, blank=True)
     pause_reason = models.CharField(max_length=REASON_MAX_CHARS, blank=True)
     taken: Any = models.JSONField(default=dict, editable=False)
-    # When the last one that stands in line has its turn, and the tokens that were promised.
+    # When the last one in the line has its turn, and the tokens that were promised.
     line_ends_at = InstantField(null=True, editable=False)
     promises: Any = models.JSONField(default=dict, editable=False)
     # For whom those in the line leave tokens, and until when: somebody urgent.

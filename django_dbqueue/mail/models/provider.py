@@ -1,4 +1,4 @@
-"""What is known by a provider's name for a mail, beside the mail itself."""
+"""What is known by a provider's name for a message, next to the email itself."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ NAME_MAX_CHARS = 255
 
 
 class ProviderNote(models.Model):
-    """Which mail it is, where that has several names; or news of a mail that is none of ours, or
+    """Which email it is, where that has several names; or news of one that is none of ours, or
     not recorded yet. Neither is kept for long."""
 
     name = models.CharField(max_length=NAME_MAX_CHARS, db_index=True)

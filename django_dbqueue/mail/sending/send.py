@@ -39,8 +39,8 @@ def send(email: Any) -> None:
     """
     try:
         message = email.to_message()
-    except Exception as error:  # why: whatever is stored there, it is no message
-        raise Bury(explain(error)) from error
+    except Exception as problem:  # why: whatever is stored there, it is no message
+        raise Bury(explain(problem)) from problem
     deliveries = Deliveries(email.deliveries)
     if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
         waiting = deliveries.waiting(message.recipients(), refused_too=False)

@@ -1,5 +1,5 @@
 """The parts of a stored message, to JSON and back: contents, ready MIME parts, charsets, and the
-attributes that backends read besides what Django has there."""
+attributes that backends read and Django has not."""
 
 import base64
 import logging
@@ -67,7 +67,7 @@ class StoredPart(MIMEBase, MIMEPart):
 
 
 def check_line(value: str, part: str) -> str:
-    """Return the value if it can stand in a header, else raise ``ValueError`` naming the part."""
+    """Return the value if it can be part of a header, else raise ``ValueError`` naming the part."""
     if LINE_BREAK.search(value):
         raise ValueError(f"{part} must not contain line breaks or NUL: {value!r}")
     return value
