@@ -25,7 +25,7 @@ BY_OUTCOME = {
 
 
 def reasons(table: Table, key: Any) -> list[str]:
-    """For ``explain.REASONS``; names nobody whom the email is for, nor says what a server said."""
+    """For ``diagnose.REASONS``; names nobody whom the email is for, nor says what a server said."""
     rows = Email._base_manager.using(table.connection.alias).only(*COLUMNS)
     email = rows.filter(pk=key).first()
     if email is None:
