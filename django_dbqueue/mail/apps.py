@@ -14,26 +14,20 @@ class MailConfig(AppConfig):
     def ready(self) -> None:
         from .. import diagnose, signals  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
-        from . import checks, checks_settings, late_events, reasons, requeueing  # noqa: PLC0415
+        from . import checks, reasons, requeueing, tracking  # noqa: PLC0415
         from .privacy.erase import Eraser, FailedMailPruner  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
         signals.worker_stopped.connect(close_idle_connections, dispatch_uid="dbqueue_mail")
 
         register(checks.check_delivery, "mail")
-        register(checks_settings.check_settings, "mail")
-        register(checks_settings.check_for_production, "mail", deploy=True)
+        register(checks.check_settings, "mail")
+        register(checks.check_for_production, "mail", deploy=True)
         hooks: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), requeueing.Requeueing()]
         if apps.is_installed("anymail"):
-            _listen_to_providers()
-            hooks.append(late_events.LateEvents())
+            from anymail.signals import tracking as events  # noqa: PLC0415
+
+            events.connect(tracking.receive, dispatch_uid="dbqueue_mail")
+            hooks.append(tracking.LateEvents())
         diagnose.REASONS["dbqueue_mail.email"] = reasons.reasons
         reaper.MAINTENANCE["dbqueue_mail.email"] = lambda table: sum(one(table) for one in hooks)
-
-
-def _listen_to_providers() -> None:
-    from anymail.signals import tracking as events  # noqa: PLC0415
-
-    from . import tracking  # noqa: PLC0415
-
-    events.connect(tracking.receive, dispatch_uid="dbqueue_mail")

@@ -8,7 +8,7 @@ from ..conf import Section
 from .limits import Rate, rates_of
 
 DEFAULT = "default"
-TIME_TO_RUN = 300  # seconds for one mail
+TIME_TO_RUN = 300  # seconds for one message
 
 mail_conf = Section(
     "MAIL_",
@@ -20,7 +20,7 @@ mail_conf = Section(
         # ever.
         "TIMEOUT": 30.0,
         # The same for the answer to a whole message, which may take a server long; RFC 5321 asks
-        # for 10 minutes, but a mail's time to run is 5. Who asks too soon sends it twice.
+        # for 10 minutes, but an email's time to run is 5. Who asks too soon sends it twice.
         "FINAL_TIMEOUT": 240.0,
         # After a temporary failure; read when a message fails.
         "RETRY_FIRST": 1200.0,  # seconds
@@ -52,7 +52,7 @@ mail_conf = Section(
         # Staging: who may get mail, by domain (none = all), and who gets it instead.
         "ALLOWED_DOMAINS": (),
         "OVERRIDE_RECIPIENTS": (),
-        # Seconds after its end that a mail keeps its message, and its row; 0 = for good.
+        # Seconds after its end that an email keeps its message, and its row; 0 = for good.
         "KEEP_BODIES": 0.0,
         "KEEP_ROWS": 0.0,
     },

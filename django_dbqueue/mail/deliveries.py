@@ -1,14 +1,16 @@
-"""What became of a message for each of its recipients: plain data, kept with the message."""
+"""What became of a message for each of its recipients: plain data, kept with the message; and the
+many spellings of a recipient's address."""
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from email.utils import getaddresses
+from email.utils import getaddresses, unquote
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-MOST_TEXT = 500  # characters of what a server says
+TEXT_MAX_CHARS = 500  # of what a server says
 
 
 class Outcome(StrEnum):
@@ -25,8 +27,9 @@ SENT = {Outcome.DELIVERED, Outcome.REDIRECTED}
 OPEN = {Outcome.DEFERRED, Outcome.IN_DOUBT}
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def iso_seconds(moment: datetime | None = None) -> str:
+    """In UTC, to the second; without a moment, now."""
+    return (moment or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Delivery:
     outcome: Outcome
     code: int | None = None
     text: str = ""
-    at: str = field(default_factory=_now)
+    at: str = field(default_factory=iso_seconds)
     # How often it was sent as a whole and not answered, by now.
     doubts: int = 0
 
@@ -49,7 +52,8 @@ class Delivery:
 
 @lru_cache(1024)  # asked several times for each recipient of a message
 def address_of(recipient: str) -> str:
-    """The bare address of a recipient as a message has it, its domain in lower case."""
+    """The bare address of a recipient as a message has it, its domain in lower case: the key by
+    which deliveries are kept."""
     found = getaddresses([recipient])
     # Two in one text are no address; some versions of parseaddr() would take the first.
     bare = (found[0][1] if len(found) == 1 else "") or recipient
@@ -62,6 +66,25 @@ def has_several(recipient: str) -> bool:
     if recipient.count("@") < 2:  # asked for each recipient of each message
         return False
     return sum("@" in bare for _, bare in getaddresses([recipient])) > 1
+
+
+def canonical(address: str) -> tuple[str, str]:
+    """Local part and domain, as they are the same for every spelling of a bare address: in small
+    letters, without quotes, the domain in Unicode."""
+    local, _, domain = address.strip().rpartition("@")
+    return unicodedata.normalize("NFC", unquote(local)).lower(), readable(domain)
+
+
+def readable(domain: str) -> str:
+    """A domain in Unicode and small letters."""
+    labels = unicodedata.normalize("NFC", domain.strip().rstrip(".")).lower().split(".")
+    for i, label in enumerate(labels):
+        if label.startswith("xn--"):
+            try:
+                labels[i] = label[4:].encode("ascii").decode("punycode")
+            except UnicodeError:
+                pass  # it stays as it is
+    return ".".join(labels)
 
 
 class Deliveries:
@@ -111,7 +134,7 @@ class Deliveries:
 def delivery(outcome: Outcome, code: int | None, text: str | bytes) -> Delivery:
     said = text.decode(errors="replace") if isinstance(text, bytes) else text
     said = said.replace("\0", "").encode(errors="replace").decode()
-    return Delivery(outcome, code, " ".join(said.split())[:MOST_TEXT])
+    return Delivery(outcome, code, " ".join(said.split())[:TEXT_MAX_CHARS])
 
 
 def read_entry(entry: Any) -> Delivery | None:

@@ -1,10 +1,6 @@
-"""Mail that was sent as a whole and not answered, or whose worker died: a person knows more."""
-
-from functools import partial
-from typing import Any
+"""Emails that were sent as a whole and not answered, or whose worker died: a person knows more."""
 
 from ..lifecycle.execute import in_transaction
-from ..lifecycle.table import Table
 from ..states import Status
 from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
 from .models import Email
@@ -19,20 +15,20 @@ def mark_as_sent(email: Email, by: str = "") -> bool:
     through a worker once more, who finishes it without sending anything.
     """
     table = mail_table()
-    work = partial(_mark, table, email.pk, f"by the word of {by}" if by else "by hand")
-    return in_transaction(table.connection, work)
+    answer = Delivery(Outcome.DELIVERED, text=f"by the word of {by}" if by else "by hand")
 
+    def mark() -> bool:
+        row = locked(table, Email, email.pk)
+        deliveries = Deliveries(row.deliveries) if row is not None else Deliveries({})
+        doubtful = deliveries.having({Outcome.IN_DOUBT})
+        if not doubtful or row.status != Status.BURIED:
+            return False
+        deliveries.by_address |= dict.fromkeys(doubtful, answer)
+        if not amend(table, row, {"deliveries": deliveries.stored()}):
+            return False
+        has_more_to_do = deliveries.having(OPEN) or not deliveries.having(set(Outcome) - SENT)
+        if has_more_to_do and not row.is_erased:
+            kick(table, [(row.pk, row.status, row.owner)])
+        return True
 
-def _mark(table: Table, key: Any, said: str) -> bool:
-    row = locked(table, Email, key)
-    deliveries = Deliveries(row.deliveries) if row is not None else Deliveries({})
-    doubtful = deliveries.having({Outcome.IN_DOUBT})
-    if not doubtful or row.status != Status.BURIED:
-        return False
-    deliveries.by_address |= dict.fromkeys(doubtful, Delivery(Outcome.DELIVERED, text=said))
-    if not amend(table, row, {"deliveries": deliveries.stored()}):
-        return False
-    has_more_to_do = deliveries.having(OPEN) or not deliveries.having(set(Outcome) - SENT)
-    if has_more_to_do and not row.is_erased:
-        kick(table, [(row.pk, row.status, row.owner)])
-    return True
+    return in_transaction(table.connection, mark)

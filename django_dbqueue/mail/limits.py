@@ -15,11 +15,11 @@ from typing import Any
 
 PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 # Tokens that were taken together come back together; so many groups are kept apart in a period.
-GROUPS = 32
-# A token comes back so much later, in seconds: messages do not all take equally long to arrive.
-LATER = 0.03
+GROUPS_PER_PERIOD = 32
+# A token comes back so much later: messages do not all take equally long to arrive.
+RETURN_DELAY_SECONDS = 0.03
 # A promised one so much later still: who comes a little late for it returns it late.
-LATE = 0.04
+PROMISE_DELAY_SECONDS = 0.04
 
 Taken = dict[str, list[tuple[float, int]]]
 
@@ -30,7 +30,7 @@ class Rate:
 
     limit: int
     period: str
-    later: float = LATER
+    delay: float = RETURN_DELAY_SECONDS  # seconds until a token comes back, beyond the period
 
     @property
     def seconds(self) -> float:
@@ -39,11 +39,12 @@ class Rate:
     @property
     def promised(self) -> "Rate":
         """The same for turns to come."""
-        return replace(self, later=LATER + LATE + self.seconds / GROUPS)
+        delay = RETURN_DELAY_SECONDS + PROMISE_DELAY_SECONDS + self.seconds / GROUPS_PER_PERIOD
+        return replace(self, delay=delay)
 
     def back_after(self, count: int) -> float:
         """A message to more than a period's worth uses up as many periods as it takes."""
-        return self.seconds * max(1.0, count / self.limit) + self.later
+        return self.seconds * max(1.0, count / self.limit) + self.delay
 
 
 def rates_of(given: Any, name: str) -> list[Rate]:
@@ -79,11 +80,17 @@ def wait_for(taken: Taken, rates: list[Rate], now: float, count: int) -> float:
 
 
 def take(taken: Taken, rates: list[Rate], now: float, count: int) -> Taken:
-    """What is taken afterwards."""
-    return {
-        rate.period: _grouped([*_out(taken.get(rate.period, []), rate, now), (now, count)], rate)
-        for rate in rates
-    }
+    """What is taken afterwards. Neighbours are kept together; they come back with the last of them,
+    never too soon."""
+    found = {}
+    for rate in rates:
+        merged: dict[int, tuple[float, int]] = {}
+        for at, tokens in [*_out(taken.get(rate.period, []), rate, now), (now, count)]:
+            slot = math.floor(at / rate.seconds * GROUPS_PER_PERIOD)
+            _, before = merged.get(slot, (at, 0))
+            merged[slot] = at, before + tokens
+        found[rate.period] = list(merged.values())
+    return found
 
 
 def used(taken: Taken, rate: Rate, now: float) -> int:
@@ -94,10 +101,14 @@ def used(taken: Taken, rate: Rate, now: float) -> int:
 def next_turn(
     promises: Taken, rates: list[Rate], now: float, line_ends: float, count: int
 ) -> float:
-    """When a message that comes anew has its turn: ``now``, or after all those in the line."""
+    """When a new message has its turn: ``now``, or after all those in the line."""
     rates, end = promised(rates), max(now, line_ends)
     turn = end + wait_for(promises, rates, end, count)
-    return turn if turn <= now else max(turn, line_ends + _apart(shortest(rates)))
+    if turn <= now:
+        return turn
+    # Turns that follow each other evenly find workers that are awake and have time.
+    rate = shortest(rates)
+    return max(turn, line_ends + rate.back_after(1) / rate.limit)
 
 
 def promised(rates: list[Rate]) -> list[Rate]:
@@ -111,11 +122,6 @@ def shortest(rates: list[Rate]) -> Rate:
 def written(rates: list[Rate]) -> dict[str, int]:
     """As the settings have them."""
     return {rate.period: rate.limit for rate in rates}
-
-
-def _apart(rate: Rate) -> float:
-    """Turns that follow each other evenly find workers that are awake and have time."""
-    return rate.back_after(1) / rate.limit
 
 
 def _wait(groups: list[tuple[float, int]], rate: Rate, now: float, count: int) -> float:
@@ -136,15 +142,5 @@ def _out(groups: list[tuple[float, int]], rate: Rate, now: float) -> list[tuple[
     return sorted(
         (at, taken)
         for at, taken in groups
-        if now < at + rate.back_after(taken) and at <= now + LATER
+        if now < at + rate.back_after(taken) and at <= now + RETURN_DELAY_SECONDS
     )
-
-
-def _grouped(groups: list[tuple[float, int]], rate: Rate) -> list[tuple[float, int]]:
-    """Neighbours together; they come back with the last of them, never too soon."""
-    merged: dict[int, tuple[float, int]] = {}
-    for at, taken in groups:
-        slot = math.floor(at / rate.seconds * GROUPS)
-        _, before = merged.get(slot, (at, 0))
-        merged[slot] = at, before + taken
-    return list(merged.values())

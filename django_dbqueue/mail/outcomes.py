@@ -3,15 +3,15 @@
 import logging
 import re
 import smtplib
+from collections.abc import Iterator, Mapping
 from email.errors import MessageError
-from typing import Literal
+from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from ..guard import capture, message_of
 from .conf import mail_conf
-from .provider_errors import LATER, TOO_FAST, and_its_causes, status_of, word_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -29,6 +29,19 @@ MAILBOX_FULL = re.compile(r"5\.2\.2\b")
 # Of HTTP, for mailers that speak it.
 HTTP_OURS = {401, 402, 403, 404, 405}
 HTTP_LATER = {408, 409, 425, 429}
+HTTP_STATUSES = range(100, 600)
+# Where errors have it: anymail, requests and httpx; aiohttp; urllib.
+STATUS_ATTRIBUTES = ("status_code", "status", "code")
+CAUSES_MAX = 10
+# Amazon says these with a status of 400, as it does of a message that it refuses.
+TOO_FAST = re.compile(
+    "throttl|toomanyrequests|limitexceeded|ratexceeded|rateexceeded|slowdown|sendingpaused",
+    re.IGNORECASE,
+)
+LATER = re.compile(
+    "timeout|timedout|unavailable|internal|expired|notverifiedexception|accountsuspended",
+    re.IGNORECASE,
+)
 
 # These speak of our host or our settings, whatever their code: no message is lost
 # for a fault that it has no part in.
@@ -64,7 +77,11 @@ def classify(error: Exception) -> Meaning:
     too. ``RecipientRefused`` is asked about for each recipient of its own.
     """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return _of_several([classify(one) for one in _each(error)])
+        each = [classify(RecipientRefused(*said)) for said in error.recipients.values()]
+        if "pause" in each:
+            return "pause"
+        # Where all were refused, one temporary refusal is enough for another try.
+        return "retry" if "retry" in each or not each else "fail"
     code = getattr(error, "smtp_code", None)
     # A wrong password a thousand times over may lock the account.
     if code in PAUSE_CODES or isinstance(error, smtplib.SMTPAuthenticationError):
@@ -74,7 +91,9 @@ def classify(error: Exception) -> Meaning:
     if code == TOO_MUCH and MAILBOX_FULL.match(_text(getattr(error, "smtp_error", ""))):
         return "retry"
     if isinstance(code, int):
-        return _of_smtp(code, to_one=isinstance(error, RecipientRefused))
+        to_one = isinstance(error, RecipientRefused)
+        later = LOGIN_CODES | {TOO_MANY} if to_one else LOGIN_CODES
+        return "fail" if code >= 500 and code not in later else "retry"
     if isinstance(error.__cause__, smtplib.SMTPException):
         return classify(error.__cause__)
     return _of_provider(error) or ("fail" if _is_of_the_message(error) else "retry")
@@ -82,7 +101,7 @@ def classify(error: Exception) -> Meaning:
 
 def meaning_of(error: Exception) -> Meaning:
     """What the project's classifier (``MAIL_CLASSIFIER``) says; where that makes no sense, which is
-    logged, the mail is retried: what others have got of it must not be forgotten over that."""
+    logged, the email is retried: what others have got of it must not be forgotten over that."""
     name = mail_conf["CLASSIFIER"]
     said = ""
     with capture() as asked:
@@ -114,35 +133,18 @@ def code_and_text(error: Exception) -> tuple[int | None, str]:
     return status_of(error), explain(error)
 
 
-def _of_smtp(code: int, *, to_one: bool) -> Meaning:
-    later = LOGIN_CODES | {TOO_MANY} if to_one else LOGIN_CODES
-    return "fail" if code >= 500 and code not in later else "retry"
-
-
 def _of_provider(error: Exception) -> Meaning | None:
     """What an answer by HTTP says, if there was one."""
-    word, status = word_of(error), status_of(error)
+    # Amazon's name for what went wrong.
+    found = [_in_answer(one, "Error", "Code") for one in _and_its_causes(error)]
+    word = next((word for word in found if isinstance(word, str)), "")
     if TOO_FAST.search(word):
         return "pause"
     if LATER.search(word):
         return "retry"
-    return _of_http(status) if status is not None else None
-
-
-def _is_of_the_message(error: Exception) -> bool:
-    if REFUSED_BY_PROVIDER & {kind.__name__ for kind in type(error).__mro__}:
-        return True
-    # A bare LookupError is an encoding that nobody knows.
-    if type(error) is LookupError:
-        return True
-    return isinstance(error, ITS_OWN_FAULT) and not _is_of_the_network(error)
-
-
-def _is_of_the_network(error: Exception) -> bool:
-    return any(isinstance(one, OSError) for one in and_its_causes(error))
-
-
-def _of_http(status: int) -> Meaning:
+    status = status_of(error)
+    if status is None:
+        return None
     if status == 429:
         return "pause"
     if status in HTTP_OURS or status in HTTP_LATER:
@@ -151,15 +153,43 @@ def _of_http(status: int) -> Meaning:
     return "fail" if status // 100 in {2, 4} else "retry"
 
 
-def _each(error: smtplib.SMTPRecipientsRefused) -> list[RecipientRefused]:
-    return [RecipientRefused(code, text) for code, text in error.recipients.values()]
+def _is_of_the_message(error: Exception) -> bool:
+    if REFUSED_BY_PROVIDER & {kind.__name__ for kind in type(error).__mro__}:
+        return True
+    # A bare LookupError is an encoding that nobody knows.
+    if type(error) is LookupError:
+        return True
+    is_of_the_network = any(isinstance(one, OSError) for one in _and_its_causes(error))
+    return isinstance(error, ITS_OWN_FAULT) and not is_of_the_network
 
 
-def _of_several(meanings: list[Meaning]) -> Meaning:
-    """Where all were refused, one temporary refusal is enough for another try."""
-    if "pause" in meanings:
-        return "pause"
-    return "retry" if "retry" in meanings or not meanings else "fail"
+def status_of(error: BaseException) -> int | None:
+    """The status of the HTTP answer that an error, or a cause of it, tells of."""
+    for one in _and_its_causes(error):
+        given = [getattr(one, name, None) for name in STATUS_ATTRIBUTES]
+        given += [getattr(getattr(one, "response", None), "status_code", None)]
+        given += [_in_answer(one, "ResponseMetadata", "HTTPStatusCode")]
+        for status in given:
+            if isinstance(status, int) and status in HTTP_STATUSES:
+                return int(status)
+    return None
+
+
+def _and_its_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was raised from."""
+    one: BaseException | None = error
+    for _ in range(CAUSES_MAX):
+        if one is None:
+            return
+        yield one
+        one = one.__cause__
+
+
+def _in_answer(error: BaseException, part: str, name: str) -> Any:
+    """botocore gives what it was answered as a dict."""
+    answer = getattr(error, "response", None)
+    found = answer.get(part) if isinstance(answer, Mapping) else None
+    return found.get(name) if isinstance(found, Mapping) else None
 
 
 def _text(said: bytes | str) -> str:

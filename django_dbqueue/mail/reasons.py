@@ -1,4 +1,4 @@
-"""Why a mail waits, as only mail knows."""
+"""Why an email waits, as only mail knows."""
 
 from collections.abc import Iterator
 from email.utils import getaddresses
@@ -25,15 +25,34 @@ BY_OUTCOME = {
 
 
 def reasons(table: Table, key: Any) -> list[str]:
-    """For ``explain.REASONS``; names nobody whom the mail is for, nor says what a server said."""
+    """For ``diagnose.REASONS``; names nobody whom the email is for, nor says what a server said."""
     rows = Email._base_manager.using(table.connection.alias).only(*COLUMNS)
     email = rows.filter(pk=key).first()
     if email is None:
         return []
+    found: list[str] = []
     known = Deliveries(email.deliveries)
-    if email.status == Status.BURIED:
-        return [*_of_doubt(known), *_of_outcomes(known)]
-    return [*_of_mailer(email), *_of_the_suppressed(email, known), *_of_outcomes(known)]
+    if email.status != Status.BURIED:
+        found += _of_mailer(email)
+        addresses = [address_of(one) for _, one in getaddresses([email.recipients]) if one]
+        waiting = dict.fromkeys(one for one in addresses if one not in known.having(SENT))
+        if count := len(Suppression.objects.among(waiting)):
+            found.append(
+                f"Recipients that are suppressed, and get nothing: {count} of {len(waiting)}."
+            )
+    elif count := len(known.having({Outcome.IN_DOUBT})):
+        who = "a recipient" if count == 1 else f"{count} recipients"
+        found.append(
+            f"It is in doubt whether {who} got it: nobody answered when it was sent as a whole, or "
+            "its worker died. Mark it as sent, or retry it."
+        )
+    total = len(known.by_address)
+    if count := len(known.having(SENT)):
+        found.append(f"Recipients who have got it, and do not get it again: {count} of {total}.")
+    for outcome, words in BY_OUTCOME.items():
+        if count := len(known.having({outcome})):
+            found.append(f"Recipients {words}: {count} of {total}.")
+    return found
 
 
 def _of_mailer(email: Email) -> Iterator[str]:
@@ -45,49 +64,13 @@ def _of_mailer(email: Email) -> Iterator[str]:
     if mailer.rest:
         yield f"Its mailer, {name}, rests for {duration(mailer.rest)}: the mailer's page says why."
     try:
-        yield from _of_limits(email, mailer)
+        rates = rates_for(name)
     except ImproperlyConfigured as error:
         yield str(error)
-
-
-def _of_limits(email: Email, mailer: Mailer) -> Iterator[str]:
-    rates = rates_for(mailer.name)
-    if not rates:
         return
     limit = ", ".join(f"{rate.limit:,} a {rate.period}" for rate in rates)
-    wait = (email.turn_at - mailer.now).total_seconds() if email.turn_at else 0.0
+    wait = (email.turn_at - mailer.now).total_seconds() if rates and email.turn_at else 0.0
     if wait > 0 and not email.is_urgent:
-        yield (
-            f"By the limit of its mailer, {mailer.name} ({limit}), it has its turn in "
-            f"{duration(wait)}."
-        )
+        yield f"By the limit of its mailer, {name} ({limit}), it has its turn in {duration(wait)}."
     elif not mailer.has_tokens(1):
-        yield f"The limit of its mailer, {mailer.name} ({limit}), is used up for now."
-
-
-def _of_the_suppressed(email: Email, known: Deliveries) -> Iterator[str]:
-    addresses = [address_of(one) for _, one in getaddresses([email.recipients]) if one]
-    waiting = dict.fromkeys(one for one in addresses if one not in known.having(SENT))
-    if found := len(Suppression.objects.among(waiting)):
-        yield f"Recipients that are suppressed, and get nothing: {found} of {len(waiting)}."
-
-
-def _of_doubt(known: Deliveries) -> Iterator[str]:
-    if found := len(known.having({Outcome.IN_DOUBT})):
-        yield (
-            f"It is in doubt whether {_recipients(found)} got it: nobody answered when it was sent "
-            f"as a whole, or its worker died. Mark it as sent, or retry it."
-        )
-
-
-def _of_outcomes(known: Deliveries) -> Iterator[str]:
-    total = len(known.by_address)
-    if sent := len(known.having(SENT)):
-        yield f"Recipients who have got it, and do not get it again: {sent} of {total}."
-    for outcome, words in BY_OUTCOME.items():
-        if found := len(known.having({outcome})):
-            yield f"Recipients {words}: {found} of {total}."
-
-
-def _recipients(count: int) -> str:
-    return "a recipient" if count == 1 else f"{count} recipients"
+        yield f"The limit of its mailer, {name} ({limit}), is used up for now."

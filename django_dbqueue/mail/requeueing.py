@@ -1,4 +1,4 @@
-"""Lines at a mailer's limit that are made anew: their mail is called back by the reaper."""
+"""Lines at a mailer's limit that are made again: their emails are called back by the reaper."""
 
 from functools import partial
 from typing import Any
@@ -17,14 +17,14 @@ from .models import Email, Mailer
 from .models.mailer import NOW
 
 CHUNK = 500
-GAP = 60.0  # seconds in which nobody has a turn, though there are tokens
+GAP_SECONDS = 60.0  # in which nobody has a turn, though there are tokens
 
 
 class Requeueing:
     """Calls back up to 500 messages of a line whenever it is called.
 
-    A line is made anew where this process has other limits than those it was made by, and where
-    nobody stands in it any more, or nobody for a minute to come: mail was cancelled.
+    A line is made again where this process has other limits than those it was made by, and where
+    nobody is in it any more, or nobody for a minute to come: emails were cancelled.
     """
 
     def __init__(self) -> None:
@@ -37,13 +37,14 @@ class Requeueing:
         alias = table.connection.alias
         if router.db_for_write(Mailer) != alias:
             return 0
-        return sum(self._look(table, row) for row in Mailer.objects.using(alias).annotate(**NOW))
-
-    def _look(self, table: Table, row: Any) -> int:
-        if row.called_up_to is None and (self._is_changed(row) or _is_broken(table, row)):
-            row.renew()
-            row.refresh_from_db()
-        return 0 if row.called_up_to is None else _call(table, row)
+        called = 0
+        for row in Mailer.objects.using(alias).annotate(**NOW):
+            if row.called_up_to is None and (self._is_changed(row) or _is_broken(table, row)):
+                row.renew()
+                row.refresh_from_db()
+            if row.called_up_to is not None:
+                called += _call_back(table, row)
+        return called
 
     def _is_changed(self, row: Any) -> bool:
         try:
@@ -59,13 +60,13 @@ def _is_broken(table: Table, row: Any) -> bool:
         return False
     first = _waiting(table, row.name).order_by("retry_at").values_list("retry_at", "recipients")
     for due, recipients in first[:1]:
-        is_late = (due - row.now).total_seconds() > GAP
+        is_late = (due - row.now).total_seconds() > GAP_SECONDS
         return is_late and bool(row.has_tokens(recipients.count(",") + 1))
     return True
 
 
-def _call(table: Table, row: Mailer) -> int:
-    # Not by the key's index: few of all mail wait.
+def _call_back(table: Table, row: Mailer) -> int:
+    # Not by the key's index: few of all emails wait.
     waiting = _waiting(table, row.name).annotate(key=F("pk") + 0).filter(key__gt=row.called_up_to)
     keys = list(waiting.order_by("key").values_list("pk", flat=True)[:CHUNK])
     seen = [(key, Status.DELAYED, None) for key in keys]

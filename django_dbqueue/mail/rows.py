@@ -1,4 +1,4 @@
-"""Mail's rows wherever they are by now: gone through, kept from others, written to."""
+"""The rows of emails wherever they are by now: gone through, locked, written to."""
 
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -13,13 +13,13 @@ from .models import ArchivedEmail, Email
 
 T = TypeVar("T", bound=Model)
 
-PLACES = (Email, ArchivedEmail)  # in this order: mail moves from the one to the other
+PLACES = (Email, ArchivedEmail)  # in this order: an email moves from the one to the other
 HAVE_ENDED = (Status.DONE, Status.BURIED)
-WINDOW = 2000
+WINDOW_ROWS = 2000
 
 
 def mail_table() -> Table:
-    """The queue table of mail where it is written; its archive is in the same database."""
+    """The table of emails where it is written; its archive is in the same database."""
     return table_of(Email, router.db_for_write(Email))
 
 
@@ -27,7 +27,7 @@ def windows(rows: "QuerySet[T]") -> "Iterator[QuerySet[T]]":
     """Parts of a queryset, in the order of their keys; each ends at the 2,000th key, so that no
     statement looks at more rows than these, whatever is asked of them."""
     while True:
-        keys = rows.order_by("pk").values("pk")[:WINDOW]
+        keys = rows.order_by("pk").values("pk")[:WINDOW_ROWS]
         end = keys.aggregate(end=Max("pk"))["end"]
         if end is None:
             return

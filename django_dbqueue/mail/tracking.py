@@ -1,34 +1,55 @@
-"""What mail providers tell later of mail that they took: the tracking events of django-anymail."""
+"""What mail providers tell later of messages that they took: the tracking events of django-anymail.
+
+What they tell of a message before it is recorded is noted by the reaper, once it is.
+"""
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
+from ..fields import DbNow
 from ..guard import clean
-from ..lifecycle.execute import in_transaction
+from ..lifecycle.execute import in_transaction, try_once_in_transaction
+from ..lifecycle.table import Table
 from ..states import Status
-from .deliveries import Deliveries, Delivery, Outcome, address_of, delivery
+from .deliveries import (
+    Deliveries,
+    Delivery,
+    Outcome,
+    address_of,
+    delivery,
+    iso_seconds,
+    read_entry,
+)
 from .models import Email, ProviderNote, Suppression
-from .models.provider import LONGEST_NAME
+from .models.provider import NAME_MAX_CHARS
 from .models.suppression import Reason, normal
 from .rows import PLACES, amend, locked, mail_table
 
 Run = Callable[[Any, Callable[[], bool]], bool | None]
 
-LONGEST_ADDRESS = 320
+ADDRESS_MAX_CHARS = 320
 REJECTED = {
     "bounced": Reason.BOUNCE,
     "invalid": Reason.BOUNCE,
     "spam": Reason.COMPLAINT,
     "unsubscribed": Reason.UNSUBSCRIBED,
 }
-NOT_DELIVERED = {"bounced", "rejected", "failed"}
-MOST_ROWS = 10  # that can have the same name at a provider, by resending or by mistake
+OUTCOMES = {
+    "delivered": Outcome.DELIVERED,
+    **dict.fromkeys(("bounced", "rejected", "failed"), Outcome.REFUSED),
+}
+# Rows that can have the same name at a provider, by resending or by mistake.
+ROWS_BY_NAME_MAX = 10
+CHUNK = 100
+KEEP_NEWS_SECONDS = 3600.0
+KEEP_NAMES_SECONDS = 30 * 86400.0
+SWEEP_SECONDS = 3600.0  # from one sweep of the names to the next
 
 # anymail calls many a soft bounce a bounce: only the provider's own words tell.
 SAYS_KIND = {"type", "event", "bouncetype", "bounce_type", "severity", "status", "name"}
@@ -39,11 +60,12 @@ CODE = re.compile(r"(?:^|;)\s*([245]\d\d)\b")
 
 
 def receive(event: Any, esp_name: str, **_: Any) -> None:
-    """Stop mail to an address that bounced for good, complained or unsubscribed, and note in the
-    mail that the event is about, archived or not, what became of it.
+    """Stop messages to an address that bounced for good, complained or unsubscribed, and note in
+    the email that the event is about, archived or not, what became of it.
 
-    What is bad news of a mail that is not recorded yet, or in a worker's hands, is kept for an hour
-    until it can be noted (``latecomers``); what is about none of ours does no more than the first.
+    What is bad news of an email that is not recorded yet, or in a worker's hands, is kept for an
+    hour until it can be noted (``LateEvents``); what is about none of ours does no more than the
+    first.
     """
     address = clean(address_of(event.recipient or ""))
     if "@" not in address:
@@ -51,21 +73,19 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
     reason = _reason(event)
     if reason is not None:
         Suppression.objects.suppress(address, reason, f"{esp_name}: {_text(event)}")
-    news = _news(event)
-    name = clean(str(event.message_id or ""))[:LONGEST_NAME]
-    if news is not None and name and not note(name, address, news, in_transaction):
-        _keep(name, address, news)
-
-
-def _keep(name: str, address: str, news: Delivery) -> None:
-    """Only what a mail's own outcome would not say anyway."""
-    if news.outcome is Outcome.REFUSED:
-        kept = {"address": address[:LONGEST_ADDRESS], "news": asdict(news)}
+    outcome = OUTCOMES.get(event.event_type)
+    name = clean(str(event.message_id or ""))[:NAME_MAX_CHARS]
+    if outcome is None or not name:
+        return
+    news = Delivery(outcome, _code(event), _text(event), iso_seconds(event.timestamp))
+    # Of what cannot be noted yet, only what the email's own outcome would not say anyway.
+    if not note(name, address, news, in_transaction) and outcome is Outcome.REFUSED:
+        kept = {"address": address[:ADDRESS_MAX_CHARS], "news": asdict(news)}
         ProviderNote.objects.using(mail_table().connection.alias).create(name=name, **kept)
 
 
 def _reason(event: Any) -> Reason | None:
-    """Why the address gets no more mail; None = it does."""
+    """Why the address gets no more messages; None = it does."""
     kind, why = event.event_type, event.reject_reason
     if kind == "complained":
         return Reason.COMPLAINT
@@ -73,13 +93,11 @@ def _reason(event: Any) -> Reason | None:
         return Reason.UNSUBSCRIBED
     if kind == "rejected":
         return REJECTED.get(why)
-    is_hard = kind == "bounced" and why in {None, "bounced", "invalid"} and not _is_soft(event)
-    return Reason.BOUNCE if is_hard else None
-
-
-def _is_soft(event: Any) -> bool:
+    if kind != "bounced" or why not in {None, "bounced", "invalid"}:
+        return None
     code = _code(event)
-    return (code is not None and code < 500) or _speaks_of_soft(event.esp_event)
+    is_soft = (code is not None and code < 500) or _speaks_of_soft(event.esp_event)
+    return None if is_soft else Reason.BOUNCE
 
 
 def _speaks_of_soft(told: Any) -> bool:
@@ -96,30 +114,19 @@ def _speaks_of_soft(told: Any) -> bool:
     )
 
 
-def _news(event: Any) -> Delivery | None:
-    """The recipient's outcome; None where the event tells of none."""
-    at = _moment(event.timestamp or datetime.now(UTC))
-    if event.event_type in NOT_DELIVERED:
-        known = delivery(Outcome.REFUSED, _code(event), _text(event))
-        return Delivery(known.outcome, known.code, known.text, at)
-    if event.event_type == "delivered":
-        return Delivery(Outcome.DELIVERED, _code(event), _text(event), at)
-    return None
-
-
 def note(name: str, address: str, news: Delivery, run: Run) -> bool:
-    """Write it into the mail that a provider calls so; False where there is none, or not yet."""
+    """Write it into the email that a provider calls so; False where there is none, or not yet."""
     table = mail_table()
     noted = False
     for model in PLACES:
-        for key in keys_by_name(model, table.connection.alias, [name])[:MOST_ROWS]:
+        for key in keys_by_name(model, table.connection.alias, [name])[:ROWS_BY_NAME_MAX]:
             noted |= bool(run(table.connection, partial(_note_in, model, key, address, news)))
     return noted
 
 
 def keys_by_name(model: Any, alias: str, names: list[str]) -> list[Any]:
-    """The mails that go by one of these names. Some providers call a mail by its Message-ID, which
-    it has before it is sent."""
+    """The emails that go by one of these names. Some providers call an email by its Message-ID,
+    which it has before it is sent."""
     several = ProviderNote.objects.using(alias).filter(name__in=names, email__isnull=False)
     ways = (
         Q(provider_id__in=names),
@@ -164,5 +171,44 @@ def _code(event: Any) -> int | None:
     return int(found[1]) if found else None
 
 
-def _moment(when: datetime) -> str:
-    return when.astimezone(UTC).isoformat(timespec="seconds")
+class LateEvents:
+    """Notes up to 100 pieces of news whenever it is called; what nothing was known of for an hour
+    is given up, and which email has which names is forgotten after 30 days."""
+
+    def __init__(self) -> None:
+        self._after = 0
+        self._sweep_at = 0.0
+
+    def __call__(self, table: Table) -> int:
+        """How many rows of its own were done with."""
+        rows = ProviderNote.objects.using(table.connection.alias)
+        found = rows.filter(email__isnull=True, pk__gt=self._after).order_by("pk")[:CHUNK]
+        waiting = list(found.annotate(now=DbNow()))
+        self._after = waiting[-1].pk if len(waiting) == CHUNK else 0
+        done = []
+        for one in waiting:
+            news = read_entry(one.news)
+            if (
+                news is None
+                or _is_older(one, KEEP_NEWS_SECONDS)
+                or note(one.name, one.address, news, try_once_in_transaction)
+            ):
+                done.append(one.pk)
+        return _delete(rows, done) + self._forget_names(rows)
+
+    def _forget_names(self, rows: QuerySet[ProviderNote]) -> int:
+        if time.monotonic() < self._sweep_at:
+            return 0
+        oldest = rows.filter(email__isnull=False).order_by("pk").annotate(now=DbNow())[:CHUNK]
+        old = [one.pk for one in oldest if _is_older(one, KEEP_NAMES_SECONDS)]
+        if len(old) < CHUNK:
+            self._sweep_at = time.monotonic() + SWEEP_SECONDS
+        return _delete(rows, old)
+
+
+def _is_older(one: Any, seconds: float) -> bool:
+    return bool((one.now - one.created_at).total_seconds() > seconds)
+
+
+def _delete(rows: QuerySet[ProviderNote], keys: list[int]) -> int:
+    return rows.filter(pk__in=keys).delete()[0] if keys else 0

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.log import AdminEmailHandler
 
 from django_dbqueue.lifecycle import reap
-from django_dbqueue.mail import reports
+from django_dbqueue.mail import backends
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.deliveries import Deliveries, Delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
@@ -70,12 +70,12 @@ def warnings_mailed_to_admins(settings: Any) -> Iterator[None]:
     logger, handler = logging.getLogger("django_dbqueue"), AdminEmailHandler()
     handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
-    told, reports._told = reports._told, []
+    told, backends.admin_reports_at = backends.admin_reports_at, []
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        reports._told = told
+        backends.admin_reports_at = told
 
 
 def setting(settings: Any, **more: Any) -> None:

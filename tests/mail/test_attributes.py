@@ -11,7 +11,7 @@ from django.core.mail import EmailMultiAlternatives
 from django.template import Template
 
 from django_dbqueue.mail.models import Email
-from django_dbqueue.mail.storing import extras
+from django_dbqueue.mail.storing import parts
 from django_dbqueue.mail.storing.codec import decode, encode
 from tests.kit.mail import letter, run_mail, setting
 
@@ -83,10 +83,10 @@ class Activation(EmailMultiAlternatives):
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> Iterator[None]:
-    told = set(extras.told)
-    extras.told.clear()
+    told = set(parts.told)
+    parts.told.clear()
     yield
-    extras.told.update(told)
+    parts.told.update(told)
 
 
 def anna() -> User:

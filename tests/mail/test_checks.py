@@ -6,7 +6,7 @@ from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 
-from django_dbqueue.mail import checks_settings
+from django_dbqueue.mail.checks import check_settings
 
 DELIVERS = "smtp" if django.VERSION >= (6, 1) else "default"
 NOT_CALLABLE = "django_dbqueue.mail.outcomes.MEANINGS"
@@ -132,7 +132,7 @@ def test_limits_may_name_the_entries_of_mailers(ids):
 @pytest.mark.parametrize("name", ["LIMITS", "ALLOWED_DOMAINS", "KEEP_BODIES"])
 def test_a_value_of_the_wrong_type_is_said_by_the_core_and_hides_no_other(settings, name):
     settings.DBQUEUE = {f"MAIL_{name}": "x", "MAIL_IN_DOUBT": "maybe"}
-    [said] = checks_settings.check_settings()
+    [said] = check_settings()
     assert said.id == "dbqueue_mail.E005"
     with pytest.raises(SystemCheckError) as caught:
         call_command("check")

@@ -184,8 +184,8 @@ def test_a_dry_run_tells_what_keeps_a_mail_back(tell, settings):
 
 
 def test_a_dry_run_reads_a_whole_table_some_keys_at_a_time(tell, monkeypatch):
-    monkeypatch.setattr(rows, "WINDOW", 7)
-    monkeypatch.setattr(dry_run, "PAGE", 2)
+    monkeypatch.setattr(rows, "WINDOW_ROWS", 7)
+    monkeypatch.setattr(dry_run, "PAGE_ROWS", 2)
     queue_all([letter() for _ in range(40)])
     for one in Email.objects.filter(pk__gt=Email.objects.first().pk)[:20]:
         overwrite(one, status=Status.DONE)

@@ -8,9 +8,9 @@ from anymail.signals import AnymailTrackingEvent, tracking
 from django.core.management import call_command
 from django.utils import timezone
 
-from django_dbqueue.mail import late_events
 from django_dbqueue.mail.models import ArchivedEmail, Email, ProviderNote, Suppression
 from django_dbqueue.mail.sending import connections
+from django_dbqueue.mail.tracking import CHUNK, LateEvents
 from django_dbqueue.states import Status
 from django_dbqueue.worker import reaper as core
 from tests.kit.jobs import claim_one, fresh, overwrite, reaper, table
@@ -54,7 +54,7 @@ def esp(settings):
 @pytest.fixture
 def tidy(monkeypatch):
     """A look of the reaper; how much was tidied up."""
-    chore = late_events.LateEvents()
+    chore = LateEvents()
     return lambda: chore(table(Email))
 
 
@@ -133,7 +133,7 @@ def test_news_of_mail_that_is_none_of_ours_is_given_up_after_an_hour(tidy):
 def test_much_news_of_others_does_not_hide_ours(esp, tidy):
     ProviderNote.objects.bulk_create(
         ProviderNote(name=f"other-{n}", address="anna@x.example", news={"outcome": "refused"})
-        for n in range(late_events.CHUNK + 5)
+        for n in range(CHUNK + 5)
     )
     esp(Hasty)
     email = sent("anna")
@@ -217,4 +217,4 @@ def test_names_are_forgotten_after_a_month(esp, tidy):
     grow_old(29 * 86400)
     assert tidy() == 0
     grow_old(31 * 86400)
-    assert late_events.LateEvents()(table(Email)) == 2
+    assert LateEvents()(table(Email)) == 2

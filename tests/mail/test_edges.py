@@ -9,7 +9,6 @@ from django.core.management import call_command
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from django_dbqueue.mail.resend import resend
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, start
 from tests.kit.mail import (
@@ -130,7 +129,7 @@ def test_of_two_who_resend_a_mail_at_once_one_is_told_that_the_other_does(server
 
     def work():
         try:
-            return resend(fresh(email)).pk
+            return fresh(email).resend().pk
         except ValueError as error:
             return str(error)
 
@@ -143,7 +142,7 @@ def test_a_cancelled_mail_is_resent_to_those_who_have_not_got_it(server):
     email = sent("anna", "defer")
     Email.objects.filter(pk=email.pk).cancel()
     server.to_recipients.clear()
-    new = resend(ArchivedEmail.objects.get(pk=email.pk))
+    new = ArchivedEmail.objects.get(pk=email.pk).resend()
     run_mail()
     assert fresh(new).mail_state == "sent"
     assert (server.got("anna"), server.got("defer")) == (1, 1)

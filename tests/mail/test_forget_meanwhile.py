@@ -110,7 +110,7 @@ def test_a_dry_run_counts_and_changes_nothing(forget_address, capsys):
 
 
 def test_a_whole_table_is_gone_through_some_keys_at_a_time(forget_address, monkeypatch):
-    monkeypatch.setattr(rows, "WINDOW", 7)
+    monkeypatch.setattr(rows, "WINDOW_ROWS", 7)
     monkeypatch.setattr(forget, "CHUNK", 2)
     people = [ANNA if n % 3 else "berta@x.example" for n in range(30)]
     queue_all([letter(one) for one in people])

@@ -119,13 +119,13 @@ def test_many_messages_are_erased_in_chunks_and_the_reaper_asks_for_its_next_tur
 
 
 def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
-    monkeypatch.setattr(erase, "WINDOW", 10)
+    monkeypatch.setattr(erase, "WINDOW_ROWS", 10)
     old = ended(Status.DONE, 25, 25)
     assert [passes(1).tidied for _ in range(4)] == [10, 10, 5, 0]
     later = ended(Status.DONE, 25)
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
-    monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
+    monkeypatch.setattr(erase, "SWEEP_SECONDS", 0.0)
     core.MAINTENANCE["dbqueue_mail.email"]._sweep._rests_until.clear()  # type: ignore[attr-defined]
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
@@ -253,7 +253,7 @@ def test_failed_mail_that_was_put_back_to_work_meanwhile_is_not_deleted(
 
 
 def test_a_worker_deletes_old_failed_mail_next_to_its_work(settings, monkeypatch):
-    monkeypatch.setattr(erase, "SWEEP_EVERY", 0.0)
+    monkeypatch.setattr(erase, "SWEEP_SECONDS", 0.0)
     [old] = ended(Status.BURIED, 25)
     queued("anna")
     deliver_to(settings, 0, MEMORY, MAIL_KEEP_ROWS=HOUR)

@@ -70,7 +70,7 @@ def test_a_row_stays_small_however_high_the_limit():
     rate, taken = Rate(1_000_000, "day"), {}
     for number in range(10_000):
         taken = take(taken, [rate], number * 8.6, 5)
-    assert len(taken["day"]) <= limits.GROUPS + 2
+    assert len(taken["day"]) <= limits.GROUPS_PER_PERIOD + 2
 
 
 def test_a_clock_that_was_set_back_stops_no_mail():

@@ -104,7 +104,7 @@ def mailer(db_rows, settings):
 @pytest.fixture
 def no_gaps(monkeypatch):
     """However long nobody has a turn, it is taken to be right."""
-    monkeypatch.setattr(requeueing, "GAP", 1e9)
+    monkeypatch.setattr(requeueing, "GAP_SECONDS", 1e9)
 
 
 def line_of(settings, number=6):

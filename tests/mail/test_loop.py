@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from django_dbqueue.current import current_job, running, workers_own
-from django_dbqueue.mail import reports
+from django_dbqueue.mail import backends
 from django_dbqueue.mail.models import Email
 from tests.kit.inline_worker import work_off
 from tests.kit.mail import address, letter, queue_all, queued, warnings_mailed_to_admins
@@ -90,7 +90,7 @@ def test_what_a_worker_tells_of_itself_comes_to_an_end(database_url):
 
 
 def test_only_what_goes_to_the_admins_and_only_a_workers_own_is_counted(settings, monkeypatch):
-    monkeypatch.setattr(reports, "_told", [])
+    monkeypatch.setattr(backends, "admin_reports_at", [])
     settings.ADMINS = [address("admin")]
     settings.DBQUEUE = {**settings.DBQUEUE, "MAIL_ADMIN_REPORTS": 1}
     with workers_own():

@@ -3,8 +3,8 @@
 import pytest
 from anymail.backends.mailjet import EmailBackend as Mailjet
 
-from django_dbqueue.mail.checks_settings import check_settings
-from django_dbqueue.mail.message_ids import REFUSED_BY
+from django_dbqueue.mail.checks import check_settings
+from django_dbqueue.mail.headers import REFUSED_BY
 from tests.kit.jobs import fresh
 from tests.kit.mail import MAILER, MEMORY, deliver_to, enqueue, letter, run_mail, setting
 from tests.kit.mail_provider import POSTMARK, TAKEN, provider

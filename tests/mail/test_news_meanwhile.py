@@ -7,8 +7,8 @@ from anymail.signals import AnymailTrackingEvent, tracking
 from django.utils import timezone
 
 from django_dbqueue.mail.deliveries import Delivery, Outcome
-from django_dbqueue.mail.late_events import LateEvents
 from django_dbqueue.mail.models import Email, ProviderNote
+from django_dbqueue.mail.tracking import LateEvents
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, table
 from tests.kit.mail import outcomes, sent

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from django.core.mail import EmailMessage
 
-from django_dbqueue.mail.deliveries import MOST_TEXT
+from django_dbqueue.mail.deliveries import TEXT_MAX_CHARS
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
@@ -170,7 +170,7 @@ def test_whatever_a_server_says_the_outcome_is_recorded(server, name, words):
     assert email.status == (Status.BURIED if code[0] == "5" else Status.DELAYED)
     text = email.deliveries[f"{name}@x.example"]["text"]
     assert text
-    assert len(text) <= MOST_TEXT
+    assert len(text) <= TEXT_MAX_CHARS
     assert "\0" not in text
     if name == "busy":
         assert Mailer.objects.named(email.using).rest > 0
@@ -182,7 +182,7 @@ def test_a_refusal_over_many_lines_is_one_text(server, words):
     server.to_recipients["refuse"] = "\r\n".join([*[f"550-{line}"] * 40, f"550 {line}"])
     email = sent("anna", "refuse")
     assert outcomes(email) == {"anna": ("delivered", 250), "refuse": ("refused", 550)}
-    assert len(email.deliveries["refuse@x.example"]["text"]) <= MOST_TEXT
+    assert len(email.deliveries["refuse@x.example"]["text"]) <= TEXT_MAX_CHARS
 
 
 def test_a_server_that_speaks_no_protocol_loses_no_mail(server):

@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
+from django_dbqueue.mail.models import email as module
+from django_dbqueue.mail.models.email import read
 from django_dbqueue.mail.privacy.erase import erase
-from django_dbqueue.mail.resend import resend
-from django_dbqueue.mail.storing.reading import read
 from tests.kit.jobs import fresh, in_thread, start_all
 from tests.kit.mail import MAILER, archived, columns_of, enqueue, finished, letter, queued
 
@@ -168,7 +168,7 @@ def test_two_who_ask_at_once_queue_one() -> None:
 
     def ask() -> None:
         try:
-            resend(fresh(old))
+            fresh(old).resend()
         except ValueError as error:
             problems.append(str(error))
 
@@ -190,8 +190,6 @@ def test_nobody_claims_it_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("a transaction holds the whole database")
     old = finished(failed=True)
-    from django_dbqueue.mail import resend as module
-
     kicked = threading.Event()
 
     def slowly(email: Any) -> Any:

@@ -4,7 +4,7 @@ import django
 import pytest
 from django.core.management import call_command
 
-from django_dbqueue.mail.checks_settings import check_settings
+from django_dbqueue.mail.checks import check_settings
 from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.states import Status
 from tests.kit.jobs import fresh

@@ -229,8 +229,8 @@ MUTANTS = [
     ),
     (
         PAGE,
-        'return found if may_inspect else [replace(one, text="") for one in found]',
-        "return found",
+        'text = one.text if may_inspect else ""',
+        "text = one.text",
         "what servers said is shown to who may not inspect",
     ),
     (

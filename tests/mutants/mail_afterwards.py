@@ -1,8 +1,8 @@
 """Mutants of what becomes of mail: outcomes, providers' news, sending again, forgetting."""
 
-OUTCOMES, TRACKING, LATECOMERS = "mail/outcomes.py", "mail/tracking.py", "mail/late_events.py"
+OUTCOMES, TRACKING = "mail/outcomes.py", "mail/tracking.py"
 PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
-FORGET_LOG, IN_DOUBT, RESEND = "mail/privacy/forget_log.py", "mail/in_doubt.py", "mail/resend.py"
+IN_DOUBT, EMAIL = "mail/in_doubt.py", "mail/models/email.py"
 
 MUTANTS = [
     (
@@ -25,7 +25,7 @@ MUTANTS = [
     ),
     (
         OUTCOMES,
-        "isinstance(error, ITS_OWN_FAULT) and not _is_of_the_network(error)",
+        "isinstance(error, ITS_OWN_FAULT) and not is_of_the_network",
         "isinstance(error, ITS_OWN_FAULT)",
         "mail fails for good by an error of the network",
     ),
@@ -37,8 +37,8 @@ MUTANTS = [
     ),
     (
         TRACKING,
-        'why in {None, "bounced", "invalid"} and not _is_soft(event)',
-        'why in {None, "bounced", "invalid"}',
+        "return None if is_soft else Reason.BOUNCE",
+        "return Reason.BOUNCE",
         "a full mailbox suppresses its address for ever",
     ),
     (
@@ -53,7 +53,12 @@ MUTANTS = [
         "True",
         "what has come back counts as delivered by older news",
     ),
-    (LATECOMERS, "KEEP_NEWS = 3600.0", "KEEP_NEWS = 3.6", "early news are given up after seconds"),
+    (
+        TRACKING,
+        "KEEP_NEWS_SECONDS = 3600.0",
+        "KEEP_NEWS_SECONDS = 3.6",
+        "early news are given up after seconds",
+    ),
     (
         PERSON,
         r"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})",
@@ -85,9 +90,9 @@ MUTANTS = [
         "mail that is still to be sent loses its message",
     ),
     (
-        FORGET_LOG,
-        "return quote_plus(person.out_of_text(plain)) if person.is_in(plain) else value",
-        "return value",
+        FORGET,
+        "return quote_plus(person.out_of_text(value)) if person.is_in(value) else found[0]",
+        "return found[0]",
         "the admin's log goes on naming whom somebody has searched for",
     ),
     (
@@ -97,14 +102,14 @@ MUTANTS = [
         "mail is marked as sent while it is tried again",
     ),
     (
-        RESEND,
+        EMAIL,
         "if before.waiting(message.recipients(), refused_too=True):",
         "if False:",
         "who has got a message gets it a second time",
     ),
-    (RESEND, "    if other is not None:\n", "    if False:\n", "a mail is sent again twice"),
+    (EMAIL, "    if other is not None:\n", "    if False:\n", "a mail is sent again twice"),
     (
-        RESEND,
+        EMAIL,
         'if k.lower() != "message-id"',
         "",
         "a message that is sent again has the Message-ID of the first",

@@ -16,20 +16,20 @@ SPELLING = [
 IDLE = [
     (
         CONNECTIONS,
-        "return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)",
-        "return True",
+        "if monotonic() - self.used < IDLE_SECONDS:",
+        "if True:",
         "an idle connection is not asked whether it is there",
     ),
     (
         CONNECTIONS,
-        "return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)",
-        "return _answers(self.backend)",
+        "if monotonic() - self.used < IDLE_SECONDS:",
+        "if False:",
         "a connection is asked before every message",
     ),
     (
         CONNECTIONS,
-        "return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)",
-        "return monotonic() - self.used < IDLE_SECONDS",
+        "return bool(noop()[0] == 250)",
+        "return False",
         "an idle connection is not used again",
     ),
     (
@@ -40,7 +40,7 @@ IDLE = [
     ),
     (
         CONNECTIONS,
-        "    line.used = monotonic()\n",
+        "    kept.used = monotonic()\n",
         "",
         "a connection is idle from its first message on",
     ),

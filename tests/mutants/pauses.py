@@ -56,7 +56,7 @@ JITTER = [
     ),
     (
         MAILER,
-        "return LimitSlot(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)",
+        "return LimitSlot(wait=self.rest * (1 + random.uniform(0, PAUSE_SPREAD)), at=turn_at)",
         "return LimitSlot(wait=self.rest, at=turn_at)",
         "all mail comes back together after a pause",
     ),

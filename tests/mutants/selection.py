@@ -97,7 +97,6 @@ FILES = {
     "mail/backoff.py": "mail/retry_schedule mail/errors mail/checks",
     "mail/conf.py": "mail/retry_schedule mail/checks mail/errors",
     "mail/in_doubt.py": "mail/in_doubt mail/admin_actions",
-    "mail/late_events.py": "mail/early_news mail/news_meanwhile",
     "mail/limits.py": "mail/limits mail/large_messages mail/line mail/dry_run",
     "mail/models/mailer.py": (
         "mail/limits mail/line mail/pause_reason mail/which_mailer mail/large_messages mail/lately"
@@ -105,11 +104,11 @@ FILES = {
     "mail/models/suppression.py": (
         "mail/suppressed_spellings mail/lately mail/tracking mail/admin_mailers mail/odd_addresses"
     ),
-    "mail/addresses.py": "mail/suppressed_spellings mail/allowed mail/forget mail/odd_addresses",
-    "mail/message_ids.py": "mail/message_id_refused mail/backend mail/fidelity",
+    "mail/deliveries.py": "mail/suppressed_spellings mail/allowed mail/forget mail/odd_addresses",
+    "mail/headers.py": "mail/message_id_refused mail/wishes mail/backend mail/fidelity",
     "mail/outcomes.py": "mail/errors mail/mailbox_full mail/unknown_errors mail/outcomes",
     "mail/privacy/": PRIVACY,
-    "mail/resend.py": "mail/resend mail/retry_and_resend",
+    "mail/models/email.py": "mail/resend mail/retry_and_resend mail/wishes mail/backend",
     "mail/sending/": MAIL + "mail/in_doubt mail/slow_answer mail/limits",
     "mail/sending/envelope.py": (
         "mail/allowed mail/staging mail/suppressed_spellings mail/odd_addresses mail/resend "
@@ -119,8 +118,11 @@ FILES = {
         "mail/connections mail/idle_connections mail/goodbye mail/silent_mailer "
         "mail/answers_on_the_way mail/hung_up mail/reconnect mail/delivery"
     ),
-    "mail/sending/delivery.py": MAIL
-    + "mail/answers_on_the_way mail/hung_up mail/in_doubt mail/slow_answer mail/anymail",
+    "mail/sending/send.py": MAIL
+    + (
+        "mail/answers_on_the_way mail/hung_up mail/in_doubt mail/slow_answer mail/anymail "
+        "mail/limits"
+    ),
     "mail/storing/": (
         "mail/attributes mail/codec mail/stored_again mail/stored_parts mail/refusals "
         "mail/refused_texts mail/template mail/fidelity mail/backend mail/wishes"

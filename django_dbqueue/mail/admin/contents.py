@@ -1,15 +1,20 @@
-"""The views that serve what a mail holds: strangers wrote it, so nothing of it may act here."""
+"""The views that serve what an email holds: strangers wrote it, so nothing of it may act here."""
 
+import re
+from datetime import datetime
+from email.utils import format_datetime
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_safe
 
 from ...admin.base import ReadOnlyAdmin
-from ..storing.reading import read, read_eml
+from ..models.email import read
+from ..outcomes import explain
 from .preview import html_of
 
 # No script, no form, no plugin, nothing from elsewhere; images only those in the document itself.
@@ -26,7 +31,7 @@ SHUT_OFF = {
 
 
 class ContentViews(ReadOnlyAdmin):
-    """A preview of the HTML and the message as a file, for whoever may see contents."""
+    """A preview of the HTML and the message as a file, for those who may see contents."""
 
     def get_urls(self) -> list[Any]:
         name = f"{self.opts.app_label}_{self.opts.model_name}"
@@ -52,9 +57,21 @@ class ContentViews(ReadOnlyAdmin):
     def eml_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         email = self._visible(request, pk)
         try:
-            data = read_eml(email)
+            message = read(email)
         except ValueError as error:
             return _refusal(str(error))
+        created_at = email.created_at
+        names = {name.lower() for name in message.extra_headers}
+        if "date" not in names and isinstance(created_at, datetime):
+            # Else it would be that of this moment, another one with every look.
+            is_aware = timezone.is_aware(created_at)
+            aware = created_at if is_aware else timezone.make_aware(created_at)
+            message.extra_headers["Date"] = format_datetime(aware)
+        try:
+            data = message.message().as_bytes()
+        except Exception as error:  # noqa: BLE001  # why: so would it when it is delivered, which matters
+            return _refusal(f"it cannot be made: {explain(error)}")
+        data = re.sub(rb"\r?\n", b"\r\n", data)
         name = f"{self.opts.model_name}-{email.pk}.eml"
         headers = SHUT_OFF | {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(data, "message/rfc822", headers=headers)

@@ -1,4 +1,4 @@
-"""Mail in the queue and in the archive: nothing is edited; what a person may do is an action."""
+"""Emails in the queue and in the archive: nothing is edited; what a person may do is an action."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,6 @@ from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
 from ..models import WORDS, ArchivedEmail, Email
 from ..privacy.erase import erase
-from ..resend import resend
 from ..rows import HAVE_ENDED
 from . import page
 from .contents import ContentViews
@@ -38,7 +37,7 @@ def shown_subject(email: Any) -> str:
 RESEND = Question(
     "resend_selected",
     "Send again",
-    "Each of these is queued once more, as a new mail with a Message-ID of its own: to those "
+    "Each of these is queued once more, as a new email with a Message-ID of its own: to those "
     "recipients who have not got it, or, where all have, to all of them.",
     "Send again",
 )
@@ -55,7 +54,7 @@ SETTLE = Question(
     "What is in doubt among these is marked as sent, and is not tried again.",
     "Mark as sent",
 )
-# On the page of a mail: the states in which an action makes sense.
+# On the page of an email: the states in which an action makes sense.
 BUTTONS = {
     "resend_selected": ("Send again", HAVE_ENDED),
     "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
@@ -64,7 +63,7 @@ BUTTONS = {
     "release_selected": ("Take from its worker", (Status.CLAIMED,)),
     "forget_selected": ("Erase message", HAVE_ENDED),
 }
-MOST_REFUSALS = 10
+REFUSALS_SHOWN_MAX = 10
 
 
 def _allows(verb: str) -> Callable[[Any, HttpRequest], bool]:
@@ -79,7 +78,7 @@ class MailPages(ContentViews):
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
-    search_help_text = "The number of a mail, or a whole Message-ID with its angle brackets"
+    search_help_text = "The number of an email, or a whole Message-ID with its angle brackets"
     # Whom it is for and what about is seen by all who see mail at all.
     open_columns = ReadOnlyAdmin.open_columns | {
         *("message_id", "subject", "from_email", "recipients", "using", "provider_id"),
@@ -101,7 +100,7 @@ class MailPages(ContentViews):
         return super().get_queryset(request).defer("message")
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        # Whoever may see messages opens one: all of them are read for nobody.
+        # Who may see messages opens one: all of them are read for nobody.
         is_hidden = lookup.partition("__")[0] == "message"
         return not is_hidden and super().lookup_allowed(lookup, value, request)
 
@@ -142,7 +141,7 @@ class MailPages(ContentViews):
         new, refused = [], []
         for email in rows:
             try:
-                new.append(resend(email))
+                new.append(email.resend())
             except ValueError as error:
                 refused.append(str(error))
             else:
@@ -150,10 +149,10 @@ class MailPages(ContentViews):
         if new:
             names = shortened(", ".join(map(str, new)), 200)
             self.message_user(request, f"{len(new)} queued: {names}", messages.SUCCESS)
-        for reason in refused[:MOST_REFUSALS]:
+        for reason in refused[:REFUSALS_SHOWN_MAX]:
             self.message_user(request, reason, messages.ERROR)
-        if more := refused[MOST_REFUSALS:]:
-            self.message_user(request, f"... and {len(more)} more", messages.ERROR)
+        if more := refused[REFUSALS_SHOWN_MAX:]:
+            self.message_user(request, f"… and {len(more)} more", messages.ERROR)
 
     def _forget(self, request: HttpRequest, rows: list[Any]) -> None:
         erased = [email for email in rows if erase(email)]

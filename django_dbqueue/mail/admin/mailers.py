@@ -10,11 +10,11 @@ from django.http import HttpRequest
 
 from ...admin.confirmation import log
 from ..conf import rates_for
-from ..limits import Rate, read_taken, used
+from ..limits import read_taken, used
 from ..models import Mailer
 from ..models.mailer import NOW
 
-PAUSE = 300.0  # seconds
+PAUSE_SECONDS = 300.0
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     Base = ModelAdmin[Mailer]
@@ -55,17 +55,18 @@ class MailerAdmin(Base):
     @admin.display(description="used of them now")
     def in_use(self, mailer: Any) -> str:
         taken, now = read_taken(mailer.taken), mailer.now.timestamp()
-        return ", ".join(
-            f"{used(taken, rate, now):,} of {rate.limit:,} ({rate.period})"
-            for rate in _rates(mailer)
-        )
+        try:
+            rates = rates_for(mailer.name)
+        except ImproperlyConfigured:
+            return ""
+        return ", ".join(f"{used(taken, r, now):,} of {r.limit:,} ({r.period})" for r in rates)
 
     @admin.action(permissions=["change"], description="Pause for 5 minutes")
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Mailer]) -> None:
         reason = f"by {request.user.get_username()}, in the admin"
         chosen = list(queryset)
         for mailer in chosen:
-            Mailer.objects.pause(mailer.name, PAUSE, reason)
+            Mailer.objects.pause(mailer.name, PAUSE_SECONDS, reason)
         self._report(request, chosen, "Paused for 5 minutes")
 
     @admin.action(permissions=["change"], description="Resume")
@@ -79,10 +80,3 @@ class MailerAdmin(Base):
         log(request, chosen, what)
         names = ", ".join(map(str, chosen))
         self.message_user(request, f"{what}: {names}", messages.SUCCESS)
-
-
-def _rates(mailer: Mailer) -> list[Rate]:
-    try:
-        return rates_for(mailer.name)
-    except ImproperlyConfigured:
-        return []

@@ -1,7 +1,6 @@
-"""What the page of one mail shows beside its columns."""
+"""What the page of one email shows next to its columns."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import getaddresses
 from typing import Any
 
@@ -11,13 +10,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ..deliveries import Deliveries, Delivery, address_of
+from ..deliveries import Deliveries, address_of
 from ..models import ArchivedEmail, Email
-from ..storing.reading import read
+from ..models.email import read
 from .preview import contents
 
 TABLES = (Email, ArchivedEmail)
-MOST_LINKS = 20
+LINKS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -37,25 +36,35 @@ class Link:
 
 
 def recipients(email: Any, may_inspect: bool) -> list[Recipient]:
-    """Everybody it is for, with what is known of each; the names beside addresses are left out, and
-    so is what a server said for who may not inspect mail."""
+    """Everybody it is for, with what is known of each; the names next to addresses are left out,
+    and so is what a server said for who may not inspect emails."""
     known = Deliveries(email.deliveries).by_address
     named = [address_of(bare) for _, bare in getaddresses([email.recipients]) if bare]
-    found = [_recipient(one, known.get(one)) for one in dict.fromkeys([*named, *known])]
-    return found if may_inspect else [replace(one, text="") for one in found]
+    found = []
+    for address in dict.fromkeys([*named, *known]):
+        if one := known.get(address):
+            text = one.text if may_inspect else ""
+            found.append(Recipient(address, str(one.outcome), one.code, text, _moment(one.at)))
+        else:
+            found.append(Recipient(address, "nothing known yet", None, "", ""))
+    return found
 
 
 def links(email: Any, site: AdminSite) -> list[Link]:
-    """To the mails that it resends, that resend it, and whose delivery it reports on."""
+    """To the emails that it resends, that resend it, and whose delivery it reports on."""
     wanted = {"Resends": email.resend_of, "Is about": email.about}
-    found = {pk: model for model in TABLES for pk in _among(model, wanted.values())}
+    pks = [pk for pk in wanted.values() if pk is not None]
+    found: dict[int, Any] = {}
+    for model in TABLES if pks else ():
+        rows = model._default_manager.filter(pk__in=pks)
+        found |= dict.fromkeys(rows.values_list("pk", flat=True), model)
     back = [_link(site, what, pk, found.get(pk)) for what, pk in wanted.items() if pk is not None]
     again = [
         _link(site, "Sent again as", pk, model)
         for model in TABLES
         for pk in model._default_manager.filter(resend_of=email.pk)
         .order_by("pk")
-        .values_list("pk", flat=True)[:MOST_LINKS]
+        .values_list("pk", flat=True)[:LINKS_MAX]
     ]
     return back + again
 
@@ -73,12 +82,6 @@ def message_of(email: Any, site: AdminSite) -> dict[str, Any]:
     }
 
 
-def _among(model: Any, keys: Any) -> Iterator[int]:
-    pks = [pk for pk in keys if pk is not None]
-    rows = model._default_manager.filter(pk__in=pks)
-    return iter(rows.values_list("pk", flat=True)) if pks else iter(())
-
-
 def _link(site: AdminSite, relation: str, pk: int, model: Any) -> Link:
     if model is None:
         return Link(relation, f"email {pk}, which is not there any more", None)
@@ -91,12 +94,6 @@ def _url(site: AdminSite, model: Any, page: str, pk: int) -> str:
     meta = model._meta
     name = f"admin:{meta.app_label}_{meta.model_name}_{page}"
     return reverse(name, args=[pk], current_app=site.name)
-
-
-def _recipient(address: str, known: Delivery | None) -> Recipient:
-    if known is None:
-        return Recipient(address, "nothing known yet", None, "", "")
-    return Recipient(address, str(known.outcome), known.code, known.text, _moment(known.at))
 
 
 def _moment(text: Any) -> Any:

@@ -1,5 +1,5 @@
-"""A stored message for people to read: pieces of plain text, which whoever shows them escapes, and
-the HTML as it is, for a frame that is shut off from everything."""
+"""A stored message for people to read: pieces of plain text, to be escaped where they are shown,
+and the HTML as it is, for a frame that is shut off from everything."""
 
 import base64
 import html
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from django.core.mail import EmailMessage
 
-MOST_CHARS = 50_000
+SHOWN_MAX_CHARS = 50_000
 IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "bmp", "svg+xml")}
 CID = re.compile(r"""cid:([^"'\s()<>]+)""", re.IGNORECASE)
 
@@ -32,7 +32,7 @@ class Attached:
 
 @dataclass
 class Contents:
-    """What the page of a mail shows of its message."""
+    """What the page of an email shows of its message."""
 
     headers: str
     text: str
@@ -44,11 +44,18 @@ class Contents:
 def contents(message: EmailMessage) -> Contents:
     is_html = message.content_subtype == "html"
     lines = [f"{name}: {value}" for name, value in message.extra_headers.items()]
+    # The sources of what is no plain text.
+    others = []
+    if message.content_subtype != "plain":
+        others.append(Piece(f"text/{message.content_subtype}", _shown(str(message.body))))
+    for content, kind in getattr(message, "alternatives", ()):
+        text = _shown(content) if isinstance(content, str) else f"{len(content)} bytes"
+        others.append(Piece(printable(kind), text))
     return Contents(
         headers=_shown("\n".join(lines)),
         text="" if is_html else _shown(str(message.body)),
         has_html=html_of(message) is not None,
-        others=list(_others(message)),
+        others=others,
         attached=[_attached(item) for item in message.attachments],
     )
 
@@ -58,7 +65,13 @@ def html_of(message: EmailMessage) -> str | None:
     found = next(_html_parts(message), None)
     if found is None:
         return None
-    images = dict(_images(message))
+    # By Content-ID, as an address that holds the image itself.
+    images: dict[str, str] = {}
+    for part in _parts(message):
+        name, kind = str(part.get("Content-ID", "")).strip(" <>"), part.get_content_type()
+        if name and kind in IMAGES:
+            data = base64.b64encode(_payload(part)).decode()
+            images[name] = f"data:{kind};base64,{data}"
 
     def image(match: re.Match[str]) -> str:
         return images.get(unquote(html.unescape(match[1])), match[0])
@@ -77,16 +90,7 @@ def printable(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return shortened(printable(text), MOST_CHARS)
-
-
-def _others(message: EmailMessage) -> Iterator[Piece]:
-    """The sources of what is no plain text."""
-    if message.content_subtype != "plain":
-        yield Piece(f"text/{message.content_subtype}", _shown(str(message.body)))
-    for content, kind in getattr(message, "alternatives", ()):
-        is_text = isinstance(content, str)
-        yield Piece(printable(kind), _shown(content) if is_text else f"{len(content)} bytes")
+    return shortened(printable(text), SHOWN_MAX_CHARS)
 
 
 def _html_parts(message: EmailMessage) -> Iterator[str]:
@@ -98,14 +102,6 @@ def _html_parts(message: EmailMessage) -> Iterator[str]:
     for part in _parts(message):
         if part.get_content_type() == "text/html" and not part.get_filename():
             yield _payload(part).decode(errors="replace")
-
-
-def _images(message: EmailMessage) -> Iterator[tuple[str, str]]:
-    """By Content-ID, as an address that holds the image itself."""
-    for part in _parts(message):
-        name, kind = str(part.get("Content-ID", "")).strip(" <>"), part.get_content_type()
-        if name and kind in IMAGES:
-            yield name, f"data:{kind};base64,{base64.b64encode(_payload(part)).decode()}"
 
 
 def _parts(message: EmailMessage) -> Iterator[Message]:

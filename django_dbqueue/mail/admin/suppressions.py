@@ -52,7 +52,7 @@ class SuppressionAdmin(Base):
         return queryset, False
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Whom it is about stands in the question alone, not in the log."""
+        """Whom it is about is said in the question alone, not in the log."""
         _, *others = super().get_deleted_objects(objs, request)
         return [f"{one}: {one.address}" for one in objs], *others
 

@@ -3,20 +3,28 @@
 from typing import Any, ClassVar, Self
 
 from django.core.mail import EmailMessage
-from django.db import models
+from django.db import models, router, transaction
 from django.utils import timezone
 
 from ...fields import InstantField
+from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job
 from ...models.index import HotIndex
 from ...states import Status
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
-from ..message_ids import HEADER, GeneratedMessageID, message_id_of, own_message_id
-from ..queueing_options import QueueingOptions, options_in
+from ..headers import (
+    MESSAGE_ID,
+    GeneratedMessageID,
+    QueueingOptions,
+    message_id_of,
+    options_in,
+    own_message_id,
+)
+from ..outcomes import explain
 from ..storing import codec
-from .queryset import EmailManager
+from .queryset import UNDER_WAY, EmailManager, resends_of
 
 WORDS = {
     Status.READY: "unsent",
@@ -25,7 +33,7 @@ WORDS = {
     Status.BURIED: "failed",
 }
 
-# By which mails are looked for: here, since an index that a CharField makes is two on PostgreSQL.
+# By which emails are looked for: here, since an index that a CharField makes is two on PostgreSQL.
 INDEXES = [
     models.Index(fields=["message_id"]),
     HotIndex(fields=["provider_id"], where={"provider_id__isnull": False}),
@@ -34,7 +42,7 @@ INDEXES = [
 
 
 class EmailFields(models.Model):
-    """One message: the whole of it in ``message``, beside what lists and searches show."""
+    """One message: the whole of it in ``message``, next to what lists and searches show."""
 
     message_id = models.CharField("Message-ID", max_length=255, blank=True)
     subject = models.CharField(max_length=255, blank=True)
@@ -51,7 +59,7 @@ class EmailFields(models.Model):
     # When its turn comes by the mailer's limit.
     turn_at = InstantField(null=True, editable=False)
     resend_of = models.BigIntegerField(null=True, editable=False)
-    # The mail whose delivery it reports on.
+    # The email whose delivery it reports on.
     about = models.BigIntegerField(null=True, editable=False)
 
     class Meta:
@@ -66,27 +74,51 @@ class EmailFields(models.Model):
             raise ValueError("the message was erased: MAIL_KEEP_BODIES, or forget_address")
         message = codec.decode(self.message)
         if self.message_id and own_message_id(message) is None:
-            message.extra_headers[HEADER] = GeneratedMessageID(self.message_id)
+            message.extra_headers[MESSAGE_ID] = GeneratedMessageID(self.message_id)
         return message
 
     def resend(self) -> "Email":
-        """Queue the message again for those who have not got it; ``mail.resend`` says more."""
-        from ..resend import resend  # noqa: PLC0415  # needs the models
+        """Queue the message of a finished email again, with a Message-ID of its own; the new email.
 
-        return resend(self)
+        Those who have got it do not get it twice, unless all have: then it goes to all. Queue,
+        priority and mailer are those of the old one. ``ValueError`` says why not: its message was
+        erased or is none, it is claimed or still waits, or an email that resends it does.
+        """
+        database = router.db_for_write(Email, instance=self)
+        with transaction.atomic(using=database):
+            # As it is now; nobody claims it or resends it as well until the new one is queued.
+            rows: Any = type(self)._base_manager.using(database).select_for_update()
+            old = rows.filter(pk=self.pk).first()
+            if old is None:
+                raise ValueError(f"{self} is not there any more; the archive may have it")
+            _refuse_under_way(old)
+            message = read(old)
+            headers = message.extra_headers.items()
+            message.extra_headers = {k: v for k, v in headers if k.lower() != "message-id"}
+            new = Email.from_message(message, old.using, old.queue, priority=old.priority)
+            new.resend_of, new.about = old.pk, old.about
+            before, after = Deliveries(old.deliveries), Deliveries({})
+            if before.waiting(message.recipients(), refused_too=True):
+                after.by_address = before.having(SENT)
+            new.deliveries = after.stored()
+            new.save(using=database)
+        return new
 
     resend.alters_data = True  # type: ignore[attr-defined]
 
     @property
     def mail_state(self) -> str:
-        """The state in mail's words: unsent, scheduled for .., claimed, sent, partly sent,
+        """The state in an email's words: unsent, scheduled for .., claimed, sent, partly sent,
         retry at .., failed, in doubt, expired, cancelled."""
         status, state = self.status, self.state  # type: ignore[attr-defined]
         word = "" if state == "expired" else self._by_deliveries(status)
         if state in {"expired", "cancelled"}:
             return word or str(state)
         if status == Status.DELAYED:
-            at = _local(self.retry_at)  # type: ignore[attr-defined]
+            at = "?"
+            if moment := self.retry_at:  # type: ignore[attr-defined]
+                local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
+                at = f"{local:%Y-%m-%d %H:%M}"
             what = "retry at" if self.attempts else "scheduled for"  # type: ignore[attr-defined]
             return ", ".join(filter(None, [word, f"{what} {at}"]))
         return word or str(WORDS.get(status, state))
@@ -154,10 +186,14 @@ class Email(EmailFields, Job):
         and go before those in the message's headers. ``ValueError`` names the part that cannot be
         stored, the option, or the limit in bytes that the whole exceeds.
         """
-        given = {name: wish for name, wish in options.items() if wish is not None}
+        given = {name: option for name, option in options.items() if option is not None}
         wanted = QueueingOptions(**{"queue": queue or None, **options_in(message), **given})
         text = codec.encode(message)
-        _check_size(text)
+        size, limit = len(text.encode()), mail_conf["MAX_BYTES"]
+        if size > limit:
+            raise ValueError(
+                f"message: {size} bytes as stored; the limit (MAIL_MAX_BYTES) is {limit}"
+            )
         return cls(
             **wanted.columns(),
             using=using,
@@ -170,7 +206,7 @@ class Email(EmailFields, Job):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether it does not stand in line at a mailer's limit."""
+        """Whether it passes the line at a mailer's limit."""
         return bool(self.queue == mail_conf["URGENT_QUEUE"] or self.priority == 0)
 
     def run(self) -> None:
@@ -195,19 +231,27 @@ class ArchivedEmail(EmailFields, ArchivedJob):
         return f"archived email {self.pk}"
 
 
-def _check_size(text: str) -> None:
-    size, limit = len(text.encode()), mail_conf["MAX_BYTES"]
-    if size > limit:
-        raise ValueError(f"message: {size} bytes as stored; the limit (MAIL_MAX_BYTES) is {limit}")
+def read(email: EmailFields) -> EmailMessage:
+    """Its message, whatever is stored there; ``ValueError`` says in one line why there is none."""
+    try:
+        return email.to_message()
+    except ValueError:
+        raise
+    except Exception as error:  # why: a hand may have written anything there
+        raise ValueError(f"it cannot be read: {explain(error)}") from error
+
+
+def _refuse_under_way(old: Any) -> None:
+    status = old.status if isinstance(old, Email) else Status.DONE
+    if status == Status.CLAIMED:
+        raise ValueError(f"{old} is claimed just now; who has got it is known when that ends")
+    if status in UNDER_WAY:
+        raise ValueError(f"{old} still waits to be sent; retry it instead")
+    other = resends_of(table_of(Email, old._state.db), [old.pk]).get(old.pk)
+    if other is not None:
+        raise ValueError(f"{old} is being sent again by email {other}, which is not finished")
 
 
 def _shown(value: Any, limit: int | None = None) -> str:
     # Half a surrogate pair is kept in the message alone: no database takes it.
     return str("" if value is None else value).encode(errors="replace").decode()[:limit]
-
-
-def _local(moment: Any) -> str:
-    if moment is None:
-        return "?"
-    local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
-    return f"{local:%Y-%m-%d %H:%M}"

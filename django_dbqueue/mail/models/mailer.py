@@ -12,12 +12,12 @@ from ...guard import clean
 from .. import limits
 from ..conf import mailer_of, rates_for
 from ..limits import Rate, Taken
-from .short_cache import ShortCache
+from .suppression import ShortCache
 
-TRIES = 50
-SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
-LONGEST_REASON = 500
-SOON = 1.0  # seconds after which who is urgent looks again at the latest, if there are tokens
+ASKS_MAX = 50
+PAUSE_SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
+REASON_MAX_CHARS = 500
+URGENT_RECHECK_SECONDS = 1.0  # who is urgent looks again at the latest, if there are tokens
 NOW: dict[str, Any] = {"now": DbNow()}
 
 
@@ -46,31 +46,31 @@ class MailerManager(models.Manager["Mailer"]):
     def ask(self, name: str, count: int, turn_at: datetime | None, is_urgent: bool) -> LimitSlot:
         """A turn for a message to so many recipients.
 
-        Over the limit, messages stand in line, in the order in which they ask, whatever their
-        priority: each is promised a turn, and who comes anew gets nothing that is promised.
-        ``turn_at`` is what it was told before; it goes to the end of the line a second time only
-        where it missed its turn by more than a period, as after an outage. Who is urgent does not
-        stand in line.
+        Over the limit, messages wait in line, in the order in which they ask, whatever their
+        priority: each is promised a turn, and new ones get nothing that is promised. ``turn_at`` is
+        what it was told before; it goes to the end of the line a second time only where it missed
+        its turn by more than a period, as after an outage. Who is urgent passes the line.
         """
         name = mailer_of(name)
-        if not rates_for(name) and at_work.was_so(name, lambda: self._is_at_work(name)):
+
+        def is_at_work() -> bool:
+            return bool(self._written().filter(name=name, paused_until=None).exists())
+
+        if not rates_for(name) and at_work.was_so(name, is_at_work):
             return LimitSlot()
-        for _ in range(TRIES):
+        for _ in range(ASKS_MAX):
             row = self.named(name)
             turn = row.judge(count, turn_at, is_urgent)
             if turn is not None:
                 return turn
         return LimitSlot(wait=random.uniform(0.1, 1))  # too many ask at once
 
-    def _is_at_work(self, name: str) -> bool:
-        return bool(self._written().filter(name=name, paused_until=None).exists())
-
     def pause(self, name: str, seconds: float, reason: str) -> None:
         """Let nothing go out by this mailer for a while; a longer pause stays."""
         row = self.named(name)
         until = row.now + timedelta(seconds=seconds)
         self.using(row._state.db).filter(pk=row.pk).exclude(paused_until__gt=until).update(
-            paused_until=until, pause_reason=clean(reason)[:LONGEST_REASON]
+            paused_until=until, pause_reason=clean(reason)[:REASON_MAX_CHARS]
         )
         at_work.forget()
 
@@ -87,9 +87,9 @@ class Mailer(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     paused_until = InstantField(null=True, blank=True)
-    pause_reason = models.CharField(max_length=LONGEST_REASON, blank=True)
+    pause_reason = models.CharField(max_length=REASON_MAX_CHARS, blank=True)
     taken: Any = models.JSONField(default=dict, editable=False)
-    # When the last one that stands in line has its turn, and the tokens that were promised.
+    # When the last one in the line has its turn, and the tokens that were promised.
     line_ends_at = InstantField(null=True, editable=False)
     promises: Any = models.JSONField(default=dict, editable=False)
     # For whom those in the line leave tokens, and until when: somebody urgent.
@@ -97,7 +97,7 @@ class Mailer(models.Model):
     urgent_until = InstantField(null=True, editable=False)
     # The limits that the line was made by.
     line_limits: Any = models.JSONField(default=dict, editable=False)
-    # While a line is made anew: up to which key its mail was called back.
+    # While a line is made again: up to which key its emails were called back.
     called_up_to = models.BigIntegerField(null=True, editable=False)
     version = models.BigIntegerField(default=0, editable=False)
 
@@ -124,7 +124,7 @@ class Mailer(models.Model):
         return not self._wait(rates_for(self.name), count)
 
     def renew(self) -> bool:
-        """Begin a new line, if nobody was faster; the mail in the old one is called back by the
+        """Begin a new line, if nobody was faster; what is in the old one is called back by the
         reaper, from the lowest key on."""
         made_by = limits.written(rates_for(self.name))
         return self._write(promises={}, line_ends_at=None, line_limits=made_by, called_up_to=0)
@@ -137,7 +137,7 @@ class Mailer(models.Model):
     def judge(self, count: int, turn_at: datetime | None, is_urgent: bool) -> LimitSlot | None:
         """A turn; None where somebody else was faster, so that one has to look again."""
         if self.rest:
-            return LimitSlot(wait=self.rest * (1 + random.uniform(0, SPREAD)), at=turn_at)
+            return LimitSlot(wait=self.rest * (1 + random.uniform(0, PAUSE_SPREAD)), at=turn_at)
         rates = rates_for(self.name)
         if not rates:
             return LimitSlot()
@@ -145,8 +145,10 @@ class Mailer(models.Model):
         if is_urgent:
             return self._outside_the_line(rates, count, turn_at or self.now, late)
         if turn_at is None or late > limits.shortest(rates).seconds:
-            return self._anew(rates, count)
-        return self._in_line(rates, count, turn_at, late)
+            return self._at_the_end(rates, count)
+        if wait := self._wait(rates, count + self._left_to_urgent):
+            return LimitSlot(max(wait, -late), turn_at)
+        return self._go(rates, count)
 
     def _outside_the_line(
         self, rates: list[Rate], count: int, turn_at: datetime, late: float
@@ -154,21 +156,14 @@ class Mailer(models.Model):
         """What it takes is taken from those to come; who was promised a turn keeps it."""
         if wait := self._wait(rates, count):
             # The later it is, the longer it waits: not all for the same token.
-            wait = max(wait, min(late, SOON))
-            until = self.now + timedelta(seconds=wait + SOON)
+            wait = max(wait, min(late, URGENT_RECHECK_SECONDS))
+            until = self.now + timedelta(seconds=wait + URGENT_RECHECK_SECONDS)
             kept = self._write(urgent_count=count, urgent_until=until)
             return LimitSlot(wait, turn_at) if kept else None
         promises = self._promised(rates, count, self._free_at)
         return self._go(rates, count, promises=promises, urgent_count=0)
 
-    def _in_line(
-        self, rates: list[Rate], count: int, turn_at: datetime, late: float
-    ) -> LimitSlot | None:
-        if wait := self._wait(rates, count + self._left_to_urgent):
-            return LimitSlot(max(wait, -late), turn_at)
-        return self._go(rates, count)
-
-    def _anew(self, rates: list[Rate], count: int) -> LimitSlot | None:
+    def _at_the_end(self, rates: list[Rate], count: int) -> LimitSlot | None:
         now, promises = self.now.timestamp(), limits.read_taken(self.promises)
         turn = limits.next_turn(promises, rates, now, self._free_at, count)
         wait = max(turn - now, self._wait(rates, count + self._left_to_urgent))

@@ -1,4 +1,4 @@
-"""What is known by a provider's name for a mail, beside the mail itself."""
+"""What is known by a provider's name for a message, next to the email itself."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from django.db import models
 
 from ...fields import DbNow, InstantField
 
-LONGEST_NAME = 255
+NAME_MAX_CHARS = 255
 
 
 class ProviderNote(models.Model):
-    """Which mail it is, where that has several names; or news of a mail that is none of ours, or
+    """Which email it is, where that has several names; or news of one that is none of ours, or
     not recorded yet. Neither is kept for long."""
 
-    name = models.CharField(max_length=LONGEST_NAME, db_index=True)
+    name = models.CharField(max_length=NAME_MAX_CHARS, db_index=True)
     email = models.BigIntegerField(null=True, db_index=True)
     address = models.CharField(max_length=320, blank=True)
     news: Any = models.JSONField(null=True)

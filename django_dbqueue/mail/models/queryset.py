@@ -1,4 +1,4 @@
-"""The verbs of mail's queue table that heed more than a mail's own state."""
+"""The verbs of the table of emails that heed more than an email's own state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ...models.queryset import JobManager, JobQuerySet
 from ...states import Status
 
 UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
-NAMED = 3
+OTHERS_NAMED_MAX = 3
 # Values of a column that is no key in one list. From 200 on MariaDB and MySQL look none of them up
 # in the index, but go by the mean: of a column that is almost always null, the whole table.
 LOOKED_UP_MAX = 100
@@ -21,7 +21,7 @@ LOOKED_UP_MAX = 100
 
 @dataclass
 class Kicked(Changed):
-    """``skipped`` counts also those which another mail, not finished yet, sends again."""
+    """``skipped`` counts also those which another email, not finished yet, sends again."""
 
     resends: dict[Any, Any] = field(default_factory=dict)
 
@@ -34,8 +34,8 @@ class Kicked(Changed):
         said = str(Changed(self.changed, moved_on))
         if not self.resends:
             return said
-        others = ", ".join(str(pk) for pk in list(self.resends.values())[:NAMED])
-        more = ", .." if len(self.resends) > NAMED else ""
+        others = ", ".join(str(pk) for pk in list(self.resends.values())[:OTHERS_NAMED_MAX])
+        more = ", .." if len(self.resends) > OTHERS_NAMED_MAX else ""
         return (
             f"{said}; {len(self.resends)} skipped: being sent again by email {others}{more}: "
             "retry that one, or mark it as failed first"
@@ -44,19 +44,19 @@ class Kicked(Changed):
 
 class EmailQuerySet(JobQuerySet[Any]):
     def kick(self) -> Changed:
-        """Put failed and delayed mail back to work, with all its attempts.
+        """Put failed and delayed emails back to work, with all their attempts.
 
-        Not what is being sent again by another mail: whoever lacks it would get both.
+        Not what is being sent again by another email: who lacks it would get both.
         """
         return self._by_hand(kick)
 
 
 class EmailManager(JobManager.from_queryset(EmailQuerySet)):  # type: ignore[misc]
-    """The manager of mail."""
+    """The manager of emails."""
 
 
 def kick(table: Table, seen: Sequence[Seen]) -> Kicked:
-    """Kick what no other mail is about to send again; in chunks, each a transaction."""
+    """Kick what no other email is about to send again; in chunks, each a transaction."""
     result = Kicked()
     in_order = sorted(seen, key=lambda one: one[0])
     for start in range(0, len(in_order), CHUNK):
@@ -69,26 +69,22 @@ def kick(table: Table, seen: Sequence[Seen]) -> Kicked:
 
 
 def resends_of(table: Table, keys: Sequence[Any]) -> dict[Any, Any]:
-    """By the key of a mail, that of the one under way which sends it again."""
-    mails = table.model._base_manager.using(table.connection.alias)
+    """By the key of an email, that of the one under way which sends it again."""
+    emails = table.model._base_manager.using(table.connection.alias)
     found: list[tuple[Any, Any]] = []
     for start in range(0, len(keys), LOOKED_UP_MAX):
         some = keys[start : start + LOOKED_UP_MAX]
-        waiting = mails.filter(resend_of__in=some, status__in=UNDER_WAY)
+        waiting = emails.filter(resend_of__in=some, status__in=UNDER_WAY)
         found += waiting.values_list("resend_of", "pk")
     return dict(sorted(found))
 
 
 def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]:
     keys = [key for key, _, _ in chunk]
-    _lock(table, keys)
-    resends = resends_of(table, keys)
-    return operator.kick(table, [one for one in chunk if one[0] not in resends]), resends
-
-
-def _lock(table: Table, keys: Sequence[Any]) -> None:
-    """Wait for whoever is queueing another mail for one of them, who has it locked."""
     if table.connection.features.has_select_for_update:
+        # Wait for those who are queueing another email for one of them, and have it locked.
         found = f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)})"
         lock = table.connection.ops.for_update_sql()
         rows(table.connection, f"{found} ORDER BY {table.pk} {lock}", keys)
+    resends = resends_of(table, keys)
+    return operator.kick(table, [one for one in chunk if one[0] not in resends]), resends

@@ -1,13 +1,38 @@
 """Addresses that get no more mail."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Hashable, Iterable
+from time import monotonic
 
 from django.db import connections, models, router
 from django.utils.encoding import punycode
 
 from ...fields import DbNow, InstantField
-from ..addresses import canonical
-from .short_cache import ShortCache
+from ..deliveries import canonical
+
+CACHE_SECONDS = 1.0
+
+
+class ShortCache:
+    """Remembers for a second that something was found to be so: not every message asks.
+
+    What another process changes meanwhile is seen at most a second later.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, float] = {}
+
+    def was_so(self, what: Hashable, look: Callable[[], bool]) -> bool:
+        now = monotonic()
+        if now - self._seen.get(what, -math.inf) < CACHE_SECONDS:
+            return True
+        if not look():
+            return False
+        self._seen[what] = now
+        return True
+
+    def forget(self) -> None:
+        self._seen.clear()
 
 
 class Reason(models.TextChoices):
@@ -42,18 +67,15 @@ class SuppressionManager(models.Manager["Suppression"]):
         database = router.db_for_write(self.model)
         if not given or is_empty.was_so(database, lambda: not self.using(database).exists()):
             return {}
-        if not self._has_any(database, wanted):
-            return {}
-        rows = {row.address: row for row in self.using(database).filter(address__in=wanted)}
-        return {address: rows[one] for address, one in given.items() if one in rows}
-
-    def _has_any(self, database: str, addresses: list[str]) -> bool:
         # Asked for every message, and building a query costs more than the query.
         table = connections[database].ops.quote_name(self.model._meta.db_table)
-        marks = ", ".join(["%s"] * len(addresses))
+        marks = ", ".join(["%s"] * len(wanted))
         with connections[database].cursor() as cursor:
-            cursor.execute(f"SELECT 1 FROM {table} WHERE address IN ({marks})", addresses)
-            return cursor.fetchone() is not None
+            cursor.execute(f"SELECT 1 FROM {table} WHERE address IN ({marks})", wanted)
+            if cursor.fetchone() is None:
+                return {}
+        rows = {row.address: row for row in self.using(database).filter(address__in=wanted)}
+        return {address: rows[one] for address, one in given.items() if one in rows}
 
     def suppress(self, address: str, reason: Reason, note: str = "") -> bool:
         """No more mail to this address; False where that was so before."""

@@ -1,11 +1,10 @@
-"""Erasing the message of mail that has ended, by hand or by the reaper when it is old.
+"""Erasing the message of an email that has ended, by hand or by the reaper when it is old.
 
 That it was sent, when and to whom stays known until its row is deleted: in the archive by the
 core, and here where it failed, which leaves it in the queue table.
 """
 
 import time
-from functools import partial
 from typing import Any
 
 from django.db import router
@@ -18,8 +17,8 @@ from ..conf import mail_conf
 from ..models import ArchivedEmail, Email, EmailFields
 from ..rows import HAVE_ENDED
 
-WINDOW = 5000  # rows of the queue table looked at in one go: it has no index for this
-SWEEP_EVERY = 3600.0  # seconds
+WINDOW_ROWS = 5000  # of the queue table looked at in one go: it has no index for this
+SWEEP_SECONDS = 3600.0  # from one sweep to the next
 IS_OLD = "is_erased = %s AND {}"
 HAS_ENDED = f"status IN ({HAVE_ENDED[0]:d}, {HAVE_ENDED[1]:d}) AND "
 
@@ -48,13 +47,24 @@ class Sweep:
         if time.monotonic() < self._rests_until.get(alias, 0.0):
             return []
         after = self._up_to.get(alias, 0)
-        end = _end_of_window(table, after)
+        window = f"SELECT {table.pk} FROM {table.name} WHERE {table.pk} > %s ORDER BY {table.pk}"
+        [(end,)] = rows(
+            table.connection,
+            f"SELECT MAX({table.pk}) FROM ({window} LIMIT {WINDOW_ROWS}) w",
+            [after],
+        )
         if end is None:
-            self._rests_until[alias] = time.monotonic() + SWEEP_EVERY
+            self._rests_until[alias] = time.monotonic() + SWEEP_SECONDS
             self._up_to[alias] = 0
             return []
-        keys = _between(table, after, end, condition, params)
-        self._up_to[alias] = keys[-1] if len(keys) == CHUNK else end
+        found = rows(
+            table.connection,
+            f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} > %s AND {table.pk} <= %s "
+            f"AND {condition} ORDER BY {table.pk} LIMIT {CHUNK}",
+            [after, int(end), *params],
+        )
+        keys = _keys(found)
+        self._up_to[alias] = keys[-1] if len(keys) == CHUNK else int(end)
         return keys
 
 
@@ -70,33 +80,28 @@ class Eraser:
         seconds = mail_conf["KEEP_BODIES"]
         if not seconds:
             return 0
-        return self._archived(table, seconds) + self._queued(table, seconds)
-
-    def _archived(self, table: Table, seconds: float) -> int:
-        name = table.connection.ops.quote_name(ArchivedEmail._meta.db_table)
         old = IS_OLD.format(table.dialect.is_past("finished_at", "%s"))
+        name = table.connection.ops.quote_name(ArchivedEmail._meta.db_table)
         found = rows(
             table.connection,
             f"SELECT {table.pk} FROM {name} WHERE {old} ORDER BY finished_at LIMIT {CHUNK}",
             [False, seconds],
         )
-        return _erase_all(table, name, _keys(found), old, seconds)
-
-    def _queued(self, table: Table, seconds: float) -> int:
-        old = HAS_ENDED + IS_OLD.format(table.dialect.is_past("finished_at", "%s"))
+        erased = _erase_all(table, name, _keys(found), old, seconds)
+        old = HAS_ENDED + old
         keys = self._sweep.next_keys(table, old, [False, seconds])
-        return _erase_all(table, table.name, keys, old, seconds)
+        return erased + _erase_all(table, table.name, keys, old, seconds)
 
 
 class FailedMailPruner:
-    """Deletes up to 500 mails that failed ``MAIL_KEEP_ROWS`` ago whenever it is called; what was
+    """Deletes up to 500 emails that failed ``MAIL_KEEP_ROWS`` ago whenever it is called; what was
     sent is pruned in the archive."""
 
     def __init__(self) -> None:
         self._sweep = Sweep()
 
     def __call__(self, table: Table) -> int:
-        """How many mails were deleted."""
+        """How many emails were deleted."""
         seconds = mail_conf["KEEP_ROWS"]
         if not seconds:
             return 0
@@ -105,38 +110,16 @@ class FailedMailPruner:
         return delete_unlocked(table, table.name, keys, f"AND {old}", [seconds])
 
 
-def _end_of_window(table: Table, after: int) -> int | None:
-    """The last key of the next rows; None where there are no more."""
-    window = f"SELECT {table.pk} FROM {table.name} WHERE {table.pk} > %s ORDER BY {table.pk}"
-    [(end,)] = rows(
-        table.connection,
-        f"SELECT MAX({table.pk}) FROM ({window} LIMIT {WINDOW}) w",
-        [after],
-    )
-    return None if end is None else int(end)
-
-
-def _between(table: Table, after: int, end: int, condition: str, params: list[Any]) -> list[Any]:
-    found = rows(
-        table.connection,
-        f"SELECT {table.pk} FROM {table.by_key} WHERE {table.pk} > %s AND {table.pk} <= %s "
-        f"AND {condition} ORDER BY {table.pk} LIMIT {CHUNK}",
-        [after, end, *params],
-    )
-    return _keys(found)
-
-
 def _erase_all(table: Table, name: str, keys: list[Any], old: str, seconds: float) -> int:
-    return on_unlocked(table, name, keys, partial(_write, table, name, old, seconds))
+    def write(chunk: list[Any]) -> int:
+        return changed_once(
+            table.connection,
+            f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
+            f"WHERE {table.pk} IN ({placeholders(chunk)}) AND {old}",
+            ["", "", True, *chunk, False, seconds],
+        )
 
-
-def _write(table: Table, name: str, old: str, seconds: float, keys: list[Any]) -> int:
-    return changed_once(
-        table.connection,
-        f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
-        f"WHERE {table.pk} IN ({placeholders(keys)}) AND {old}",
-        ["", "", True, *keys, False, seconds],
-    )
+    return on_unlocked(table, name, keys, write)
 
 
 def _keys(found: list[tuple[Any, ...]]) -> list[Any]:

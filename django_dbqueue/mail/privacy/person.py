@@ -2,15 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from email.utils import parseaddr
 from typing import Any
 
-from ..addresses import canonical
+from ..deliveries import canonical
 from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"
-# Beside the sender's own, which are From, Sender and Return-Path.
+# Next to the sender's own, which are From, Sender and Return-Path.
 ADDRESS_HEADERS = {
     *("to", "cc", "bcc", "reply-to", "resent-to", "resent-cc", "resent-bcc", "resent-reply-to"),
     *("apparently-to", "delivered-to", "envelope-to", "x-envelope-to", "x-original-to"),
@@ -24,7 +23,7 @@ WORDS = re.compile(r"[a-z0-9]+")
 
 
 class Person:
-    """Whoever has this address; ``ValueError`` where it is none.
+    """Those who have this address; ``ValueError`` where it is none.
 
     Capitals, quotes around the local part, and a domain in Unicode or in punycode make no
     difference.
@@ -86,46 +85,36 @@ class Person:
 
     def out_of_message(self, stored: dict[str, Any]) -> dict[str, Any]:
         """A stored message that speaks of them in no address; its text is left as it is."""
-        lists = {name: self._out_of_addresses(stored.get(name, ())) for name in ADDRESS_LISTS}
-        headers = [
-            [name, kept]
-            for name, value in stored.get("headers", ())
-            if (kept := self._out_of_header(name, value)) or not value
-        ]
+        lists = {
+            name: [kept for one in stored.get(name, ()) if (kept := self.out_of_list(one))]
+            for name in ADDRESS_LISTS
+        }
+        headers = []
+        for name, value in stored.get("headers", ()):
+            if name.lower() in SENDER_HEADERS:
+                kept = value
+            elif name.lower() in ADDRESS_HEADERS:
+                kept = self.out_of_list(value)
+            else:
+                kept = self.out_of_text(value)
+            if kept or not value:
+                headers.append([name, kept])
         return {**stored, **lists, "headers": headers, "extra": self.out_of_any(stored["extra"])}
-
-    def _out_of_addresses(self, addresses: Iterable[str]) -> list[str]:
-        return [kept for one in addresses if (kept := self.out_of_list(one))]
-
-    def _out_of_header(self, name: str, value: str) -> str:
-        if name.lower() in SENDER_HEADERS:
-            return value
-        if name.lower() in ADDRESS_HEADERS:
-            return self.out_of_list(value)
-        return self.out_of_text(value)
 
 
 def _pattern(local: str, domain: str) -> str:
     """A regular expression for every spelling, which is not part of a longer address."""
     quoted = local.replace("\\", "\\\\").replace('"', '\\"')
     locals_ = "|".join([re.escape(local), re.escape(f'"{quoted}"')])
-    domains = "|".join(map(re.escape, {domain, _encoded(domain), _encoded_2003(domain)}))
-    return rf"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})@(?:{domains})(?![\w-]|\.\w)"
-
-
-def _encoded(domain: str) -> str:
     labels = domain.split(".")
-    return ".".join(
-        one if one.isascii() else "xn--" + one.encode("punycode").decode() for one in labels
-    )
-
-
-def _encoded_2003(domain: str) -> str:
-    """As Django spells it when it sends."""
+    coded = [o if o.isascii() else "xn--" + o.encode("punycode").decode() for o in labels]
+    spelled = {domain, ".".join(coded)}
     try:
-        return domain.encode("idna").decode()
+        spelled.add(domain.encode("idna").decode())  # as Django spells it when it sends
     except UnicodeError:
-        return domain
+        pass
+    domains = "|".join(map(re.escape, spelled))
+    return rf"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})@(?:{domains})(?![\w-]|\.\w)"
 
 
 def _pieces(text: str) -> list[str]:

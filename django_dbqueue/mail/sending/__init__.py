@@ -1,1 +1,1 @@
-"""From a claimed mail to what its server says of each recipient; it begins in ``send``."""
+"""From a claimed message to what its server says of each recipient; it begins in ``send``."""

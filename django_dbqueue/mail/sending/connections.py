@@ -1,24 +1,35 @@
-"""One open connection per thread and mailer, reused from message to message."""
+"""One open connection per thread and mailer, reused from message to message; those of Django's SMTP
+backend keep everything that the server says about a message."""
 
 import os
+import smtplib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
+from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 
 from ..conf import mail_conf, mailer_of, mailers_configured
-from .smtp import listening
+
+if TYPE_CHECKING:
+    Client = smtplib.SMTP
+    Backend = smtp.EmailBackend
+else:
+    Client = Backend = object
+
+Answer = tuple[int, bytes]
 
 # A server may hang up on an idle client; asking before every message would cost a round trip.
 IDLE_SECONDS = 1.0
 
-# A server that has gone away must not hold up whoever says goodbye to it.
+# A server that has gone away must not hold up those who say goodbye to it.
 GOODBYE_SECONDS = 1.0
 
 _threads = threading.local()
@@ -38,7 +49,16 @@ class KeptConnection:
             return False
         if monotonic() - self.opened >= mail_conf["CONNECTION_MAX_AGE"]:
             return False
-        return monotonic() - self.used < IDLE_SECONDS or _answers(self.backend)
+        if monotonic() - self.used < IDLE_SECONDS:
+            return True
+        # Whether the server is still there, as far as a backend lets us ask.
+        noop = getattr(getattr(self.backend, "connection", None), "noop", None)
+        if noop is None:
+            return True
+        try:
+            return bool(noop()[0] == 250)
+        except OSError:
+            return False
 
     def close(self, within: float = GOODBYE_SECONDS) -> None:
         sock = getattr(getattr(self.backend, "connection", None), "sock", None)
@@ -62,32 +82,32 @@ def connection(using: str) -> Iterator[KeptConnection]:
     Errors on connecting come as they are; a project without a mailer for it raises
     ``ImproperlyConfigured``.
     """
-    lines, name = _lines(), mailer_of(using)
-    line = lines.pop(name, None) or _open(using)
-    if not line.is_usable():
-        line.close()
-        line = _open(using)
+    connections, name = _own_connections(), mailer_of(using)
+    kept = connections.pop(name, None) or _open(using)
+    if not kept.is_usable():
+        kept.close()
+        kept = _open(using)
     try:
-        yield line
+        yield kept
     except Exception:  # why: the conversation may have stopped anywhere
-        line.close()
+        kept.close()
         raise
-    line.messages += 1
-    line.used = monotonic()
-    lines[name] = line
+    kept.messages += 1
+    kept.used = monotonic()
+    connections[name] = kept
 
 
 def close_connections() -> None:
     """Close the connections of this thread."""
-    _close(_lines(), GOODBYE_SECONDS)
+    _close(_own_connections(), GOODBYE_SECONDS)
 
 
 def close_idle_connections(**_: Any) -> None:
     """Close what no thread of this process uses just now, within a second altogether."""
     until = monotonic() + GOODBYE_SECONDS
-    for (process, _thread), lines in list(_everywhere.items()):
+    for (process, _thread), connections in list(_everywhere.items()):
         if process == os.getpid():
-            _close(lines, until - monotonic())
+            _close(connections, until - monotonic())
 
 
 def new_backend(using: str) -> Any:
@@ -95,7 +115,15 @@ def new_backend(using: str) -> Any:
 
     ``ImproperlyConfigured`` when there is none, or when it would queue the message again.
     """
-    backend = _mailer(using) if mailers_configured() else _backend()
+    alias = using or mail_conf["USING"]
+    if not mailers_configured():
+        backend = import_string(mail_conf["DELIVERY_BACKEND"])()
+    elif alias:
+        backend = mail.mailers[alias]
+    else:
+        raise ImproperlyConfigured(
+            "queued without a mailer: name an entry of MAILERS in DBQUEUE['MAIL_USING']"
+        )
     if getattr(backend, "queues_mail", False):
         raise ImproperlyConfigured("the mailer that should deliver queued mail queues it again")
     backend.fail_silently = False
@@ -104,28 +132,23 @@ def new_backend(using: str) -> Any:
     return listening(backend)
 
 
-def _lines() -> dict[str, KeptConnection]:
+def _own_connections() -> dict[str, KeptConnection]:
     # A forked child must not speak on its parent's connections, not even to close them.
     if getattr(_threads, "pid", None) != os.getpid():
-        _close_abandoned()
-        _threads.pid, _threads.lines = os.getpid(), {}
-        _everywhere[os.getpid(), threading.current_thread()] = _threads.lines
-    lines: dict[str, KeptConnection] = _threads.lines
-    return lines
+        # What threads have left behind that are no more.
+        for process, thread in list(_everywhere):
+            if process == os.getpid() and not thread.is_alive():
+                _close(_everywhere.pop((process, thread), {}), GOODBYE_SECONDS)
+        _threads.pid, _threads.connections = os.getpid(), {}
+        _everywhere[os.getpid(), threading.current_thread()] = _threads.connections
+    connections: dict[str, KeptConnection] = _threads.connections
+    return connections
 
 
-def _close_abandoned() -> None:
-    """What threads have left behind that are no more."""
-    for process, thread in list(_everywhere):
-        if process != os.getpid() or thread.is_alive():
-            continue
-        _close(_everywhere.pop((process, thread), {}), GOODBYE_SECONDS)
-
-
-def _close(lines: dict[str, KeptConnection], within: float) -> None:
+def _close(connections: dict[str, KeptConnection], within: float) -> None:
     until = monotonic() + within
-    while lines:
-        lines.popitem()[1].close(max(0.01, until - monotonic()))
+    while connections:
+        connections.popitem()[1].close(max(0.01, until - monotonic()))
 
 
 def _open(using: str) -> KeptConnection:
@@ -134,25 +157,85 @@ def _open(using: str) -> KeptConnection:
     return KeptConnection(backend)
 
 
-def _mailer(using: str) -> Any:
-    alias = using or mail_conf["USING"]
-    if not alias:
-        raise ImproperlyConfigured(
-            "queued without a mailer: name an entry of MAILERS in DBQUEUE['MAIL_USING']"
-        )
-    return mail.mailers[alias]
+@dataclass
+class Conversation:
+    """What a server said about one message."""
+
+    # When there is no more time for it, by the monotonic clock.
+    until: float = float("inf")
+    # To each recipient, in their order, as far as it came.
+    recipients: list[Answer] = field(default_factory=list)
+    # To the whole of the message.
+    end: Answer | None = None
+    # All of it was sent, the final dot included, and no answer came.
+    is_in_doubt: bool = False
 
 
-def _backend() -> Any:
-    return import_string(mail_conf["DELIVERY_BACKEND"])()
+class Listening(Client):
+    """Mixed into smtplib's clients."""
+
+    listener: "ListeningBackend"
+
+    def rcpt(self, recip: str, options: Any = ()) -> Answer:
+        answer = super().rcpt(recip, options)
+        self.listener.conversation.recipients.append(answer)
+        return answer
+
+    def data(self, msg: Any) -> Answer:
+        usual = self.sock.gettimeout() if self.sock else None
+        answer = super().data(msg)
+        if self.sock:
+            self.sock.settimeout(usual)
+        self.listener.conversation.is_in_doubt = False
+        self.listener.conversation.end = answer
+        return answer
+
+    def send(self, s: Any) -> None:
+        super().send(s)
+        # Commands are text; bytes are a message, with its final dot.
+        if isinstance(s, bytes):
+            self.listener.conversation.is_in_doubt = True
+            # The answer to a whole message may take longer than any other, but not for ever.
+            usual = self.sock.gettimeout() if self.sock else None
+            if self.sock is not None and usual is not None:
+                left = self.listener.conversation.until - monotonic()
+                self.sock.settimeout(max(usual, min(mail_conf["FINAL_TIMEOUT"], left)))
 
 
-def _answers(backend: Any) -> bool:
-    """Whether the server is still there, as far as a backend lets us ask."""
-    noop = getattr(getattr(backend, "connection", None), "noop", None)
-    if noop is None:
-        return True
-    try:
-        return bool(noop()[0] == 250)
-    except OSError:
-        return False
+class ListeningBackend(Backend):
+    """Mixed into Django's SMTP backend, and into what projects have made of it."""
+
+    conversation: Conversation
+
+    @property
+    def connection_class(self) -> Any:
+        kind: Any = super().connection_class
+
+        def connect(*args: Any, **options: Any) -> Any:
+            client = _with(Listening, kind)(*args, **options)
+            # Not the conversation itself: the backend may connect again in the middle of one.
+            client.listener = self
+            return client
+
+        return connect
+
+
+def conversation_on(backend: Any, until: float) -> Conversation | None:
+    """A fresh record of what is said from now on; None where nobody listens."""
+    if not isinstance(backend, ListeningBackend) or backend.connection is None:
+        return None
+    backend.conversation = Conversation(until)
+    return backend.conversation
+
+
+def listening(backend: Any) -> Any:
+    """Return the backend, which listens now if it is one for SMTP."""
+    kind: Any = type(backend)
+    if isinstance(backend, smtp.EmailBackend) and not issubclass(kind, ListeningBackend):
+        backend.__class__ = _with(ListeningBackend, kind)
+    return backend
+
+
+@cache
+def _with(mixin: Any, kind: Any) -> Any:
+    return type(kind.__name__, (mixin, kind), {})

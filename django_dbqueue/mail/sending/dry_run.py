@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import router
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from ...fields import DbNow
 from ...guard import capture
@@ -16,14 +16,14 @@ from ..models import Email, Mailer
 from ..outcomes import explain
 from ..rows import windows
 from .connections import new_backend
-from .envelope import Envelope, envelope_for
+from .envelope import envelope_for
 
-PAGE = 50  # messages in memory at a time
+PAGE_ROWS = 50  # messages in memory at a time
 KEPT_BACK = {Outcome.SUPPRESSED, Outcome.NOT_ALLOWED}
 
 
 class DryRun:
-    """One line for each mail that is due, in the order of their keys.
+    """One line for each email that is due, in the order of their keys.
 
     Who is at a mailer's limit is told as if they were sent in this order, and nothing else went out
     meanwhile. What a mail server would say is not asked.
@@ -40,9 +40,13 @@ class DryRun:
 
     def lines(self) -> Iterator[str]:
         rows = Email._base_manager.using(self.database).annotate(now=DbNow())
+        is_due = Q(status=Status.READY) | Q(status=Status.DELAYED, retry_at__lte=DbNow())
         for window in windows(rows):
-            for email in _in_pages(window.filter(_is_due())):
-                yield f"{email.pk} by {mailer_of(email.using)}: {self._tell(email)}"
+            due = window.filter(is_due).order_by("pk")
+            while page := list(due[:PAGE_ROWS]):
+                for email in page:
+                    yield f"{email.pk} by {mailer_of(email.using)}: {self._tell(email)}"
+                due = due.filter(pk__gt=page[-1].pk)
 
     def summary(self) -> str:
         return f"due: {self.due}, would be sent: {self.would_be_sent}"
@@ -55,11 +59,20 @@ class DryRun:
         except Exception as error:  # noqa: BLE001  # why: whatever is stored there, it is told
             return "; ".join([f"would fail: it cannot be read: {explain(error)}", *held])
         deliveries = Deliveries(email.deliveries)
-        envelope = envelope_for(message, deliveries, afresh=not email.attempts)
+        envelope = envelope_for(message, deliveries, refused_too=not email.attempts)
         if envelope.recipients and not held:
-            held = self._prospect(email).held_back(email, len(envelope.handed_over_for))
+            name = mailer_of(email.using)
+            if name not in self.prospects:
+                row = self.mailers.get(name)
+                self.prospects[name] = Prospect(email.using, row.taken if row else {})
+            held = self.prospects[name].held_back(email, len(envelope.handed_over_for))
         self.would_be_sent += bool(envelope.recipients and not held)
-        return "; ".join([_whom(envelope), *_whom_not(deliveries), *held])
+        whom = f"to {', '.join(envelope.recipients) or 'nobody'}"
+        if envelope.recipients and envelope.instead:
+            whom = f"to {', '.join(envelope.instead)} instead of {', '.join(envelope.recipients)}"
+        kept_back = deliveries.having(KEPT_BACK).items()
+        others = [f"not to {who} ({known.outcome}: {known.text})" for who, known in kept_back]
+        return "; ".join([whom, *others, *held])
 
     def _held_back(self, email: Any) -> list[str]:
         """Why a worker would not send it now."""
@@ -74,13 +87,6 @@ class DryRun:
         if mailer is not None and mailer.rest:
             found.append(f"its mailer rests for {mailer.rest:.0f} s: {mailer.pause_reason}")
         return found
-
-    def _prospect(self, email: Any) -> "Prospect":
-        name = mailer_of(email.using)
-        if name not in self.prospects:
-            row = self.mailers.get(name)
-            self.prospects[name] = Prospect(email.using, row.taken if row else {})
-        return self.prospects[name]
 
 
 class Prospect:
@@ -103,27 +109,3 @@ class Prospect:
             return [f"its mailer is at its limit: not before {wait:.0f} s from now"]
         self.taken = limits.take(self.taken, self.rates, now, count)
         return []
-
-
-def _is_due() -> Q:
-    return Q(status=Status.READY) | Q(status=Status.DELAYED, retry_at__lte=DbNow())
-
-
-def _in_pages(rows: QuerySet[Any]) -> Iterator[Any]:
-    while page := list(rows.order_by("pk")[:PAGE]):
-        yield from page
-        rows = rows.filter(pk__gt=page[-1].pk)
-
-
-def _whom(envelope: Envelope) -> str:
-    if not envelope.recipients:
-        return "to nobody"
-    waiting = ", ".join(envelope.recipients)
-    if envelope.instead:
-        return f"to {', '.join(envelope.instead)} instead of {waiting}"
-    return f"to {waiting}"
-
-
-def _whom_not(deliveries: Deliveries) -> Iterator[str]:
-    for address, known in deliveries.having(KEPT_BACK).items():
-        yield f"not to {address} ({known.outcome}: {known.text})"

@@ -1,21 +1,19 @@
 """To whom a message goes this time, and to whom it does not."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from email.utils import getaddresses
 
 from django.core.mail import EmailMessage
 
-from ..addresses import readable
 from ..conf import mail_conf
-from ..deliveries import Deliveries, Delivery, Outcome, address_of
+from ..deliveries import Deliveries, Delivery, Outcome, address_of, readable
 from ..models.suppression import Suppression
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")
 # What packages for providers keep by recipient.
 BY_RECIPIENT = ("merge_data", "merge_headers", "merge_metadata")
-# By which a mailer that looks at headers may send to people whom nobody has judged.
+# A mailer that looks at headers may send by these to people whom nobody has judged.
 ADDRESSING = {
     *("to", "cc", "bcc", "apparently-to"),
     *("resent-to", "resent-cc", "resent-bcc"),
@@ -28,7 +26,7 @@ class Envelope:
 
     message: EmailMessage
     recipients: list[str]
-    # Where others get it in their stead.
+    # Others who get it in their place.
     instead: list[str] = field(default_factory=list)
 
     @property
@@ -44,7 +42,7 @@ class Envelope:
         message.recipients = lambda: [*wanted]  # type: ignore[method-assign]
 
     def address_headers(self) -> None:
-        """The headers as well, for mailers that have no envelope beside them, as SMTP has.
+        """The headers as well, for mailers that have no envelope next to them, as SMTP has.
 
         In staging ``ValueError`` where they could send to people whom nobody has judged.
         """
@@ -57,18 +55,26 @@ class Envelope:
             if isinstance(given, dict):
                 kept = {one: value for one, value in given.items() if address_of(one) in known}
                 setattr(message, name, kept)
-        if is_staging():
-            _shut_in(message)
+        if not (mail_conf["ALLOWED_DOMAINS"] or mail_conf["OVERRIDE_RECIPIENTS"]):
+            return
+        if getattr(message, "esp_extra", None):
+            raise ValueError(
+                "not sent: esp_extra may name recipients of its own, which MAIL_ALLOWED_DOMAINS "
+                "and MAIL_OVERRIDE_RECIPIENTS cannot judge"
+            )
+        headers = message.extra_headers.items()
+        message.extra_headers = {k: v for k, v in headers if k.lower() not in ADDRESSING}
 
 
-def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool) -> Envelope:
+def envelope_for(message: EmailMessage, deliveries: Deliveries, *, refused_too: bool) -> Envelope:
     """Who still waits for a message; who may not have it is noted in ``deliveries``.
 
-    ``afresh`` asks again for those who were refused, too.
+    ``refused_too`` asks again for those who were refused.
     """
-    waiting = deliveries.waiting(message.recipients(), refused_too=afresh)
+    waiting = deliveries.waiting(message.recipients(), refused_too=refused_too)
     allowed = [one for one in waiting if is_allowed(one)]
-    deliveries.note(set(waiting) - set(allowed), Delivery(Outcome.NOT_ALLOWED, text=_rule()))
+    rule = f"not in MAIL_ALLOWED_DOMAINS ({', '.join(mail_conf['ALLOWED_DOMAINS'])})"
+    deliveries.note(set(waiting) - set(allowed), Delivery(Outcome.NOT_ALLOWED, text=rule))
     suppressed = Suppression.objects.among([address_of(one) for one in allowed])
     for address, row in suppressed.items():
         deliveries.note([address], Delivery(Outcome.SUPPRESSED, text=row.get_reason_display()))
@@ -76,14 +82,9 @@ def envelope_for(message: EmailMessage, deliveries: Deliveries, *, afresh: bool)
     return Envelope(message, left, list(mail_conf["OVERRIDE_RECIPIENTS"]))
 
 
-def is_staging() -> bool:
-    """Whether mail is kept from those whom it is to."""
-    return bool(mail_conf["ALLOWED_DOMAINS"] or mail_conf["OVERRIDE_RECIPIENTS"])
-
-
-def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
+def is_allowed(recipient: str) -> bool:
     """Whether ``MAIL_ALLOWED_DOMAINS`` names the recipient's domain, or a domain above it."""
-    known = [readable(one) for one in (domains or mail_conf["ALLOWED_DOMAINS"])]
+    known = [readable(one) for one in mail_conf["ALLOWED_DOMAINS"]]
     if not known or mail_conf["OVERRIDE_RECIPIENTS"]:
         return True
     # Some mailers read several addresses in one text: each of them has to be allowed.
@@ -91,19 +92,5 @@ def is_allowed(recipient: str, domains: Iterable[str] | None = None) -> bool:
     return bool(found) and all(at and _is_below(readable(one), known) for _, at, one in found)
 
 
-def _shut_in(message: EmailMessage) -> None:
-    if getattr(message, "esp_extra", None):
-        raise ValueError(
-            "not sent: esp_extra may name recipients of its own, which MAIL_ALLOWED_DOMAINS and "
-            "MAIL_OVERRIDE_RECIPIENTS cannot judge"
-        )
-    headers = message.extra_headers.items()
-    message.extra_headers = {k: v for k, v in headers if k.lower() not in ADDRESSING}
-
-
 def _is_below(domain: str, known: list[str]) -> bool:
     return any(domain == one or domain.endswith(f".{one}") for one in known)
-
-
-def _rule() -> str:
-    return f"not in MAIL_ALLOWED_DOMAINS ({', '.join(mail_conf['ALLOWED_DOMAINS'])})"

@@ -1,107 +1,99 @@
-"""Sending one queued message through the mailer that the project has configured."""
+"""Sending one queued message through the mailer that the project has configured, and noting what
+that says of each recipient."""
 
-from smtplib import SMTPRecipientsRefused
-from typing import TYPE_CHECKING
-
-from django.core.mail import EmailMessage
+import smtplib
+from time import monotonic
+from typing import Any
 
 from ...exceptions import Bury, Retry
+from ...guard import clean
 from ..conf import mail_conf
-from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
+from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome, address_of, delivery
+from ..headers import withhold_message_id
 from ..models.mailer import Mailer
-from ..models.provider import ProviderNote
-from ..outcomes import explain
-from .delivery import MessageDelivery
-from .envelope import envelope_for
+from ..models.provider import NAME_MAX_CHARS, ProviderNote
+from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
+from .connections import Conversation, connection, conversation_on
+from .envelope import Envelope, envelope_for
 
-if TYPE_CHECKING:
-    from ..models import Email
+SPARE_SECONDS = 10.0  # of the time to run, to write the outcome
+TAKEN = {250, 251, 252}
+CLOSING = 421
+OUTCOMES: dict[Meaning, Outcome] = {
+    "retry": Outcome.DEFERRED,
+    "pause": Outcome.DEFERRED,
+    "fail": Outcome.REFUSED,
+}
+# Of django-anymail's statuses. What is sent or queued there is the provider's business.
+REFUSED_BY_PROVIDER = {"rejected", "invalid", "failed"}
 
-SPARE_SECONDS = 10.0
 
-
-def send(email: "Email") -> None:
-    """Deliver the message; it may be delivered twice if the process dies after the server took it.
+def send(email: Any) -> None:
+    """Deliver the message of an ``Email``, maybe twice if the process dies after the server took
+    it.
 
     What became of each recipient is left in ``email.deliveries``. A temporary error is raised as
     it is, so that the job is retried; a final one as ``Bury`` with the server's code and text.
     While the mailer rests or is at its limit, the job is given back until then. No transaction
     is opened here.
     """
-    message, deliveries = _readable(email), Deliveries(email.deliveries)
-    _refuse_after_crash(email, message, deliveries)
+    try:
+        message = email.to_message()
+    except Exception as problem:  # why: whatever is stored there, it is no message
+        raise Bury(explain(problem)) from problem
+    deliveries = Deliveries(email.deliveries)
+    if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
+        waiting = deliveries.waiting(message.recipients(), refused_too=False)
+        deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text="its worker died"))
+        email.deliveries = deliveries.stored()
+        raise Bury("in doubt: its worker died, and may have sent it before")
     # At the first attempt, or the first one since a person asked for another.
     is_first = email.attempts <= 1
     if is_first:
         deliveries.forget_doubts()
-    envelope = envelope_for(message, deliveries, afresh=is_first)
+    envelope = envelope_for(message, deliveries, refused_too=is_first)
     error = None
     if envelope.recipients:
-        if not _has_turn(email, len(envelope.handed_over_for)):
+        count = len(envelope.handed_over_for)
+        turn = Mailer.objects.ask(email.using, count, email.turn_at, email.is_urgent)
+        email.turn_at = turn.at
+        if turn.wait:
+            email.release(turn.wait)
             return
-        hand_over = MessageDelivery(envelope, deliveries, _seconds(email))
-        error = _hand_over(email, hand_over)
+        error = _hand_over(email, envelope, deliveries)
     email.deliveries = deliveries.stored()
     _conclude(deliveries, error)
 
 
-def _readable(email: "Email") -> EmailMessage:
-    try:
-        return email.to_message()
-    except Exception as error:  # why: whatever is stored there, it is no message
-        raise Bury(explain(error)) from error
-
-
-def _seconds(email: "Email") -> float:
-    """How long a server may keep us, so that the outcome is written before the time is over."""
-    return (email.time_to_run or email.policy().time_to_run) - SPARE_SECONDS
-
-
-def _refuse_after_crash(email: "Email", message: EmailMessage, deliveries: Deliveries) -> None:
-    if not (email.crashes or email.losses) or mail_conf["IN_DOUBT"] != "hold":
-        return
-    waiting = deliveries.waiting(message.recipients(), refused_too=False)
-    deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text="its worker died"))
-    email.deliveries = deliveries.stored()
-    raise Bury("in doubt: its worker died, and may have sent it before")
-
-
-def _has_turn(email: "Email", recipients: int) -> bool:
-    """Else it is given back until its turn comes."""
-    turn = Mailer.objects.ask(email.using, recipients, email.turn_at, email.is_urgent)
-    email.turn_at = turn.at
-    if turn.wait:
-        email.release(turn.wait)
-    return not turn.wait
-
-
-def _hand_over(email: "Email", hand_over: MessageDelivery) -> Exception | None:
-    error = hand_over.to(email.using)
+def _hand_over(email: Any, envelope: Envelope, deliveries: Deliveries) -> Exception | None:
+    """What was raised, if anything was."""
+    seconds = (email.time_to_run or email.policy().time_to_run) - SPARE_SECONDS
+    attempt = Attempt(envelope, deliveries, seconds)
+    error = attempt.to(email.using)
     # Who has it must be known whatever fails from here on.
-    email.deliveries = hand_over.deliveries.stored()
-    if hand_over.wants_pause:
-        Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(hand_over.wants_pause))
-    _keep_names(email, hand_over.names)
+    email.deliveries = deliveries.stored()
+    if attempt.wants_pause:
+        Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(attempt.wants_pause))
+    if attempt.names:
+        # By which the provider will tell of it: one in the row, any others in notes.
+        first, *more = attempt.names
+        others = {*more, email.provider_id or first} - {first}
+        email.provider_id = first
+        if others:
+            ProviderNote.objects.using(email._state.db).bulk_create(
+                [ProviderNote(name=one, email=email.pk) for one in sorted(others)]
+            )
     return error
-
-
-def _keep_names(email: "Email", names: list[str]) -> None:
-    """By which the provider will tell of it: one in the row, any others beside it."""
-    if not names:
-        return
-    others = {*names[1:], email.provider_id or names[0]} - {names[0]}
-    email.provider_id = names[0]
-    if others:
-        ProviderNote.objects.using(email._state.db).bulk_create(
-            [ProviderNote(name=one, email=email.pk) for one in sorted(others)]
-        )
 
 
 def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
     """Say by an exception what is to become of the job, unless all is well."""
-    if isinstance(error, SMTPRecipientsRefused):
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
         error = None  # it says in bytes what is known of each recipient
-    if _is_for_a_person(deliveries):
+    # It may have been sent; a person has it sent again, and we do so only a few times.
+    doubtful = deliveries.having({Outcome.IN_DOUBT}).values()
+    repeats = mail_conf["IN_DOUBT_REPEATS"]
+    if any(mail_conf["IN_DOUBT"] == "hold" or one.doubts > repeats for one in doubtful):
         raise Bury(f"in doubt: {deliveries.summary()}") from error
     if deliveries.having(OPEN):
         raise error or Retry(reason=deliveries.summary())
@@ -109,8 +101,116 @@ def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
         raise Bury(explain(error) if error else deliveries.summary()) from error
 
 
-def _is_for_a_person(deliveries: Deliveries) -> bool:
-    """Whether it may have been sent, and is not sent again without a word of somebody."""
-    doubtful = deliveries.having({Outcome.IN_DOUBT}).values()
-    most = mail_conf["IN_DOUBT_REPEATS"]
-    return any(mail_conf["IN_DOUBT"] == "hold" or one.doubts > most for one in doubtful)
+class Attempt:
+    """One attempt to deliver one message."""
+
+    def __init__(self, envelope: Envelope, deliveries: Deliveries, seconds: float) -> None:
+        """``seconds``: how long it may take."""
+        self.envelope = envelope
+        self.deliveries = deliveries
+        self._until = monotonic() + seconds
+        # What the mailer calls the message.
+        self.names: list[str] = []
+        # What made it ask to be left alone.
+        self.wants_pause: Exception | None = None
+        self._heard: Conversation | None = None
+        # Until then nothing is said of the message.
+        self._is_connected = False
+        self._is_reused = False
+
+    def to(self, using: str) -> Exception | None:
+        """Note what becomes of each recipient; what was raised, if anything was."""
+        error = self._try(using)
+        if error is not None and self._was_hung_up(error):
+            error = self._try(using)
+        answers, recipients = self._answers(error), self.envelope.recipients
+        if not self.envelope.instead:
+            for recipient, answer in zip(recipients, answers, strict=True):
+                self.deliveries.note([recipient], answer)
+            return error
+        missed = [answer for answer in answers if answer.outcome is not Outcome.DELIVERED]
+        said = f"to {', '.join(self.envelope.instead)}"
+        answer = missed[0] if missed else Delivery(Outcome.REDIRECTED, answers[0].code, said)
+        self.deliveries.note(recipients, answer)
+        return error
+
+    def _try(self, using: str) -> Exception | None:
+        self._is_connected, self._heard = False, None
+        try:
+            with connection(using) as kept:
+                self._is_reused = kept.messages > 0
+                withhold_message_id(self.envelope.message, kept.backend, using)
+                self._transmit(kept.backend)
+        except Exception as problem:  # noqa: BLE001  # why: what a message raises is its own outcome
+            return problem
+        return None
+
+    def _transmit(self, backend: Any) -> None:
+        self._is_connected = True
+        self._heard = conversation_on(backend, self._until)
+        self.envelope.address()
+        if self._heard is None:
+            self.envelope.address_headers()
+        if backend.send_messages([self.envelope.message]) == 0:
+            raise NotTaken("the mailer reported no error, but no message sent either")
+
+    def _was_hung_up(self, error: Exception) -> bool:
+        """Whether the server had enough of a connection that others were sent on, and has heard
+        nothing yet of who is to get this one."""
+        if not self._is_reused or self._heard is None or self._heard.recipients:
+            return False
+        # smtplib says the same of a server that did not answer in time: no second wait for that.
+        if isinstance(error.__context__, TimeoutError):
+            return False
+        lost = isinstance(error, (smtplib.SMTPServerDisconnected, ConnectionError))
+        return lost or getattr(error, "smtp_code", None) == CLOSING
+
+    def _answers(self, error: Exception | None) -> list[Delivery]:
+        """One for each recipient that the message was handed over for."""
+        recipients = self.envelope.handed_over_for
+        self.names, known = provider_statuses(self.envelope.message)
+        if known:
+            return [known.get(address_of(one)) or self._by_error(error) for one in recipients]
+        if self._heard is None:
+            return [self._by_error(error)] * len(recipients)
+        return [self._heard_of(number, self._heard, error) for number in range(len(recipients))]
+
+    def _heard_of(self, number: int, heard: Conversation, error: Exception | None) -> Delivery:
+        answered = number < len(heard.recipients)
+        if answered and heard.recipients[number][0] not in TAKEN:
+            return self._judged(RecipientRefused(*heard.recipients[number]))
+        if error is not None and heard.is_in_doubt:
+            return delivery(Outcome.IN_DOUBT, None, explain(error))
+        if error is None and heard.end is not None:
+            return delivery(Outcome.DELIVERED, *heard.end)
+        return self._by_error(error)
+
+    def _by_error(self, error: Exception | None) -> Delivery:
+        return self._judged(error) if error is not None else Delivery(Outcome.DELIVERED)
+
+    def _judged(self, error: Exception) -> Delivery:
+        meaning = meaning_of(error)
+        if meaning == "pause":
+            self.wants_pause = error
+        if meaning == "fail" and not self._is_connected:
+            meaning = "retry"
+        return delivery(OUTCOMES[meaning], *code_and_text(error))
+
+
+def provider_statuses(message: Any) -> tuple[list[str], dict[str, Delivery]]:
+    """What the packages of mail providers, anymail above all, leave on a message that they have
+    sent: the provider's names for it, one for all or one for each recipient, and by address what
+    it says; nothing where none did."""
+    status = getattr(message, "anymail_status", None)
+    found = {}
+    for address, one in (getattr(status, "recipients", None) or {}).items():
+        word = str(getattr(one, "status", "unknown"))
+        outcome = Outcome.REFUSED if word in REFUSED_BY_PROVIDER else Outcome.DELIVERED
+        text = " ".join([word, *_names(getattr(one, "message_id", None))])
+        found[address_of(address)] = delivery(outcome, None, text)
+    return _names(getattr(status, "message_id", None)), found
+
+
+def _names(given: Any) -> list[str]:
+    several = given if isinstance(given, (set, frozenset, list, tuple)) else [given]
+    return sorted({clean(str(one))[:NAME_MAX_CHARS] for one in several if one})

@@ -1,7 +1,7 @@
 """A Django mail message to JSON text and back: readable, versioned, without pickle."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import Message
@@ -15,16 +15,17 @@ from django.utils.encoding import force_str
 from django.utils.functional import Promise
 
 from ..deliveries import has_several
-from ..queueing_options import without_options
-from . import extras, parts
+from ..headers import without_options
+from . import parts
 from .parts import check_encodable, check_line
 
 VERSION = 1
 ADDRESS_LISTS = ("to", "cc", "bcc", "reply_to")
-DIVIDED = "mixed_subtype", "alternative_subtype"  # Django 5.2 lets a message set them
+# Django 5.2 lets a message set them.
+SUBTYPES = {"mixed_subtype": "mixed", "alternative_subtype": "alternative"}
 KNOWN = {
     *ADDRESS_LISTS,
-    *DIVIDED,
+    *SUBTYPES,
     *("subject", "body", "from_email", "attachments", "alternatives", "extra_headers"),
     *("connection", "content_subtype", "encoding", "sent_using"),
     "anymail_status",  # what an earlier sending left behind
@@ -45,20 +46,32 @@ def encode(message: EmailMessage) -> str:
     the part. Lazy translations become text in the language that is active now.
     """
     _refuse_own_builders(message)
-    stored = {
+    charset = parts.charset_name(message.encoding)
+    subtypes = {name: getattr(message, name, usual) for name, usual in SUBTYPES.items()}
+    restored = getattr(message.message, "subtypes", {})  # by _restore_subtypes
+    stored: dict[str, Any] = {
         "version": VERSION,
         "subject": _own_or_template(message, "subject"),
         "from_email": _own_or_template(message, "from_email"),
         **{name: _addresses(getattr(message, name), name) for name in ADDRESS_LISTS},
         "headers": _headers(without_options(message.extra_headers)),
-        "body": _body(message),
+        "body": force_str(message.body or "", encoding=charset, errors="surrogateescape"),
         "subtype": _line(message.content_subtype, "content_subtype"),
         "encoding": parts.encode_charset(message.encoding),
-        "attachments": _attachments(message.attachments),
-        **_alternatives(message),
-        **_divided(message),
-        **extras.encode(message, KNOWN | _ours(message)),
+        "attachments": [
+            _attachment(item, f"attachments[{i}]") for i, item in enumerate(message.attachments)
+        ],
     }
+    if isinstance(message, EmailMultiAlternatives):
+        stored["alternatives"] = [
+            parts.encode_content(content, kind, f"alternatives[{i}]", fallback=False)
+            for i, (content, kind) in enumerate(message.alternatives)
+        ]
+    for name, subtype in (subtypes | restored).items():
+        if subtype != SUBTYPES[name]:
+            stored[name] = _line(subtype, name)
+    known = KNOWN | {"message"} if restored else KNOWN
+    stored |= parts.encode_attributes(message, known)
     return to_json(stored)
 
 
@@ -82,7 +95,21 @@ def decode(text: str) -> EmailMessage:
     message.from_email = stored["from_email"]  # of None, Django makes its default
     message.content_subtype = stored["subtype"]
     message.encoding = parts.decode_charset(stored["encoding"])
-    _restore_parts(message, stored)
+    message.attachments = [
+        parts.decode_mime(item)
+        if "policy" in item
+        else EmailAttachment(item["name"], parts.decode_content(item), item["type"])
+        for item in stored["attachments"]
+    ]
+    if isinstance(message, EmailMultiAlternatives):
+        message.alternatives = [
+            EmailAlternative(parts.decode_content(item), item["type"])
+            for item in stored["alternatives"]
+        ]
+    _restore_subtypes(message, {name: stored[name] for name in SUBTYPES if name in stored})
+    for name, value in parts.decode_attributes(stored):
+        if name not in KNOWN and not name.startswith("_"):
+            setattr(message, name, value)
     return message
 
 
@@ -111,88 +138,43 @@ def _own_or_template(message: EmailMessage, name: str) -> str | None:
 
 
 def _addresses(values: Any, part: str) -> list[str]:
+    """One address in each text, as Django's SMTP backend wants them; other backends would send to
+    each of several, and not all of them may have the message. Nothing is sent to a Reply-To."""
     if not isinstance(values, (list, tuple)):
         raise ValueError(f"{part} must be a list of addresses, not {values!r}")
-    found = [_address(value, f"{part}[{i}]") for i, value in enumerate(values)]
-    return found if part == "reply_to" else _single(found, part)
-
-
-def _single(addresses: list[str], part: str) -> list[str]:
-    """As Django's SMTP backend wants them; others would send to each, whoever may not have it."""
-    for i, value in enumerate(addresses):
-        if has_several(value):
-            raise ValueError(f"{part}[{i}] must be one address, not several: {value!r}")
-    return addresses
-
-
-def _address(value: Any, part: str) -> str:
-    if not isinstance(value, (str, Promise, Address)):
-        raise ValueError(f"{part} must be an address in text, not {value!r}")
-    return check_encodable(check_line(str(value), part), part)
+    found = []
+    for i, value in enumerate(values):
+        if not isinstance(value, (str, Promise, Address)):
+            raise ValueError(f"{part}[{i}] must be an address in text, not {value!r}")
+        address = check_encodable(check_line(str(value), f"{part}[{i}]"), f"{part}[{i}]")
+        if part != "reply_to" and has_several(address):
+            raise ValueError(f"{part}[{i}] must be one address, not several: {address!r}")
+        found.append(address)
+    return found
 
 
 def _headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(_header_name(name), _header(name, value)) for name, value in headers.items()]
-
-
-def _header_name(name: str) -> str:
-    if name.lower() == "bcc":
-        raise ValueError("headers['Bcc'] would show the blind copies; use the bcc argument")
-    return check_line(name, f"the name of headers[{name!r}]")
-
-
-def _header(name: str, value: Any) -> str:
-    if isinstance(value, datetime):
-        return format_datetime(value)
-    return _line(value, f"headers[{name!r}]")
-
-
-def _body(message: EmailMessage) -> str:
-    encoding = parts.charset_name(message.encoding)
-    return force_str(message.body or "", encoding=encoding, errors="surrogateescape")
-
-
-def _attachments(attachments: Iterable[Any]) -> list[dict[str, Any]]:
-    return [_attachment(item, f"attachments[{i}]") for i, item in enumerate(attachments)]
+    found = []
+    for name, value in headers.items():
+        if name.lower() == "bcc":
+            raise ValueError("headers['Bcc'] would show the blind copies; use the bcc argument")
+        check_line(name, f"the name of headers[{name!r}]")
+        is_time = isinstance(value, datetime)
+        text = format_datetime(value) if is_time else _line(value, f"headers[{name!r}]")
+        found.append((name, text))
+    return found
 
 
 def _attachment(item: Any, part: str) -> dict[str, Any]:
     if isinstance(item, Message):
         return parts.encode_mime(item)
-    name, content, kind = _triple(item, part)
-    if name is not None:
-        name = _line(name, f"the name of {part}")
-    return {"name": name, **parts.encode_content(content, kind, part)}
-
-
-def _triple(item: Any, part: str) -> tuple[Any, Any, Any]:
     try:
         name, content, kind = item
     except (TypeError, ValueError):
         raise ValueError(f"{part} must be (name, content, mimetype), not {item!r:.80}") from None
-    return name, content, kind
-
-
-def _alternatives(message: EmailMessage) -> dict[str, Any]:
-    if not isinstance(message, EmailMultiAlternatives):
-        return {}
-    encoded = [
-        parts.encode_content(content, kind, f"alternatives[{i}]", fallback=False)
-        for i, (content, kind) in enumerate(message.alternatives)
-    ]
-    return {"alternatives": encoded}
-
-
-def _divided(message: EmailMessage) -> dict[str, str]:
-    usual = {"mixed_subtype": "mixed", "alternative_subtype": "alternative"}
-    found = {name: getattr(message, name, usual[name]) for name in DIVIDED}
-    found |= getattr(message.message, "subtypes", {})
-    return {name: _line(one, name) for name, one in found.items() if one != usual[name]}
-
-
-def _ours(message: EmailMessage) -> set[str]:
-    """What ``_restore_division`` has put there."""
-    return {"message"} if hasattr(message.message, "subtypes") else set()
+    if name is not None:
+        name = _line(name, f"the name of {part}")
+    return {"name": name, **parts.encode_content(content, kind, part)}
 
 
 def _refuse_own_builders(message: EmailMessage) -> None:
@@ -207,20 +189,7 @@ def _refuse_own_builders(message: EmailMessage) -> None:
             )
 
 
-def _restore_parts(message: EmailMessage, stored: dict[str, Any]) -> None:
-    message.attachments = [_restore_attachment(item) for item in stored["attachments"]]
-    if isinstance(message, EmailMultiAlternatives):
-        message.alternatives = [
-            EmailAlternative(parts.decode_content(item), item["type"])
-            for item in stored["alternatives"]
-        ]
-    _restore_division(message, {name: stored[name] for name in DIVIDED if name in stored})
-    for name, value in extras.decode(stored):
-        if name not in KNOWN and not name.startswith("_"):
-            setattr(message, name, value)
-
-
-def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
+def _restore_subtypes(message: EmailMessage, subtypes: dict[str, str]) -> None:
     if django.VERSION < (6, 0):
         vars(message).update(subtypes)
         return
@@ -228,7 +197,7 @@ def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
         return
     build = message.message
 
-    def divided(**options: Any) -> Any:
+    def with_subtypes(**options: Any) -> Any:
         """As Django 5.2 did; later versions refuse to build a message that says so itself."""
         made: Any = build(**options)
         body = made.get_payload(0) if message.attachments and made.is_multipart() else made
@@ -238,11 +207,5 @@ def _restore_division(message: EmailMessage, subtypes: dict[str, str]) -> None:
             body.set_type(f"multipart/{subtypes['alternative_subtype']}")
         return made
 
-    divided.subtypes = subtypes  # type: ignore[attr-defined]  # to store it once more
-    message.message = divided  # type: ignore[method-assign]
-
-
-def _restore_attachment(item: dict[str, Any]) -> Any:
-    if "policy" in item:
-        return parts.decode_mime(item)
-    return EmailAttachment(item["name"], parts.decode_content(item), item["type"])
+    with_subtypes.subtypes = subtypes  # type: ignore[attr-defined]  # to store it once more
+    message.message = with_subtypes  # type: ignore[method-assign]

@@ -1,7 +1,12 @@
-"""The parts of a stored message: contents, ready MIME parts and charsets, to JSON and back."""
+"""The parts of a stored message, to JSON and back: contents, ready MIME parts, charsets, and the
+attributes that backends read and Django has not."""
 
 import base64
+import logging
 import re
+import sys
+from collections.abc import Collection, Iterator
+from datetime import date, datetime
 from email import message_from_bytes, policy
 from email.charset import Charset
 from email.generator import BytesGenerator
@@ -13,8 +18,42 @@ from typing import Any
 
 import django
 from django.conf import settings
-from django.core.mail import DEFAULT_ATTACHMENT_MIME_TYPE, EmailMessage
+from django.core.mail import DEFAULT_ATTACHMENT_MIME_TYPE, EmailMessage, EmailMultiAlternatives
 from django.utils.functional import Promise
+
+from ..conf import mail_conf
+
+logger = logging.getLogger("django_dbqueue")
+
+# By package; more than one may read the same. django-ses and django-amazon-ses read headers alone.
+READ_BY_BACKENDS = {
+    # django-anymail
+    *("envelope_sender", "esp_extra", "merge_data", "merge_global_data", "merge_headers"),
+    *("merge_metadata", "metadata", "send_at", "tags", "template_id"),
+    *("track_clicks", "track_opens"),
+    # django-sendgrid-v5
+    *("asm", "categories", "custom_args", "dynamic_template_data", "ip_pool_name"),
+    *("make_private", "personalizations", "reply_to_list", "substitutions"),
+    # sparkpost
+    *("campaign", "substitution_data", "template"),
+    # postmarker, postmark-python
+    *("message_stream", "tag"),
+    # django-mailjet
+    *("custom_id", "deduplicate_campaign", "event_payload", "recipient_vars", "template_vars"),
+    *("template_error_deliver", "template_error_reporting", "template_language"),
+    *("track_click", "track_open"),
+    # django-getresponse
+    "tag_id",
+}
+LEFT_OUT = (
+    "messages of %s are queued without their attributes %s; "
+    "name those that your mail backend reads in DBQUEUE['MAIL_ATTRIBUTES']"
+)
+MISSING = object()
+
+# The names of classes of which LEFT_OUT was logged.
+told: set[str] = set()
+PLAIN = (str, bool, int, float, dict, list, tuple, date, Promise)
 
 LINE_BREAK = re.compile(r"[\r\n\0]")
 
@@ -28,7 +67,7 @@ class StoredPart(MIMEBase, MIMEPart):
 
 
 def check_line(value: str, part: str) -> str:
-    """Return the value if it can stand in a header, else raise ``ValueError`` naming the part."""
+    """Return the value if it can be part of a header, else raise ``ValueError`` naming the part."""
     if LINE_BREAK.search(value):
         raise ValueError(f"{part} must not contain line breaks or NUL: {value!r}")
     return value
@@ -111,6 +150,67 @@ def charset_name(encoding: Any) -> str:
     return str(encoding or settings.DEFAULT_CHARSET)
 
 
+def encode_attributes(message: EmailMessage, known: Collection[str]) -> dict[str, Any]:
+    """Return the attributes that delivering backends are known to read.
+
+    Others that are not ``known`` are left out, and so is what is neither plain data nor, as a
+    whole, a date; a log line says so once for each class.
+    """
+    extra, moments, unfit = {}, {}, []
+    wanted = READ_BY_BACKENDS.union(mail_conf["ATTRIBUTES"]).difference(known)
+    # What an AnymailMessage has until something else is set.
+    unset = getattr(sys.modules.get("anymail.utils"), "UNSET", MISSING)
+    for name in sorted(wanted):
+        try:
+            value = getattr(message, name, MISSING)
+            if value is MISSING or value is unset:
+                continue
+            if isinstance(value, date):
+                moments[name] = value.isoformat()
+            else:
+                extra[name] = _plain(value)
+        except Exception:  # noqa: BLE001  # why: whatever a property of the project's raises
+            unfit.append(name)
+    _tell_left_out(message, wanted.union(known), unfit)
+    return {"extra": extra, **({"moments": moments} if moments else {})}
+
+
+def decode_attributes(stored: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values that ``encode_attributes`` returned."""
+    yield from stored["extra"].items()
+    for name, text in stored.get("moments", {}).items():
+        yield name, datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+
+
+def _tell_left_out(message: EmailMessage, known: Collection[str], unfit: list[str]) -> None:
+    """Its own, and plain data in the body of its class, as in ``tags = ["invoice"]`` there."""
+    found = set(vars(message))
+    for kind in type(message).__mro__:
+        if not issubclass(EmailMultiAlternatives, kind):
+            found.update(name for name, value in vars(kind).items() if isinstance(value, PLAIN))
+    names = [name for name in found if name not in known and not name.startswith("_")]
+    names += [f"{name} (not plain data)" for name in unfit]
+    kind_name = f"{type(message).__module__}.{type(message).__qualname__}"
+    if names and kind_name not in told:
+        told.add(kind_name)
+        logger.warning(LEFT_OUT, kind_name, ", ".join(sorted(names)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Promise):
+        return str(value)
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, (str, Promise)):
+                raise TypeError(f"{type(key).__name__} is not the key of plain data")
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(f"{type(value).__name__} is not plain data")
+
+
 def _bytes(content: Any, part: str) -> bytes:
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
@@ -123,17 +223,13 @@ def _bytes(content: Any, part: str) -> bytes:
 
 
 def _serialise(part: Message) -> bytes:
+    # The older of Python's policies would garble what is not ASCII in headers of the newer.
+    newer = (each.policy for each in part.walk() if not isinstance(each.policy, Compat32))
+    own = next(newer, part.policy)
     # as_bytes() would put a ">" before lines that begin with "From ".
     buffer = BytesIO()
-    own = _policy_for(part)
     BytesGenerator(buffer, mangle_from_=False, maxheaderlen=0, policy=own).flatten(part)
     return buffer.getvalue()
-
-
-def _policy_for(part: Message) -> Policy:
-    """The older of Python's policies would garble what is not ASCII in headers of the newer."""
-    newer = (each.policy for each in part.walk() if not isinstance(each.policy, Compat32))
-    return next(newer, part.policy)
 
 
 def _base64(data: bytes) -> str:

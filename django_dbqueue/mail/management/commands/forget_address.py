@@ -1,12 +1,11 @@
-"""Erases one person's mail."""
+"""Erases one person's emails."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ...privacy.forget import Count, Forget
-from ...privacy.forget_log import log_entries
+from ...privacy.forget import Count, Forget, log_entries
 from ...privacy.person import Person
 
 LEFT = (

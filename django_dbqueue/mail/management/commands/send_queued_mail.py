@@ -9,7 +9,7 @@ from ....management.commands.runworker import positive, seconds
 from ...models import Email
 from ...sending.dry_run import DryRun
 
-# What runworker offers besides.
+# What runworker offers, too.
 FIXED: dict[str, Any] = {
     "tables": [Email._meta.label],
     "stop_when_empty": 0.0,
@@ -26,7 +26,7 @@ class Command(RunWorker):
         add = parser.add_argument
         add("--dry-run", action="store_true", help="tell what would be sent; change nothing")
         add("--processes", type=positive, help="children to send in")
-        add("--threads", type=positive, help="mails at once in each child")
+        add("--threads", type=positive, help="messages at once in each child")
         add("--max-time", type=seconds, help="exit with 12 after so many seconds")
         add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
         add("--json", action="store_true", help="log one JSON object a line")
