@@ -18,11 +18,11 @@ def start() -> None:
     file = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     # Imports that need a Django that is set up.
     dialects = import_module("django_dbqueue.dialects")
-    reap = import_module("django_dbqueue.lifecycle.reap")
+    promotion = import_module("django_dbqueue.lifecycle.promotion")
     timed(file, type(dialects.dialect_of(connections["default"])), "claim")
     timed(file, import_module("django_dbqueue.worker.queue_poller").TablePoller, "look")
-    timed(file, reap, "next_moves")
-    timed(file, reap, "promote")
+    timed(file, promotion, "next_moves")
+    timed(file, promotion, "promote")
 
 
 def timed(file: int, owner: Any, name: str, label: str = "") -> None:

@@ -8,12 +8,11 @@ class DBQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import signals  # noqa: PLC0415
         from .adopt import renamed_tables  # noqa: PLC0415
         from .checks import tables  # noqa: F401, PLC0415
         from .metrics import recorder, wait_times, writer  # noqa: PLC0415
-        from .worker import job_log  # noqa: PLC0415
+        from .worker import job_log, job_signals  # noqa: PLC0415
 
-        for subscriber in (job_log, signals, recorder, wait_times, writer):
+        for subscriber in (job_log, job_signals, recorder, wait_times, writer):
             subscriber.subscribe()
         renamed_tables.connect(self)

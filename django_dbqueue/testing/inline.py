@@ -15,11 +15,12 @@ from django.db.utils import Error
 from .. import events, signals
 from ..current import workers_own
 from ..guard import capture
-from ..lifecycle import reap
+from ..lifecycle import promotion
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
 from ..models import Worker
+from ..worker import job_signals
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
 from ..worker.heartbeat import Heartbeat
@@ -79,12 +80,12 @@ class InlineWorker:
         return [self.options.table(one.model, one.using) for one in self.options.served]
 
     def __enter__(self) -> Self:
-        signals.send(signals.worker_started, Worker)
+        job_signals.send(signals.worker_started, Worker)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        signals.send(signals.worker_stopped, Worker)
+        job_signals.send(signals.worker_stopped, Worker)
 
     def run(self) -> int:
         """Run what is ready, and what becomes ready by that, until nothing is; how many jobs."""
@@ -105,7 +106,7 @@ class InlineWorker:
             raise ValueError("drain() moves a clock: InlineWorker(..., clock=clock)")
         end, count = self.clock.now.timestamp() + within, self.run()
         while True:
-            waits = [reap.next_moves(table)[0] for table in self.tables()]
+            waits = [promotion.next_moves(table)[0] for table in self.tables()]
             until_due = min((seconds for seconds in waits if seconds is not None), default=None)
             if until_due is None:
                 return count
@@ -246,9 +247,9 @@ def by_clock(worker_timeout: float) -> Callable[[str], list[str]]:
 def _tell(table: Table, reaped: list[Reaped]) -> None:
     """Log, count and announce at once what a supervisor does in turns."""
     events.reaped(table, reaped)
-    if reaped and signals.is_reaping_heard(table):
+    if reaped and job_signals.is_reaping_heard(table):
         # Of a supervisor a child does this: what fails there harms nobody.
         with capture() as announcement:
-            signals.send_reaped(table, reaped)
+            job_signals.send_reaped(table, reaped)
         if announcement.error is not None:
             logger.error("signals of reaped jobs were not sent", exc_info=announcement.error)

@@ -13,12 +13,13 @@ from pathlib import Path
 from django.db import connections
 from django.db.utils import Error
 
-from .. import events, signals
+from .. import events
 from ..dialects import ErrorKind
 from ..guard import NOTHING_DUE, guarded
 from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
+from . import job_signals
 from .background import IN_AGENTS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
 from .children import leave
@@ -46,7 +47,7 @@ class SignalDispatcher:
 
     def tell(self, table: Table, reaped: list[Reaped]) -> None:
         events.reaped(table, reaped)
-        if reaped and signals.is_reaping_heard(table):
+        if reaped and job_signals.is_reaping_heard(table):
             self._news.append((table, reaped))
 
     def turn(self) -> None:
@@ -59,7 +60,7 @@ class SignalDispatcher:
             # It ends even if receivers hang, and if nobody is left to see it.
             signal.alarm(RECEIVERS_SECONDS_MAX)
             for table, reaped in self._news:
-                signals.send_reaped(table.on_this_thread(), reaped)
+                job_signals.send_reaped(table.on_this_thread(), reaped)
             return 0
 
         if self._news:

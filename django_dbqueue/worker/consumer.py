@@ -18,6 +18,7 @@ from .. import signals
 from ..dialects import dialect_of
 from ..guard import exit_if_it_dies, guarded
 from ..models import Worker
+from . import job_signals
 from .buffer import Buffer
 from .claimer import CLAIM_BATCH_MAX, Claimer
 from .finisher import Finisher
@@ -236,7 +237,7 @@ def run_child(
 
     forget_signals()
     signal.signal(signal.SIGTERM, stop)
-    signals.send(signals.worker_started, Worker)
+    job_signals.send(signals.worker_started, Worker)
     connections.close_all()
     # The collector would walk over all that Django has loaded, and over the claimed jobs again and
     # again. Garbage is never collected once it is frozen, and may hold a connection of the
@@ -247,6 +248,6 @@ def run_child(
     if 0 < first < GARBAGE_THRESHOLD:
         gc.set_threshold(GARBAGE_THRESHOLD, *others)
     consumer.run(control)
-    signals.send(signals.worker_stopped, Worker)
+    job_signals.send(signals.worker_stopped, Worker)
     shared.exit_status = shared.exit_status or ExitStatus.ASKED
     return 0

@@ -14,7 +14,7 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..dialects.base import RowsLocked
 from ..guard import capture, message_of
-from ..lifecycle import archive, reap
+from ..lifecycle import archive, promotion, reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Worker
@@ -127,7 +127,7 @@ class Reaper:
         """Whether a worker looks dead at a glance, by the database's clock, or a claim is over."""
         workers = [Worker.objects.using(alias) for alias in self._aliases()]
         return any(rows.silent(self.worker_timeout).exists() for rows in workers) or any(
-            _is_over(self._alone(table, reap.next_moves, NO_MOVES)[1]) for table in self.tables
+            _is_over(self._alone(table, promotion.next_moves, NO_MOVES)[1]) for table in self.tables
         )
 
     def _move(self, table: Table, judge: Callable[[], bool], done: Done) -> float:
@@ -142,8 +142,8 @@ class Reaper:
             self.tell(table, reaped)
             return len(reaped)
 
-        due, over = self._alone(table, reap.next_moves, NO_MOVES)
-        count = self._alone(table, reap.promote, 0) if _is_over(due) else 0
+        due, over = self._alone(table, promotion.next_moves, NO_MOVES)
+        count = self._alone(table, promotion.promote, 0) if _is_over(due) else 0
         if _is_over(over):
             done.reaped += self._alone(table, end_overdue, 0)
         done.promoted += count

@@ -4,7 +4,7 @@ import logging
 import threading
 from dataclasses import replace
 
-from ..lifecycle.reap import promote
+from ..lifecycle.promotion import promote
 from ..lifecycle.table import table_of
 from .agent import SignalDispatcher
 from .background import IN_AGENTS, write_due

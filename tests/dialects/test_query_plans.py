@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue.admin.pagination import WINDOW_ROWS, keyset_of
-from django_dbqueue.lifecycle import archive, holder, operator, ready_queues, reap
+from django_dbqueue.lifecycle import archive, holder, operator, promotion, ready_queues
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.metrics.counts import backlogs
 from django_dbqueue.monitor.report import known_queues
@@ -155,9 +155,9 @@ def test_due_jobs_are_found_by_the_index_and_promoted_by_key():
     times = dict(QuerySet(Big).filter(pk__in=keys).values_list("pk", "retry_at"))
     QuerySet(Big).filter(pk__in=keys).update(retry_at=timezone.now() - timedelta(seconds=1))
     with captured(BIG) as statements:
-        assert reap.promote(table(Big)) == 500
-        assert reap.promote(table(Big)) == 0
-        assert reap.next_moves(table(Big))[0] > 0
+        assert promotion.promote(table(Big)) == 500
+        assert promotion.promote(table(Big)) == 0
+        assert promotion.next_moves(table(Big))[0] > 0
     QuerySet(Big).filter(pk__in=keys).update(status=Status.DELAYED, retry_at=max(times.values()))
     assert_good_plans(statements, at_least=4)
 
@@ -251,7 +251,13 @@ def test_a_claim_costs_no_more_than_in_an_empty_table():
 
 def test_a_turn_of_the_reaper_costs_next_to_nothing():
     """What every worker asks every second, with nothing to do. (Measured: below 1 ms.)"""
-    for step in [reap.promote, reap.next_moves, reap_overdue, archive.archive, archive.prune]:
+    for step in [
+        promotion.promote,
+        promotion.next_moves,
+        reap_overdue,
+        archive.archive,
+        archive.prune,
+    ]:
         costs = []
         for _ in range(15):
             began = time.perf_counter()

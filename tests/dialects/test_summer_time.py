@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle import promotion, reap
 from django_dbqueue.states import Status
 from tests.kit.clock import only_virtual_clock
 from tests.kit.jobs import claim_one, forget_tables, fresh, table
@@ -58,7 +58,7 @@ def play_night(clock, due):
     for moment in sorted({*due.values()}):
         for now in (moment - timedelta(milliseconds=1), moment):
             clock.now = now
-            reap.promote(table())
+            promotion.promote(table())
             came = dict.fromkeys(Note.objects.ready().values_list("pk", flat=True), now) | came
     return came
 
@@ -161,12 +161,12 @@ def test_a_database_whose_clock_jumps_back_makes_nothing_early_or_twice():
         late, _ = Note.objects.enqueue(delay=60)
         job = claim_one()
         clock.move(-600)
-        assert (reap.promote(table()), reap.find_overdue(table())) == (0, [])
+        assert (promotion.promote(table()), reap.find_overdue(table())) == (0, [])
         assert Note.objects.claim() == []
         clock.move(600 + 59)
-        assert reap.promote(table()) == 0
+        assert promotion.promote(table()) == 0
         job.complete()
         clock.move(1)
-        assert reap.promote(table()) == 1
+        assert promotion.promote(table()) == 1
         assert [one.pk for one in Note.objects.claim(5)] == [late.pk]
         assert fresh(job).status == Status.DONE

@@ -20,7 +20,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import archive, reap
+from django_dbqueue.lifecycle import archive, promotion
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from tests.kit.jobs import (
@@ -67,7 +67,7 @@ def odd_zone(request, db_rows):
 
 def next_due():
     """Seconds until the next delayed job is ready."""
-    due, _ = reap.next_moves(table())
+    due, _ = promotion.next_moves(table())
     return due
 
 
@@ -162,25 +162,25 @@ def test_an_instant_is_compared_inside_a_subquery():
 def test_a_time_given_by_the_caller_is_kept(seconds):
     job = Note.objects.create(retry_at=now(seconds))
     assert next_due() == near(seconds)
-    assert reap.promote(table()) == (seconds < 0)
+    assert promotion.promote(table()) == (seconds < 0)
     assert fresh(job).status == (Status.READY if seconds < 0 else Status.DELAYED)
 
 
 def test_a_delay_is_neither_early_nor_late():
     Note.objects.enqueue(delay=60)
     assert next_due() == near(60, 10)
-    assert reap.promote(table()) == 0
+    assert promotion.promote(table()) == 0
     Note.objects.enqueue(delay=0.01)
-    wait_until(lambda: reap.promote(table()))
+    wait_until(lambda: promotion.promote(table()))
     assert Note.objects.delayed().count() == 1
 
 
 def test_a_retry_is_neither_early_nor_late():
     claimed().release(delay=60)
     assert next_due() == near(60, 10)
-    assert reap.promote(table()) == 0
+    assert promotion.promote(table()) == 0
     claimed().release(delay=0.01)
-    wait_until(lambda: reap.promote(table()))
+    wait_until(lambda: promotion.promote(table()))
     assert Note.objects.delayed().count() == 1
 
 

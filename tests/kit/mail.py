@@ -13,7 +13,7 @@ from django.db.models import Model
 from django.utils import timezone
 from django.utils.log import AdminEmailHandler
 
-from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle import promotion
 from django_dbqueue.mail import backends
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.deliveries import Deliveries, Delivery
@@ -205,7 +205,7 @@ def sent(*to: str, **fields: Any) -> Any:
 def retried(email: Email) -> Any:
     """The row after the next attempt; MAIL_RETRY_FIRST is to be short."""
     deadline = time.monotonic() + 20
-    while not reap.promote(table(Email)):
+    while not promotion.promote(table(Email)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     run_mail()

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from django_dbqueue.lifecycle.reap import promote
+from django_dbqueue.lifecycle.promotion import promote
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, done, fresh, in_thread, table
 from tests.kit.waiting import wait_until

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext, isolate_apps
 from django.utils import timezone
 
 from django_dbqueue.lifecycle.bulk import is_simple
-from django_dbqueue.lifecycle.reap import promote
+from django_dbqueue.lifecycle.promotion import promote
 from django_dbqueue.models import Job
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, table

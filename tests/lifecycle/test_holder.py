@@ -181,7 +181,7 @@ def test_a_delay_that_means_nothing_is_refused(delay):
 
 @pytest.mark.parametrize("delay", [1e-7, 1e-5, 0.001])
 def test_the_shortest_delay_ends_too(delay):
-    from django_dbqueue.lifecycle.reap import promote
+    from django_dbqueue.lifecycle.promotion import promote
 
     job = claimed()
     job.release(delay)

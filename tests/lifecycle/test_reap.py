@@ -7,7 +7,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle import promotion, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.ready_queues import ready_queues
@@ -64,15 +64,15 @@ def test_a_due_job_becomes_ready_and_no_other():
     due, _ = Note.objects.enqueue(retry_at=ago())
     later, _ = Note.objects.enqueue(delay=60)
     running = overdue()
-    assert reap.promote(table()) == 1
+    assert promotion.promote(table()) == 1
     assert (fresh(due).status, fresh(due).retry_at) == (Status.READY, None)
     assert [fresh(later).status, fresh(running).status] == [Status.DELAYED, Status.CLAIMED]
-    assert reap.promote(table()) == 0
+    assert promotion.promote(table()) == 0
 
 
 def test_many_due_jobs_are_promoted_in_chunks():
     Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(reap.CHUNK + 5))
-    assert [reap.promote(table()) for _ in range(3)] == [reap.CHUNK, 5, 0]
+    assert [promotion.promote(table()) for _ in range(3)] == [promotion.CHUNK, 5, 0]
 
 
 def test_after_due_jobs_the_next_ones_are_not_kept_waiting_for_a_second():
@@ -86,14 +86,14 @@ def test_a_job_that_was_put_off_after_the_look_is_not_promoted(monkeypatch):
     job, _ = Note.objects.enqueue(retry_at=ago())
     later = timezone.now() + timedelta(hours=1)
     just_after(monkeypatch, lambda: overwrite(job, retry_at=later))
-    assert reap.promote(table()) == 0
+    assert promotion.promote(table()) == 0
     assert (fresh(job).status, fresh(job).retry_at) == (Status.DELAYED, later)
 
 
 def test_a_job_that_was_buried_after_the_look_is_not_promoted(monkeypatch):
     job, _ = Note.objects.enqueue(retry_at=ago())
     just_after(monkeypatch, lambda: Note.objects.all().bury())
-    assert reap.promote(table()) == 0
+    assert promotion.promote(table()) == 0
     assert fresh(job).status == Status.BURIED
 
 
@@ -103,25 +103,25 @@ def test_a_job_that_was_claimed_and_is_overdue_since_the_look_is_not_promoted(mo
         monkeypatch,
         lambda: overwrite(job, status=Status.CLAIMED, owner="another.1", dequeued_time=ago(90)),
     )
-    assert reap.promote(table()) == 0
+    assert promotion.promote(table()) == 0
     assert (fresh(job).status, fresh(job).owner) == (Status.CLAIMED, "another.1")
 
 
 def test_two_promoters_promote_every_job_once():
     Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(400))
-    assert sum(start_all(*[lambda: reap.promote(table())] * 4)) == 400
+    assert sum(start_all(*[lambda: promotion.promote(table())] * 4)) == 400
 
 
 def test_it_is_known_when_the_next_job_moves():
-    assert reap.next_moves(table()) == (None, None)
+    assert promotion.next_moves(table()) == (None, None)
     job = claimed()
-    assert reap.next_moves(table()) == (None, pytest.approx(60, abs=5))
+    assert promotion.next_moves(table()) == (None, pytest.approx(60, abs=5))
     overwrite(job, retry_at=ago(7))
     Note.objects.enqueue(delay=60)
     Note.objects.enqueue(delay=3600)
-    assert reap.next_moves(table()) == (pytest.approx(60, abs=5), pytest.approx(-7, abs=5))
+    assert promotion.next_moves(table()) == (pytest.approx(60, abs=5), pytest.approx(-7, abs=5))
     Note.objects.enqueue(retry_at=ago(9))
-    assert reap.next_moves(table())[0] == pytest.approx(-9, abs=5)
+    assert promotion.next_moves(table())[0] == pytest.approx(-9, abs=5)
 
 
 def test_an_overdue_job_has_failed():

@@ -13,7 +13,7 @@ from django.db.utils import InterfaceError, OperationalError
 from django.utils import timezone
 
 from django_dbqueue.dialects.base import RowsLocked
-from django_dbqueue.lifecycle import archive, holder, reap
+from django_dbqueue.lifecycle import archive, holder, promotion, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.ready_queues import has_ready, ready_queues
@@ -88,8 +88,8 @@ def within(seconds):
 def test_a_locked_due_job_keeps_nobody_waiting():
     jobs = [Note.objects.enqueue(retry_at=ago())[0] for _ in range(5)]
     with locked(jobs[2]), within(1):
-        assert reap.promote(table()) == (4 if rows_can_be_locked() else 0)
-    assert reap.promote(table()) == (1 if rows_can_be_locked() else 5)
+        assert promotion.promote(table()) == (4 if rows_can_be_locked() else 0)
+    assert promotion.promote(table()) == (1 if rows_can_be_locked() else 5)
     assert {fresh(job).status for job in jobs} == {Status.READY}
 
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from django_dbqueue.exceptions import Bury, ClaimLost, Retry
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import archive, holder, operator, reap
+from django_dbqueue.lifecycle import archive, holder, operator, promotion, reap
 from django_dbqueue.models import Queue, Worker
 from tests.kit.clock import START
 from tests.kit.jobs import reaper, table
@@ -245,7 +245,7 @@ class Game(RuleBasedStateMachine):
 
     def _claim_what_comes_back(self, slot, queue):
         self._move_clock(5)
-        self.a_step_of_a_pass(reap.promote)
+        self.a_step_of_a_pass(promotion.promote)
         self._claim(slot, queue, 5)
 
     def _claim(self, slot, queue, limit):
@@ -478,7 +478,7 @@ class Game(RuleBasedStateMachine):
         assert done.reaped == reaped
         assert (done.archived, done.pruned) == (self.oracle.archive(), self.oracle.prune())
 
-    @move(step=st.sampled_from([reap.promote, archive.archive, archive.prune]))
+    @move(step=st.sampled_from([promotion.promote, archive.archive, archive.prune]))
     def a_step_of_a_pass(self, step):
         assert step(self.table) == getattr(self.oracle, step.__name__)()
 

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 
-from django_dbqueue.lifecycle import archive, reap
+from django_dbqueue.lifecycle import archive, promotion
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.privacy.erase import erase
@@ -52,7 +52,7 @@ def test_it_is_held_and_shown_and_nobody_sends_it(server, browser, way):
     assert "in doubt" in browser.get(LIST).content.decode()
     assert "Mark as sent" in page(browser, email)
     before = len(server.received) + len(server.unanswered)
-    assert reap.promote(table(Email)) == 0
+    assert promotion.promote(table(Email)) == 0
     run_mail()
     assert len(server.received) + len(server.unanswered) == before
 

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle import promotion
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.kit.jobs import fresh, overwrite, table
@@ -34,7 +34,7 @@ def wait_of(email):
 
 def due(email):
     overwrite(email, retry_at=timezone.now() - timedelta(minutes=1))
-    assert reap.promote(table(Email)) == 1
+    assert promotion.promote(table(Email)) == 1
     run_mail()
     return fresh(email)
 

@@ -1,7 +1,7 @@
-"""Mutants of claiming, reaping and keeping: lifecycle/claim.py, reap.py, keep.py, execute.py."""
+"""Mutants of claiming, promoting, reaping and archiving: what is in lifecycle/."""
 
-CLAIM, REAP = "lifecycle/claim.py", "lifecycle/reap.py"
-KEEP, EXECUTE = "lifecycle/archive.py", "lifecycle/execute.py"
+CLAIM, REAP, PROMOTION = "lifecycle/claim.py", "lifecycle/reap.py", "lifecycle/promotion.py"
+ARCHIVE, EXECUTE = "lifecycle/archive.py", "lifecycle/execute.py"
 
 MUTANTS = [
     (CLAIM, "attempts = {ONE_MORE}, ", "", "a claim counts no attempt"),
@@ -45,25 +45,25 @@ MUTANTS = [
         "a row that cannot be read is buried though another has it by now",
     ),
     (
-        REAP,
+        PROMOTION,
         'f"WHERE {PROMOTABLE} AND {is_due} AND {table.pk} IN',
         'f"WHERE {is_due} AND {table.pk} IN',
         "what is no longer delayed is promoted",
     ),
     (
-        REAP,
+        PROMOTION,
         'f"WHERE {PROMOTABLE} AND {is_due} AND {table.pk} IN',
         'f"WHERE {PROMOTABLE} AND {table.pk} IN',
         "a job that was put off after the look is promoted",
     ),
     (
-        REAP,
+        PROMOTION,
         'SET status = {Status.READY:d}, retry_at = NULL "',
         'SET status = {Status.READY:d} "',
         "a promoted job keeps its time",
     ),
     (
-        REAP,
+        PROMOTION,
         'WHERE {PROMOTABLE} AND {is_due} "',
         'WHERE {PROMOTABLE} "',
         "jobs are looked at that are not due",
@@ -159,58 +159,58 @@ MUTANTS = [
         "a job that moved on counts as reaped",
     ),
     (
-        KEEP,
+        ARCHIVE,
         "condition=ARCHIVABLE, params",
         'condition="1 = 1", params',
         "what is no longer done is archived",
         {"harmless": "a done job is in no other state ever again"},
     ),
     (
-        KEEP,
+        ARCHIVE,
         "mine = [key for (key,) in held]",
         "mine = list(keys)",
         "a job is copied to the archive that has moved on since the look",
     ),
     (
-        KEEP,
+        ARCHIVE,
         'connection.ops.for_update_sql() if has_locks else ""',
         "''",
         "a job is claimed while it moves to the archive",
         {"database": "postgresql"},
     ),
     (
-        KEEP,
+        ARCHIVE,
         "return in_transaction(connection, move)",
         "return move()",
         "the move to the archive is no transaction",
     ),
     (
-        KEEP,
+        ARCHIVE,
         'f"WHERE {table.pk} IN ({placeholders(keys)}) AND {condition}"',
         'f"WHERE {table.pk} IN ({placeholders(keys)}) AND ({condition} OR 1 = 1)"',
         "a job is deleted that has moved on since the look",
     ),
-    (KEEP, "        copy_to_archive(table, mine)\n", "", "a job is deleted and not archived"),
+    (ARCHIVE, "        copy_to_archive(table, mine)\n", "", "a job is deleted and not archived"),
     (
-        KEEP,
+        ARCHIVE,
         '_finished(table), f"AND {ARCHIVABLE}")',
         '_finished(table), "")',
         "what is no longer done is pruned",
         {"harmless": "a done job is in no other state ever again"},
     ),
     (
-        KEEP,
+        ARCHIVE,
         "    if table.policy.archive is None:\n        return delete_unlocked",
         "    if True:\n        return delete_unlocked",
         "a job is pruned before it is archived",
     ),
     (
-        KEEP,
+        ARCHIVE,
         "f\"AND {table.dialect.is_past('retry_at')} ORDER BY retry_at LIMIT {CHUNK}\"",
         'f"ORDER BY retry_at LIMIT {CHUNK}"',
         "jobs leave before their time",
     ),
-    (KEEP, "('finished_at', '%s')", "('finished_at', '0 * %s')", "the archive keeps nothing"),
+    (ARCHIVE, "('finished_at', '%s')", "('finished_at', '0 * %s')", "the archive keeps nothing"),
     (
         EXECUTE,
         "error_kind(error) is not ErrorKind.AGAIN:",

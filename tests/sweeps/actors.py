@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import archive, holder, reap
+from django_dbqueue.lifecycle import archive, holder, promotion, reap
 from django_dbqueue.lifecycle.table import table_of
 from tests.sweeps.worlds import DEDUP, HOLDER, NAMES
 
@@ -115,7 +115,7 @@ def give_back(world, who):
 
 
 def promote(world, who):
-    return reap.promote(table(world))
+    return promotion.promote(table(world))
 
 
 def move_to_archive(world, who):

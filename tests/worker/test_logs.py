@@ -16,6 +16,7 @@ from django_dbqueue.lifecycle.claim_end import after_failure, duration
 from django_dbqueue.management.commands._log import JSONFormatter, TextFormatter
 from django_dbqueue.states import Status
 from django_dbqueue.worker import agent as agent_module
+from django_dbqueue.worker import job_signals
 from django_dbqueue.worker.agent import SignalDispatcher
 from django_dbqueue.worker.buffer import Outcome
 from django_dbqueue.worker.finisher import Finisher
@@ -162,10 +163,10 @@ def test_reaped_jobs_are_told_as_they_are_by_now():
     Note.objects.create()
     [job] = claim(table(), "default", 1, "w1.1-1")
     with Heard("job_reaped", "job_buried") as news:
-        assert not signals.is_reaping_heard(table(Fleeting))
-        assert signals.is_reaping_heard(table())
+        assert not job_signals.is_reaping_heard(table(Fleeting))
+        assert job_signals.is_reaping_heard(table())
         started = {str(job.pk): reap.Trace()}
-        signals.send_reaped(table(), reap.reap_owner(table(), "w1.", started))
+        job_signals.send_reaped(table(), reap.reap_owner(table(), "w1.", started))
     [(name, pk, more)] = news
     assert (name, pk) == ("job_reaped", job.pk)
     assert type(more["error"]).__name__ == "WorkerLost"
