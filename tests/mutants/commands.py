@@ -4,7 +4,7 @@ OPTIONS, SERVED = "worker/options.py", "worker/served.py"
 WORKER_LIST = "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
 DBQUEUE = "management/commands/dbqueue.py"
-LOG, PATROL = "management/commands/_log.py", "worker/standalone_reaper.py"
+LOG, STANDALONE_REAPER = "management/commands/_log.py", "worker/standalone_reaper.py"
 
 MUTANTS = [
     (
@@ -80,7 +80,7 @@ MUTANTS = [
         "--database is not heeded by a reaper",
     ),
     (
-        PATROL,
+        STANDALONE_REAPER,
         "reaper.turn(judge=lambda: False)",
         "reaper.turn(judge=lambda: True)",
         "runreaper --once takes a worker that is a little late for dead",

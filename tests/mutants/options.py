@@ -2,16 +2,16 @@
 
 from tests.mutants.mutant import noticed_by
 
-LANES, SERVED, COMMAND = (
+QUEUE_POLLER, SERVED, COMMAND = (
     "worker/queue_poller.py",
     "worker/served.py",
     "management/commands/runworker.py",
 )
 
 TOLD = [
-    (LANES, "min(self.pause * 1.25, options.sleep)", "self.pause * 1.25", "--sleep bounds nothing"),
+    (QUEUE_POLLER, "min(self.pause * 1.25, options.sleep)", "self.pause * 1.25", "--sleep bounds nothing"),
     (
-        LANES,
+        QUEUE_POLLER,
         "min(self.pause * 1.25, options.sleep)",
         "min(self.pause * 1.25, 0.5)",
         "--sleep is ignored",

@@ -3,7 +3,7 @@
 OPERATOR, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
 JOB, QUERYSET = "models/job.py", "models/queryset.py"
 QUEUE, WORKER = "models/queue.py", "models/worker.py"
-BEATS, REAPER = "worker/heartbeat.py", "worker/reaper.py"
+HEARTBEAT, REAPER = "worker/heartbeat.py", "worker/reaper.py"
 
 MUTANTS = [
     (
@@ -145,31 +145,31 @@ MUTANTS = [
         "a worker that signed off is silent",
     ),
     (
-        BEATS,
+        HEARTBEAT,
         "unbroken = self.last.at - self.good_since >= self.timeout",
         "unbroken = True",
         "a worker judges others right after its own outage",
     ),
     (
-        BEATS,
+        HEARTBEAT,
         "return unbroken and time.monotonic() - self.last.at < self.timeout / 2",
         "return unbroken",
         "a worker judges others during its own outage",
     ),
     (
-        BEATS,
+        HEARTBEAT,
         "            self._turn_epoch()\n            self.good_since = time.monotonic()",
         "            self.good_since = time.monotonic()",
         "a worker does not know that others may have taken it for dead",
     ),
     (
-        BEATS,
+        HEARTBEAT,
         "            self.good_since = time.monotonic() + self.interval",
         "            pass",
         "a failed beat is no gap",
     ),
     (
-        BEATS,
+        HEARTBEAT,
         "living, now = rows.filter(stopped_at=None), DbNow()",
         "living, now = rows.all(), DbNow()",
         "a worker that was taken for dead beats on",
