@@ -15,12 +15,12 @@ from ..lifecycle.table import Table
 from ..models import Queue
 from .options import Options
 from .served import Served
+from .session import LOCKED_SECONDS
 
 logger = logging.getLogger("django_dbqueue")
 
 QUEUES_MAX = 1000  # looked at together
 FIRST_PAUSE_SECONDS = 0.05
-LOCKED_SECONDS = 10.0  # for which a locked table is left alone
 NEW_QUEUES_SECONDS = 1.0  # between looks for new queues while there is work
 
 

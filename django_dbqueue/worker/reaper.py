@@ -20,6 +20,7 @@ from ..lifecycle.table import Table
 from ..models import Worker
 from ..models.worker import KEPT
 from .job_log import log_event
+from .session import LOCKED_SECONDS
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -30,7 +31,6 @@ U = TypeVar("U")
 CLEANUP_SECONDS = 10.0  # between looks for jobs to archive or prune, when there were none
 PASS_SECONDS_MAX = 1.0  # until another pass
 NEXT_DUE_SECONDS = 0.05  # after some jobs became due others soon may
-LOCKED_SECONDS = 10.0  # for which a locked table is left alone
 NO_MOVES: tuple[float | None, float | None] = None, None
 
 # By label, what else a queue app wants done to its table; how many rows it changed. It has to be

@@ -11,11 +11,11 @@ from .. import events
 from ..dialects import ErrorKind
 from ..lifecycle import reap
 from ..lifecycle.table import Table
+from .session import LOCKED_SECONDS
 
 logger = logging.getLogger("django_dbqueue")
 
 COMPARE_SECONDS = 60.0  # between two comparisons, where there were claims meanwhile
-LOCKED_RETRY_SECONDS = 10.0  # until another look at a table whose rows are locked
 IN_HAND_RETRY_SECONDS = 0.1  # what is in hand could not be told just now
 
 # By owner and key, what a child knows that it has claimed; None = it moved too fast to tell.
@@ -57,7 +57,7 @@ class Reconciler:
                 if table.dialect.one_writer or not is_locked:
                     raise
                 # What somebody has locked keeps nothing else waiting.
-                self._due[table.place] = table, time.monotonic() + LOCKED_RETRY_SECONDS
+                self._due[table.place] = table, time.monotonic() + LOCKED_SECONDS
             self.unsure.pop(0)
         now = time.monotonic()
         for place, (table, due_at) in list(self._due.items()):
@@ -77,8 +77,8 @@ class Reconciler:
             if table.dialect.error_kind(error) is not ErrorKind.AGAIN:
                 raise
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
-            return LOCKED_RETRY_SECONDS
+            return LOCKED_SECONDS
         if given_back:
             logger.warning("%s: gave back %d claims of unknown jobs", table.label, len(given_back))
             events.reaped(table, given_back)
-        return LOCKED_RETRY_SECONDS if len(given_back) < found else 0.0
+        return LOCKED_SECONDS if len(given_back) < found else 0.0

@@ -28,6 +28,7 @@ from ..dialects import Dialect, ErrorKind, dialect_of, installed
 logger = logging.getLogger("django_dbqueue")
 
 RECONNECT_SECONDS_MAX = 1.0  # between tries to reach a database
+LOCKED_SECONDS = 10.0  # for which a table that somebody has locked is left alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)

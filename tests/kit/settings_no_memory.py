@@ -3,4 +3,4 @@
 from django_dbqueue.worker import children
 from testproject.settings import *  # noqa: F403
 
-children.STATM = "/nowhere/{}/statm"
+children.PROC = "/nowhere/{}/{}"

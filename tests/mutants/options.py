@@ -9,7 +9,12 @@ QUEUE_POLLER, SERVED, COMMAND = (
 )
 
 TOLD = [
-    (QUEUE_POLLER, "min(self.pause * 1.25, options.sleep)", "self.pause * 1.25", "--sleep bounds nothing"),
+    (
+        QUEUE_POLLER,
+        "min(self.pause * 1.25, options.sleep)",
+        "self.pause * 1.25",
+        "no --sleep",
+    ),
     (
         QUEUE_POLLER,
         "min(self.pause * 1.25, options.sleep)",
