@@ -29,7 +29,7 @@ NO = {"0", "false", "no", "off", ""}
 
 
 class Section(Mapping[str, Any]):
-    """The settings of one app: a prefix and a table of defaults, read afresh at every access.
+    """The settings of one app: a prefix and a table of defaults, read again at every access.
 
     A value from the environment is converted to the type of its default; one that cannot be
     converted, or is of another type in the settings, raises ``ImproperlyConfigured`` naming it.
@@ -154,7 +154,7 @@ conf = Section(
         "THREADS": 1,
         "BATCH_SIZE": 10,
         "NOTIFY": False,  # PostgreSQL tells idle workers of new jobs
-        "SLEEP": 0.5,  # seconds; the longest pause of an idle lane
+        "SLEEP": 0.5,  # seconds; the longest pause of an idle queue
         "SHUTDOWN_TIMEOUT": 30.0,  # seconds
         # alive or gone
         "BEAT_INTERVAL": 2.0,  # seconds

@@ -136,7 +136,7 @@ class Dialect:
         return f"{column} IN ({', '.join(['%s'] * len(keys))})", keys
 
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
-        """The same for numbers, of which hundreds are dear to fill in one by one."""
+        """The same for numbers, of which hundreds are expensive to fill in one by one."""
         raise NotImplementedError
 
     def placeholder(self, value: Any) -> str:

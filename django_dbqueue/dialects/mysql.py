@@ -127,12 +127,12 @@ class MySQL(Dialect):
         return sorted(keys[start : start + claim.limit])
 
     def _remember(self, claim: Claim, *, conflict: bool) -> None:
-        lane = claim.table, claim.queue
-        calm = CALM if conflict else self.contended.get(lane, 0) - 1
+        place = claim.table, claim.queue
+        calm = CALM if conflict else self.contended.get(place, 0) - 1
         if calm > 0:
-            self.contended[lane] = calm
+            self.contended[place] = calm
         else:
-            self.contended.pop(lane, None)
+            self.contended.pop(place, None)
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str

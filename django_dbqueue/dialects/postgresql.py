@@ -161,7 +161,7 @@ class PostgreSQL(Dialect):
     def keep_to_indexes(self) -> None:
         # A table that was analyzed while it was nearly empty counts as such until the next time:
         # all of it would be read, and sorted, for each claim. Every look of ours has its index.
-        # Where there is none, a plan that is forced counts as dear enough to be compiled.
+        # Where there is none, a plan that is forced counts as expensive enough to be compiled.
         with self.connection.cursor() as cursor:
             settings = ", ".join(f"set_config('{name}', 'off', false)" for name in OFF)
             cursor.execute(f"SELECT {settings}")

@@ -57,7 +57,7 @@ def retry(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
 def try_once(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
     """Like ``retry``, but one wait for a lock is enough: None = come by another time.
 
-    For whoever has a lot of other things to do meanwhile: a user's transaction may last for hours.
+    For those who have much else to do meanwhile: a user's transaction may last for hours.
     """
     if connection.in_atomic_block:
         return work()

@@ -56,7 +56,7 @@ def complete(table: Table, owner: str, keys: Sequence[Any], results: Results = N
 def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -> bool:
     """Complete one job in the transaction that holds its effects; False = nothing was written.
 
-    Unlike for ``complete`` it is no success that the job is done already, whoever did it: these
+    Unlike for ``complete`` it is no success that the job is done already, by anybody: these
     effects would be second ones.
     """
     return _complete(table, owner, [key], results) == 1

@@ -37,7 +37,7 @@ class Head(NamedTuple):
 
 
 @dataclass
-class Lane:
+class QueueMarks:
     """What is known of a queue: by priority the lowest key that was ready at the last claim."""
 
     keys: dict[int, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class LowWaterMarks:
     """The floors of one queue table's queues; in force only while whole looks are slow."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, Lane] = {}
+        self._by_queue: dict[str, QueueMarks] = {}
         self._in_force = False
         self._look_at = 0.0
         self._may_look_at = 0.0
@@ -70,16 +70,16 @@ class LowWaterMarks:
 
     @property
     def queues(self) -> list[str]:
-        return list(self._lanes)
+        return list(self._by_queue)
 
     def of(self, queue: str) -> list[Floor]:
         """The floors of a queue, the most urgent first."""
-        return sorted(self._lanes[queue].keys.items()) if queue in self._lanes else []
+        return sorted(self._by_queue[queue].keys.items()) if queue in self._by_queue else []
 
     def for_claim(self, queue: str) -> list[Floor]:
         """The floors from which to claim; none where the whole queue is to be seen."""
-        lane = self._lanes.get(queue)
-        is_whole = not self._in_force or lane is None or time.monotonic() >= lane.whole_at
+        marks = self._by_queue.get(queue)
+        is_whole = not self._in_force or marks is None or time.monotonic() >= marks.whole_at
         return [] if is_whole else self.of(queue)
 
     def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
@@ -89,21 +89,21 @@ class LowWaterMarks:
         self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
         for head in heads:
-            lane = self._lanes.get(head.queue)
-            if lane is not None and not lane.holds(head.priority, head.key):
-                lane.whole_at = 0.0
+            marks = self._by_queue.get(head.queue)
+            if marks is not None and not marks.holds(head.priority, head.key):
+                marks.whole_at = 0.0
 
     def claimed(self, queue: str, jobs: Sequence[Any], limit: int, above: Sequence[Floor]) -> None:
         """A claim from these floors took these jobs, the most urgent first."""
         lows = {job.priority: job.claim_key for job in reversed(jobs)}
         if not all(type(key) is int for key in lows.values()):
             return
-        lane = self._lanes.setdefault(queue, Lane())
+        marks = self._by_queue.setdefault(queue, QueueMarks())
         if not above:
-            is_seen = len(jobs) < limit or _has_seen_all(lane, lows)
-            lane.whole_at = time.monotonic() + WHOLE_EVERY if is_seen else 0.0
-        _keep(lane.keys, lows, MOST_PRIORITIES)
-        _keep(self._lanes, {queue: lane}, MOST_QUEUES)
+            is_seen = len(jobs) < limit or _has_seen_all(marks, lows)
+            marks.whole_at = time.monotonic() + WHOLE_EVERY if is_seen else 0.0
+        _keep(marks.keys, lows, MOST_PRIORITIES)
+        _keep(self._by_queue, {queue: marks}, MOST_QUEUES)
 
 
 def _is_slow(table: Table, seconds: float) -> bool:
@@ -115,10 +115,10 @@ def _is_slow(table: Table, seconds: float) -> bool:
     return seconds > CHEAP + TRIPS * (time.monotonic() - began)
 
 
-def _has_seen_all(lane: Lane, lows: dict[int, int]) -> bool:
+def _has_seen_all(marks: QueueMarks, lows: dict[int, int]) -> bool:
     """Whether a claim that took all it could left nothing below the floors."""
-    is_below = not all(lane.holds(priority, key) for priority, key in lows.items())
-    return not is_below and max(lows) == max(lane.keys)
+    is_below = not all(marks.holds(priority, key) for priority, key in lows.items())
+    return not is_below and max(lows) == max(marks.keys)
 
 
 def _keep(known: dict[Any, Any], new: dict[Any, Any], most: int) -> None:

@@ -40,7 +40,7 @@ LIFECYCLE_COLUMNS = frozenset(
         "dedup_key",
     }
 )
-# Set by the claim itself, or dear to fetch and seldom looked at; loaded when somebody asks.
+# Set by the claim itself, or expensive to fetch and seldom looked at; loaded when somebody asks.
 LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
     "queue",
     "created_at",

@@ -42,7 +42,7 @@ _nap = threading.Event()
 
 
 class NotHeld(ClaimLost):
-    """In the transaction of its effects the job is not ours, whoever did that."""
+    """In the transaction of its effects the job is not ours, whatever did that."""
 
 
 class ExactlyOnceRun:
@@ -137,7 +137,7 @@ class ExactlyOnceRun:
         )
 
     def prune_sometimes(self) -> None:
-        """Whoever writes receipts sees to the old ones."""
+        """Those who write receipts see to the old ones."""
         if random.randrange(PRUNE_ONE_IN) == 0:
             Receipt.objects.db_manager(self.effects.alias).prune(self.table)
 
