@@ -2,14 +2,12 @@
 
 import logging
 import os
-import re
 import signal
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -28,8 +26,7 @@ FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 FORK_RETRY_SECONDS = 5.0
 STACK_SECONDS_MAX = 5.0  # to write a stack, on a busy host; then the child is killed without
 FORCE_STACKS_SECONDS = 2.0  # of these; then a job keeps Python's lock
-PROC = "/proc/{}/{}"  # by pid and file
-PSS = re.compile(r"^Pss: +(\d+) kB", re.MULTILINE)
+STATM = "/proc/{}/statm"  # by pid
 
 TellOfBeats = Callable[[SharedMemory], None]
 Share = int | None  # the jobs that a child may run; None = any number
@@ -264,16 +261,14 @@ class Children:
             logger.warning("children keep dying young; the next one starts in %.1f s", pause)
 
 
-def memory_of(pid: int) -> int:
-    """The bytes of a process's own, and its share of those that it has in common with others (PSS).
+def resident(pid: int) -> int:
+    """The resident memory of a process in bytes; 0 where the system does not tell.
 
-    All that are resident (RSS) where the system tells no more; 0 where it tells nothing.
+    What processes share is counted for each. The kernel tells their shares apart (PSS) only by a
+    lock of the other process's memory, and a supervisor waits for nobody.
     """
-    with suppress(OSError):
-        if found := PSS.search(Path(PROC.format(pid, "smaps_rollup")).read_text()):
-            return int(found[1]) * 1024
     try:
-        pages = int(Path(PROC.format(pid, "statm")).read_text().split()[1])
+        pages = int(Path(STATM.format(pid)).read_text().split()[1])
     except (OSError, IndexError, ValueError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -13,7 +13,7 @@ from ..guard import guarded
 from .agent import run_agent
 from .agents import AgentHandle, Agents
 from .channel import AbandonedClaims, Channel, SignOff
-from .children import Children, Share, memory_of
+from .children import Children, Share, resident
 from .consumer import run_child
 from .health import HealthCheck, notify
 from .heartbeat import Heartbeat
@@ -234,7 +234,7 @@ class Supervisor:
                 shared.beat(alias, last.at, last.epoch)
 
     def _memory(self) -> int:
-        return sum(map(memory_of, [os.getpid(), *self.children.living]))
+        return sum(map(resident, [os.getpid(), *self.children.living]))
 
     # Children
 

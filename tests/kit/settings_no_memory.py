@@ -3,4 +3,4 @@
 from django_dbqueue.worker import children
 from testproject.settings import *  # noqa: F403
 
-children.PROC = "/nowhere/{}/{}"
+children.STATM = "/nowhere/{}/statm"

@@ -13,7 +13,7 @@ TOLD = [
         QUEUE_POLLER,
         "min(self.pause * 1.25, options.sleep)",
         "self.pause * 1.25",
-        "no --sleep",
+        "--sleep bounds nothing",
     ),
     (
         QUEUE_POLLER,

@@ -57,31 +57,21 @@ def supervise():
         end(children)
 
 
-def told(pid, what):
+def resident(pid):
     """As the system tells people, in bytes."""
-    lines = Path(f"/proc/{pid}/smaps").read_text()
-    return sum(map(int, re.findall(rf"^{what}:\s*(\d+) kB", lines, re.MULTILINE))) * 1024
-
-
-def test_what_processes_have_in_common_counts_once(supervise):
-    supervisor = supervise()
-    everybody = [os.getpid(), *supervisor.children.living]
-    AgentHere().beat(**state_of(supervisor))
-    memory = Worker.objects.get().memory
-    resident = sum(told(pid, "Rss") for pid in everybody)
-    common = told(os.getpid(), "Rss") - told(os.getpid(), "Private_Dirty")
-    assert 2 * GATHERED < memory < resident - common
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) * 1024
 
 
 def test_a_worker_s_row_tells_its_memory_with_that_of_its_children(supervise):
     supervisor = supervise()
-    all_of_them = sum(told(pid, "Pss") for pid in [os.getpid(), *supervisor.children.living])
+    all_of_them = sum(map(resident, [os.getpid(), *supervisor.children.living]))
     AgentHere().beat(**state_of(supervisor))
     assert abs(Worker.objects.get().memory - all_of_them) < GATHERED / 4
 
 
 def test_the_limit_counts_the_children_too(supervise):
-    supervisor = supervise(max_memory=(told(os.getpid(), "Pss") + GATHERED) // MB)
+    supervisor = supervise(max_memory=(resident(os.getpid()) + GATHERED) // MB)
     state_of(supervisor)
     assert supervisor.stop_reason.code == EXIT_LIMIT_REACHED
     assert "--max-memory" in supervisor.stop_reason.reason
@@ -104,7 +94,7 @@ def test_where_the_system_does_not_tell_a_limit_is_said_to_do_nothing(
 
 
 def test_below_the_limit_a_worker_goes_on(supervise):
-    supervisor = supervise(max_memory=4 * (told(os.getpid(), "Pss") + GATHERED) // MB)
+    supervisor = supervise(max_memory=4 * (resident(os.getpid()) + GATHERED) // MB)
     state_of(supervisor)
     assert supervisor.stop_reason is None
     assert len(supervisor.children.living) == 2
