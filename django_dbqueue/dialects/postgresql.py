@@ -30,6 +30,7 @@ ERROR_KINDS = {
 
 
 CHANNEL = "dbqueue"
+HEADS = "dbqueue_heads"  # what a statement calls the first jobs that it has found
 RECHECK_SECONDS = (
     0.005  # seconds after a notification in which nobody is notified; then they look again
 )
@@ -84,11 +85,11 @@ class PostgreSQL(Dialect):
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str:
         found = f"SELECT queue, priority, {pk} FROM {table} WHERE {CLAIMABLE} AND"
         order = f"ORDER BY queue, priority, {pk} LIMIT 1"
-        following = f"{found} queue > heads.queue {others} {order}"
+        following = f"{found} queue > {HEADS}.queue {others} {order}"
         return (
-            f"WITH RECURSIVE heads AS (({found} {first} {order}) UNION ALL "
-            f"SELECT one.* FROM heads, LATERAL ({following}) AS one) "
-            f"SELECT * FROM heads LIMIT {most}"
+            f"WITH RECURSIVE {HEADS} AS (({found} {first} {order}) UNION ALL "
+            f"SELECT one.* FROM {HEADS}, LATERAL ({following}) AS one) "
+            f"SELECT * FROM {HEADS} LIMIT {most}"
         )
 
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:

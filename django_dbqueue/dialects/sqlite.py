@@ -14,6 +14,7 @@ from django.db.utils import Error
 from ..states import CLAIMABLE
 from .base import Claim, Dialect, ErrorKind, Row
 
+NAMED = "dbqueue_named_queues"  # what a statement calls the queues that it has found
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
 _lenient = threading.local()
 
@@ -81,13 +82,15 @@ class SQLite(Dialect):
         return list(cursor.fetchall())
 
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str:
+        # Qualified: a column of the project's may have any name.
         least = f"SELECT MIN(queue) FROM {table} WHERE {CLAIMABLE} AND"
-        key = f"SELECT {pk} FROM {table} WHERE {CLAIMABLE} AND queue = name"
+        key = f"SELECT {pk} FROM {table} WHERE {CLAIMABLE} AND queue = {NAMED}.queue_name"
+        following = f"{least} queue > {NAMED}.queue_name {others}"
         return (
-            f"WITH RECURSIVE named(name) AS (SELECT ({least} {first}) UNION ALL SELECT "
-            f"({least} queue > name {others}) FROM named WHERE name IS NOT NULL LIMIT {most}) "
-            f"SELECT queue, priority, {pk} FROM named JOIN {table} "
-            f"ON {pk} = ({key} ORDER BY priority, {pk} LIMIT 1)"
+            f"WITH RECURSIVE {NAMED}(queue_name) AS (SELECT ({least} {first}) UNION ALL SELECT "
+            f"({following}) FROM {NAMED} WHERE {NAMED}.queue_name IS NOT NULL LIMIT {most}) "
+            f"SELECT {table}.queue, {table}.priority, {table}.{pk} FROM {NAMED} JOIN {table} "
+            f"ON {table}.{pk} = ({key} ORDER BY priority, {pk} LIMIT 1)"
         )
 
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:

@@ -113,6 +113,7 @@ def fail(
     Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
     """
     key, owner = job.claim_key, job.claim_owner
+    decision = after_failure(table.policy, job.attempts, error)
     # Nobody but its owner writes a claimed row, so reading the column first is safe.
     stored = rows(
         table.connection,
@@ -121,7 +122,6 @@ def fail(
     )
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
     errors = appended(stored[0][0] if stored else None, new)
-    decision = after_failure(table.policy, job.attempts, error)
     sets, params = freed(table, decision)
     also, values = results_or_none(table, job)
     sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]

@@ -36,11 +36,9 @@ def next_moves(table: Table) -> tuple[float | None, float | None]:
     """Seconds until the next delayed job is due, and until the next claim's time is over; 0 or
     less when it is, None without any."""
     # No seconds where somebody wrote by hand what is no instant.
-    soonest = (
-        f"SELECT COALESCE({table.dialect.seconds_until('retry_at')}, 0) FROM {table.name} "
-        "WHERE {} AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1"
-    )
-    sql = f"SELECT ({soonest.format(PROMOTABLE)}), ({soonest.format(HELD)})"
+    first = f"SELECT COALESCE({table.dialect.seconds_until('retry_at')}, 0) FROM {table.name} WHERE"
+    soonest = "AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1"
+    sql = f"SELECT ({first} {PROMOTABLE} {soonest}), ({first} {HELD} {soonest})"
     [found] = rows(table.connection, sql, [])
     due, over = (None if seconds is None else float(seconds) for seconds in found)
     return due, over

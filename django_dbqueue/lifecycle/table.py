@@ -136,7 +136,7 @@ class Table:
                 # The last value has no name.
                 job.__dict__ = dict(zip(names, values, strict=False), _state=state, **known)
             else:
-                job = model.from_db(alias, names, values[:-1])
+                job = model.from_db(alias, list(names), values[:-1])
                 job.__dict__.update(known)
             job.__dict__["claim_key"] = row[self.pk_position]
             if row[-1]:

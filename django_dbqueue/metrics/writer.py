@@ -39,10 +39,13 @@ class MetricsWriter:
 
     def write(self) -> None:
         """``Error`` where the database is away: then each step would have to wait for it."""
+        is_sample_due = time.monotonic() >= self._sample_at
+        if is_sample_due:
+            # Whatever fails from here on, it is not tried again at once.
+            self._sample_at = time.monotonic() + SAMPLE_SECONDS
         recorder.RECORDER.write()
-        if time.monotonic() < self._sample_at:
+        if not is_sample_due:
             return
-        self._sample_at = time.monotonic() + SAMPLE_SECONDS
         for table in self.tables:
             _try(table, partial(sample_backlogs, table))
         for table in {one.connection.alias: one for one in self.tables}.values():

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle.ready_queues import heads, ready_queues
 from tests.kit.jobs import table
+from tests.queueapp.chores import Chore
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -36,6 +37,13 @@ def test_some_at_a_time_go_round_and_leave_none_out(jobs):
     assert sorted({*first, *rest}) == ["B", "a", "ab", "é"]
     assert rest[1:] == first[:2]
     assert len(ready_queues(table(), after=first[1])) == 4
+
+
+def test_a_column_of_the_table_s_own_may_have_any_name():
+    Chore.objects.enqueue_many([{"name": name, "queue": name} for name in ("a", "b")])
+    Chore.objects.enqueue_many([{"name": "z", "queue": "c"}])
+    assert ready_queues(table(Chore)) == ["a", "b", "c"]
+    assert len(Chore.objects.claim(5, queue=None)) == 3
 
 
 def test_no_queue_is_found_in_an_empty_table():

@@ -13,7 +13,7 @@ MUTANTS = [
         "an instant is past a moment later",
         {"harmless": "the next pass comes within a second"},
     ),
-    (SQLITE, "WHERE {CLAIMABLE} AND queue = {", "WHERE queue = {", "claims any job"),
+    (SQLITE, "WHERE {CLAIMABLE} AND queue = {self", "WHERE queue = {self", "claims any job"),
     (
         SQLITE,
         "AND queue = {self.placeholder(claim.queue)} ",
