@@ -10,9 +10,10 @@ class DBQueueConfig(AppConfig):
     def ready(self) -> None:
         from .adopt import renamed_tables  # noqa: PLC0415
         from .checks import tables  # noqa: F401, PLC0415
-        from .metrics import recorder, wait_times, writer  # noqa: PLC0415
+        from .metrics import backlogs, recorder, wait_times  # noqa: PLC0415
         from .worker import job_log, job_signals  # noqa: PLC0415
 
-        for subscriber in (job_log, job_signals, recorder, wait_times, writer):
+        # What receivers of signals may take long over is counted and logged before.
+        for subscriber in (recorder, wait_times, backlogs, job_log, job_signals):
             subscriber.subscribe()
         renamed_tables.connect(self)

@@ -178,8 +178,8 @@ def subscribe() -> None:
     events.completed.subscribe(RECORDER.completed)
     events.failed.subscribe(_failed)
     events.reaped.subscribe(_reaped)
-    if RECORDER not in background.IN_CHILDREN:
-        background.IN_CHILDREN.append(RECORDER)
+    if RECORDER not in background.WRITERS:
+        background.WRITERS.append(RECORDER)
 
 
 def _failed(

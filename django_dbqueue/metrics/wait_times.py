@@ -21,18 +21,22 @@ QUEUES_MAX = 100  # whose last sample is remembered
 
 def subscribe() -> None:
     """From here on claims are looked at."""
-    events.claimed.subscribe(WaitTimeSampler().look)
+    events.claimed.subscribe(SAMPLER.look)
 
 
 class WaitTimeSampler:
-    """What the claiming thread of a process looks at."""
+    """What the claiming threads of a process look at."""
 
     def __init__(self) -> None:
-        self._next_at: dict[tuple[str, str], float] = {}
+        # By worker, table and queue.
+        self._next_at: dict[tuple[str, str, str], float] = {}
 
     def look(self, table: Table, queue: str, jobs: list[Any]) -> None:
         """From being enqueued to the first claim; a delay that was asked for is a part of it."""
-        key, now = (table.label, queue), time.monotonic()
+        if not jobs:
+            return
+        worker = jobs[0].claim_owner.partition(".")[0]
+        key, now = (worker, table.label, queue), time.monotonic()
         if now < self._next_at.get(key, 0.0):
             return
         fresh = next((job for job in jobs if job.attempts == 1), None)
@@ -51,4 +55,7 @@ class WaitTimeSampler:
                 if seconds is not None:
                     RECORDER.waited(table, queue, float(seconds))
         if look.error is not None:
-            logger.debug("how long %s %s waited is not known: %s", *key, look.error)
+            logger.debug("how long %s %s waited is not known: %s", *key[1:], look.error)
+
+
+SAMPLER = WaitTimeSampler()

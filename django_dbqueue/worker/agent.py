@@ -20,7 +20,7 @@ from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from . import job_signals
-from .background import IN_AGENTS, write_due
+from .background import TABLE_WRITERS, WRITERS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
 from .children import leave
 from .heartbeat import Heartbeat
@@ -150,7 +150,7 @@ class DatabaseAgent:
             recovered=lambda owner_prefix: channel.send(Recovered(owner_prefix)),
         )
         self.reaper = Reaper(tables, options.worker_timeout, self.dispatcher.tell)
-        self.writers = [make(tables) for make in IN_AGENTS]
+        self.writers = [*WRITERS, *[make(tables) for make in TABLE_WRITERS]]
         self.backoff = ReconnectBackoff("reaping")
         # Who only reaps tells what it has done.
         self.level = logging.DEBUG if heartbeat.serves else logging.INFO
@@ -217,7 +217,7 @@ class DatabaseAgent:
     def _sign_off(self, sign_off: SignOff) -> float:
         """Seconds until another try, where the database is away."""
         self.dispatcher.turn()
-        write_due(self.writers, self.session, last=True)
+        write_due(WRITERS, self.session, last=True)
         try:
             self.heartbeat.sign_off(sign_off.reason)
         except Error as error:

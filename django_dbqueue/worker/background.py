@@ -26,21 +26,27 @@ class Writer(Protocol):
         """What it raises is logged."""
 
 
-# For the finisher's thread of every child.
-IN_CHILDREN: list[Writer] = []
-# For every database's agent, and a reaper on its own: called with the tables there.
-IN_AGENTS: list[Callable[[Sequence[Table]], Writer]] = []
+# Of every process that does something to jobs: a child's finisher writes, an agent, a lone reaper.
+WRITERS: list[Writer] = []
+# For every database's agent, too: called with the tables there.
+TABLE_WRITERS: list[Callable[[Sequence[Table]], Writer]] = []
+RETRY_SECONDS = 1.0  # until what could not be written is tried again, at least
 
 
 def write_due(writers: Iterable[Writer], session: Session, *, last: bool = False) -> float:
     """Write what is due, or ``last`` of all everything; seconds until more is."""
+    waits = [NOTHING_DUE]
     for writer in writers:
+        error = None
         if last or writer.due_in() <= 0:
             with capture() as outcome:
                 session.prepare()
                 writer.write()
-            if outcome.error is not None:
-                logger.debug("left for another time: %s", outcome.error)
-            if isinstance(outcome.error, Error):
-                session.recover(outcome.error)
-    return min([NOTHING_DUE, *[writer.due_in() for writer in writers]])
+            error = outcome.error
+        if isinstance(error, Error):
+            logger.debug("left for another time: %s", error)
+            session.recover(error)
+        elif error is not None:
+            logger.error("what is to be written now and then went wrong", exc_info=error)
+        waits.append(writer.due_in() if error is None else max(RETRY_SECONDS, writer.due_in()))
+    return min(waits)

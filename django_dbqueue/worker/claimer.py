@@ -86,10 +86,11 @@ class Claimer:
         self.is_idle = False
         try:
             self.session.prepare()
-            self.reconciler.turn()
+            self.reconciler.settle()
             self._settle_unstarted()
             if self.suspects:
                 self._look_after_suspects(HOLD_SECONDS)
+            self.reconciler.turn()
             if len(self.buffer) and time.monotonic() - self._filled_at >= HOLD_SECONDS:
                 # What waits for long behind slow jobs may be done sooner by another worker.
                 self.batch = 1
@@ -164,7 +165,6 @@ class Claimer:
         self._was_full = len(jobs) == limit
         if not self._was_full:
             self.scheduler.empty(poller, queue)
-        events.claimed(table, queue, jobs)
         is_ordinary = self.role is Role.ORDINARY
         suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
         others = [job for job in jobs if job not in suspected] if suspected else jobs
@@ -175,6 +175,7 @@ class Claimer:
             self.put([Item(table, owner, [job], claimed_at, epoch, job is last) for job in others])
         if suspected:
             self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
+        events.claimed(table, queue, jobs)
         return jobs
 
     def adapt(self, table: Table) -> None:

@@ -17,7 +17,7 @@ from ..lifecycle import holder
 from ..lifecycle.execute import try_once, unlocked_keys
 from ..lifecycle.holder import Written
 from ..lifecycle.table import Table
-from .background import IN_CHILDREN, write_due
+from .background import WRITERS, write_due
 from .buffer import Outcome
 from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session, connect_impatiently
 
@@ -125,11 +125,11 @@ class Finisher:
             pause = self.flush(whole=True)
         else:
             pause = OUTCOME_WAIT_SECONDS - waited
-        return min(pause, write_due(IN_CHILDREN, self.session))
+        return min(pause, write_due(WRITERS, self.session))
 
     def end(self) -> None:
         """All outcomes are written."""
-        write_due(IN_CHILDREN, self.session, last=True)
+        write_due(WRITERS, self.session, last=True)
 
     def flush(self, *, whole: bool = False) -> float:
         """Write everything collected; on trouble keep it and say how long to wait. ``whole``: leave

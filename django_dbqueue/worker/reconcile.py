@@ -47,7 +47,8 @@ class Reconciler:
             if place[0] == alias:
                 self._due[place] = table, 0.0
 
-    def turn(self) -> None:
+    def settle(self) -> None:
+        """Give back what claims took whose answer was lost."""
         while self.unsure:
             table, owner = self.unsure[0]
             try:
@@ -59,6 +60,9 @@ class Reconciler:
                 # What somebody has locked keeps nothing else waiting.
                 self._due[table.place] = table, time.monotonic() + LOCKED_SECONDS
             self.unsure.pop(0)
+
+    def turn(self) -> None:
+        """Compare the tables that are due."""
         now = time.monotonic()
         for place, (table, due_at) in list(self._due.items()):
             if now >= due_at and (pause := self._compare(table)):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..lifecycle.promotion import promote
 from ..lifecycle.table import table_of
 from .agent import SignalDispatcher
-from .background import IN_AGENTS, write_due
+from .background import WRITERS, write_due
 from .options import Options
 from .reaper import Done, Reaper
 from .served import all_served
@@ -45,7 +45,7 @@ class StandaloneReaper:
             again, _ = reaper.turn(judge=lambda: True)
             done += again
         dispatcher.turn()
-        write_due([make(tables) for make in IN_AGENTS], session, last=True)
+        write_due(WRITERS, session, last=True)
         return done
 
     def run(self) -> int:

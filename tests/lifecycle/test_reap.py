@@ -57,7 +57,7 @@ def just_after(monkeypatch, happening):
         happening()
         return found
 
-    monkeypatch.setattr(reap, "rows", look_then)
+    monkeypatch.setattr(promotion, "rows", look_then)
 
 
 def test_a_due_job_becomes_ready_and_no_other():

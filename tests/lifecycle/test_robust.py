@@ -179,7 +179,8 @@ def failing(monkeypatch, model, error):
             raise error
         return look(of, sql, params)
 
-    monkeypatch.setattr(reap, "rows", look_or_fail)
+    for module in (promotion, reap):
+        monkeypatch.setattr(module, "rows", look_or_fail)
 
 
 def test_a_table_that_is_missing_stops_no_other(monkeypatch, caplog):

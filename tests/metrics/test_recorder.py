@@ -12,10 +12,10 @@ from django.db.models import Sum
 
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder
+from django_dbqueue.metrics.backlogs import BacklogSampler, sample_backlogs
 from django_dbqueue.metrics.recorder import Recorder, add, busy_lately, this_minute, write_backlog
 from django_dbqueue.metrics.roll_up import LOOK_BACK_MINUTES, fold, fold_quarter, prune
 from django_dbqueue.metrics.time_series import history
-from django_dbqueue.metrics.writer import MetricsWriter, sample_backlogs
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
@@ -225,7 +225,7 @@ def test_whoever_counts_the_backlogs_folds_and_prunes():
     end = (this_minute("default") - FINE) // QUARTER * QUARTER
     fine_minutes(end - QUARTER, QUARTER)
     Minute.objects.create(job_table="x.y", queue="old", minute=end - KEPT)
-    metrics = MetricsWriter([table_of(Note, "default")])
+    metrics = BacklogSampler([table_of(Note, "default")])
     metrics.write()
     assert Minute.objects.count() == QUARTER + 2
     metrics._sample_at = 0.0

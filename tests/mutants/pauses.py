@@ -67,7 +67,7 @@ JITTER = [
         "all who ask for a turn in vain ask again together",
     ),
     (
-        "metrics/writer.py",
+        "metrics/backlogs.py",
         "random.uniform(FIRST_SAMPLE, 2 * FIRST_SAMPLE)",
         "FIRST_SAMPLE",
         "all workers count the backlogs together",

@@ -89,7 +89,7 @@ def save(world, who):
 
 
 def ended(reaped):
-    return {NAMES[one.held.key]: one.verdict.status for one in reaped}
+    return {NAMES[one.held.key]: one.decision.status for one in reaped}
 
 
 def reap_dead(world, who):

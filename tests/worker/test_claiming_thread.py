@@ -111,7 +111,7 @@ def test_all_that_a_lost_claim_took_is_given_back_however_much_it_was(start):
     worker = start("--batch-size", "600")
     with connection.execute_wrapper(lose_the_answer_of_a_claim):
         assert turn(worker) == 600
-    worker.consumer.claimer.reconciler.turn()
+    worker.consumer.claimer.reconciler.settle()
     assert Note.objects.claimed().count() == 0
 
 
@@ -124,7 +124,7 @@ def test_what_a_worker_does_not_know_that_it_holds_is_given_back_after_a_reconne
     # MariaDB takes any two of them.
     mine, forgotten = Note.objects.done().first(), Note.objects.ready().get()
     hold_again(mine, forgotten)
-    worker.consumer.claimer.reconciler.turn()
+    worker.consumer.claimer.reconciler.settle()
     assert Note.objects.claimed().count() == 2
     connection.close()
     turn(worker)
@@ -152,7 +152,7 @@ def test_what_it_holds_stays_with_it_after_a_reconnect(start):
     assert worker.consumer.in_hand() >= owners
     connection.close()
     worker.consumer.claimer.session.prepare()
-    worker.consumer.claimer.reconciler.turn()
+    worker.consumer.claimer.reconciler.settle()
     assert held() == owners
 
 

@@ -73,8 +73,8 @@ class Writer:
 
 def test_what_a_subscriber_fails_to_write_stops_nobody_and_is_tried_again(monkeypatch):
     writer = Writer()
-    monkeypatch.setattr(background, "IN_CHILDREN", [writer])
-    monkeypatch.setattr("django_dbqueue.worker.finisher.IN_CHILDREN", [writer])
+    monkeypatch.setattr(background, "WRITERS", [writer])
+    monkeypatch.setattr("django_dbqueue.worker.finisher.WRITERS", [writer])
     Fleeting.objects.create()
     with InlineWorker("queueapp.fleeting") as worker:
         assert worker.run() == 1

@@ -15,7 +15,7 @@ from django_dbqueue.dialects import ErrorKind, dialect_of
 from django_dbqueue.dialects.base import Dialect
 from django_dbqueue.mail.backoff import MailBackoff
 from django_dbqueue.mail.models import Mailer
-from django_dbqueue.metrics.writer import MetricsWriter
+from django_dbqueue.metrics.backlogs import BacklogSampler
 from django_dbqueue.models.exactly_once import ExactlyOnceRun
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
@@ -85,7 +85,7 @@ def mailer_at_rest():
 
 
 def first_look_at_the_backlogs():
-    return MetricsWriter([])._sample_at - time.monotonic()
+    return BacklogSampler([])._sample_at - time.monotonic()
 
 
 PAUSES = {

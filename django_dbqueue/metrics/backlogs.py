@@ -1,4 +1,4 @@
-"""What the process that works on a database writes for people to look at: counts and backlogs."""
+"""How many jobs wait, which the process that works on a database writes once a minute."""
 
 import logging
 import random
@@ -20,13 +20,13 @@ FIRST_SAMPLE = 5.0  # seconds
 
 
 def subscribe() -> None:
-    """From here on every agent has a writer."""
-    if MetricsWriter not in background.IN_AGENTS:
-        background.IN_AGENTS.append(MetricsWriter)
+    """From here on every agent has a sampler."""
+    if BacklogSampler not in background.TABLE_WRITERS:
+        background.TABLE_WRITERS.append(BacklogSampler)
 
 
-class MetricsWriter:
-    """Writes what was counted, and now and then how many jobs wait in these tables."""
+class BacklogSampler:
+    """Writes how many jobs wait in these tables, and tidies up the minutes of long ago."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self.tables = tables
@@ -35,17 +35,11 @@ class MetricsWriter:
         self._sample_at = time.monotonic() + first
 
     def due_in(self) -> float:
-        return min(recorder.RECORDER.due_in(), self._sample_at - time.monotonic())
+        return max(0.0, self._sample_at - time.monotonic())
 
     def write(self) -> None:
         """``Error`` where the database is away: then each step would have to wait for it."""
-        is_sample_due = time.monotonic() >= self._sample_at
-        if is_sample_due:
-            # Whatever fails from here on, it is not tried again at once.
-            self._sample_at = time.monotonic() + SAMPLE_SECONDS
-        recorder.RECORDER.write()
-        if not is_sample_due:
-            return
+        self._sample_at = time.monotonic() + SAMPLE_SECONDS
         for table in self.tables:
             _try(table, partial(sample_backlogs, table))
         for table in {one.connection.alias: one for one in self.tables}.values():
