@@ -57,7 +57,8 @@ def just_after(monkeypatch, happening):
         happening()
         return found
 
-    monkeypatch.setattr(promotion, "rows", look_then)
+    for module in (promotion, reap):
+        monkeypatch.setattr(module, "rows", look_then)
 
 
 def test_a_due_job_becomes_ready_and_no_other():
