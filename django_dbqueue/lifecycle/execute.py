@@ -35,23 +35,23 @@ class Retries:
 _nap = threading.Event()
 
 
-def retry(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+def retry(connection: BaseDatabaseWrapper, work: Callable[[], T], seconds: float = LASTING) -> T:
     """Run a unit of work, and again while the database asks for it; a lock that lasts is an error.
 
     Inside somebody's transaction it runs once: what the database rolled back is theirs to repeat.
     """
     if connection.in_atomic_block:
         return work()
-    give_up = time.monotonic() + LASTING
-    for pause in dialect_of(connection).retry_pauses():
+    give_up, pauses = time.monotonic() + seconds, dialect_of(connection).retry_pauses()
+    while True:
         try:
             return work()
         except Error as error:
             _prepare_another_try(connection, error)
-            if time.monotonic() > give_up:
+            pause = next(pauses, None)
+            if pause is None or time.monotonic() > give_up:
                 raise
             _nap.wait(pause)
-    return work()
 
 
 def try_once(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
@@ -59,18 +59,13 @@ def try_once(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None
 
     For those who have much else to do meanwhile: a user's transaction may last for hours.
     """
-    if connection.in_atomic_block:
-        return work()
-    give_up = time.monotonic() + BRIEF
-    for pause in dialect_of(connection).retry_pauses():
-        try:
-            return work()
-        except Error as error:
-            _prepare_another_try(connection, error)
-            if time.monotonic() > give_up:
-                break
-            _nap.wait(pause)
-    return None
+    try:
+        return retry(connection, work, BRIEF)
+    except Error as error:
+        is_locked = dialect_of(connection).error_kind(error) is ErrorKind.AGAIN
+        if connection.in_atomic_block or not is_locked:
+            raise
+        return None
 
 
 def _prepare_another_try(connection: BaseDatabaseWrapper, error: Error) -> None:
