@@ -54,7 +54,7 @@ class MySQL(Dialect):
     compares_rows = False
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"
-    clock_pattern = r"UTC_TIMESTAMP\(6\)"
+    clock_pattern = r"UTC_TIMESTAMP\(6?\)"
     instant_literal = "TIMESTAMP'{}'"
     minute = "TIMESTAMPDIFF(MINUTE, '1970-01-01', UTC_TIMESTAMP())"
 
