@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,17 @@ def test_a_server_is_killed_whose_children_come_and_go(monkeypatch, tmp_path):
         assert database_servers.is_gone(parent.pid)
 
 
+@pytest.fixture
+def _nobody_left(tmp_path):
+    """Where a test fails early, what the torture has started ends with it."""
+    yield
+    for environ in processes_with(str(tmp_path)):
+        with suppress(ProcessLookupError):
+            os.kill(int(environ.parent.name), signal.SIGKILL)
+
+
 @pytest.mark.each_database
-@pytest.mark.usefixtures("db_rows")
+@pytest.mark.usefixtures("db_rows", "_nobody_left")
 def test_who_is_told_to_stop_leaves_nothing_behind(private_session, tmp_path):  # noqa: F811
     private_session.start()
     told = ["--minutes=5", "--workers=1", f"--keep={tmp_path}"]

@@ -1,4 +1,4 @@
-"""The verbs of the table of emails that heed more than an email's own state."""
+"""The verbs of the table of emails that look at more than an email's own state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
