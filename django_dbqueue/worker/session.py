@@ -54,8 +54,14 @@ class StatementWatchdog:
         if descriptor is None:
             yield
             return
-        # A copy: its number is never another file's while it is shut down.
-        copy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(descriptor))
+        try:
+            # A copy: its number is never another file's while it is shut down.
+            descriptor = os.dup(descriptor)
+        except OSError:
+            # The driver has closed it, and tells that the connection is lost when it is used.
+            yield
+            return
+        copy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
         wait = Wait(connection.alias, time.monotonic(), copy)
         with self._lock:
             self._waits.add(wait)

@@ -107,11 +107,12 @@ def test_there_is_no_floor_while_looks_are_quick(passes_dead_rows):
 
 def test_there_is_no_floor_where_only_the_way_is_long(passes_dead_rows):
     def delay(execute, *args):
-        time.sleep(0.02)
+        time.sleep(0.1)
         return execute(*args)
 
     Note.objects.create()
-    made = worker_lanes.QueueScheduler(Options(served=parse_served(["queueapp.Note"])))
+    # Of one queue: with one statement on every database.
+    made = worker_lanes.QueueScheduler(Options(served=parse_served(["queueapp.Note:default"])))
     with connection.execute_wrapper(delay):
         assert made.next() is not None
     assert made.pollers[0].floors.must_look

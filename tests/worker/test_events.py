@@ -1,8 +1,14 @@
 """What happens to jobs is told to subscribers, and what these write later is written."""
 
+import os
+import socket
+from contextlib import suppress
+
 import pytest
+from django.db import OperationalError, connection, connections
 
 from django_dbqueue import events
+from django_dbqueue.dialects import dialect_of
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker import background
 from tests.queueapp.models import Fleeting, Note
@@ -54,6 +60,27 @@ def test_who_subscribes_twice_is_told_once(heard):
         events.claimed.subscribe(heard.append)
     assert events.claimed.receivers.count(heard.append) == 1
     events.claimed.receivers.remove(heard.append)
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
+def test_a_connection_that_a_subscriber_lost_is_opened_again(heard):
+    """A driver may have closed its socket, and call the connection open."""
+    lost = []
+
+    def lose(*_):
+        if not lost:
+            lost.append(connection.connection)
+            descriptor = os.dup(dialect_of(connections["default"]).socket_descriptor)
+            with socket.socket(fileno=descriptor) as copy, suppress(OperationalError):
+                copy.shutdown(socket.SHUT_RDWR)
+                Note.objects.count()
+
+    events.claimed.subscribe(lose)
+    Note.objects.bulk_create(Note(text="x") for _ in range(20))
+    with InlineWorker("queueapp.note", "--batch-size", "5") as worker:
+        worker.run()
+    assert connection.connection is not lost[0]
+    assert not Note.objects.exclude(status=2).exists()
 
 
 class Writer:
