@@ -8,7 +8,7 @@ from pathlib import Path
 
 import django
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
+from .stops import STOPS, leave
 
 
 def campaign(plan_text: str) -> int:
@@ -45,13 +45,6 @@ def produce(number: str, rate: str, long_jobs: str) -> int:
 
     Producer(int(number), float(long_jobs), given()["seed"]).run(float(rate))
     return 0
-
-
-def leave(number: int, _: object) -> None:
-    """By way of the finally clauses: they end all processes, and drop the scratch database."""
-    for one in STOPS:
-        signal.signal(one, signal.SIG_IGN)  # a second signal would end them half-way
-    sys.exit(128 + number)
 
 
 def main(verb: str, *arguments: str) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..worker.agent import PROCESS_NAME
+from .stops import stops_deferred
 
 RESTART_DELAY_SECONDS = 0.5  # seconds until a process that was killed is started again
 SETTINGS = "django_dbqueue.torture.settings"
@@ -48,7 +49,7 @@ class Group:
 
     def start(self) -> None:
         self.is_stopped = self.was_killed = False
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, stops_deferred():
             self.process = subprocess.Popen(
                 self.command, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )

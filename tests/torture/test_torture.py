@@ -15,11 +15,12 @@ import database_servers
 import pytest
 from django.db import connection
 
-from django_dbqueue.torture.fleet import environment, python
+from django_dbqueue.torture.fleet import Group, environment, python
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.restarts import Restarts
 from django_dbqueue.torture.schedule import FAULTS, schedule
 from django_dbqueue.torture.scratch import scratch_config
+from django_dbqueue.torture.stops import STOPS, leave
 from django_dbqueue.torture.summary import figures_text, verdicts_text
 from django_dbqueue.torture.verdicts import Figures, Report, Verdict, Violation
 from tests.kit.jobs import start_all
@@ -126,7 +127,33 @@ def test_who_is_told_to_stop_leaves_nothing_behind(private_session, tmp_path):  
             process.send(signal.SIGTERM)  # people press a key more than once
             time.sleep(0.02)
         assert process.end(60) in {128 + signal.SIGTERM, -signal.SIGTERM}
-    assert not processes_with(str(tmp_path))
+    # A process that was killed may take its time to end.
+    wait_until(lambda: not processes_with(str(tmp_path)))
+
+
+def test_a_stop_that_comes_while_a_process_is_started_leaves_it_to_be_ended(monkeypatch, tmp_path):
+    started = []
+
+    def popen(*args, **given):
+        started.append(real(*args, **given))
+        signal.raise_signal(signal.SIGTERM)
+        return started[0]
+
+    real = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    before = [signal.getsignal(one) for one in STOPS]
+    for one in STOPS:
+        signal.signal(one, leave)
+    group = Group("sleeper", ["sleep", "60"], dict(os.environ), tmp_path / "log")
+    try:
+        with pytest.raises(SystemExit):
+            group.start()
+        group.kill()
+        assert started[0].poll() == -signal.SIGKILL
+    finally:
+        started[0].kill()
+        for one, handler in zip(STOPS, before, strict=True):
+            signal.signal(one, handler)
 
 
 def processes_with(word):
