@@ -24,14 +24,20 @@ class TimeToRunExceeded(DBQueueError):
 class Retry(DBQueueError):
     """Raise it in ``run()`` to have the job retried after ``delay`` seconds (the attempt counts).
 
-    Without a delay the policy's backoff decides.
+    Without a delay the policy's backoff decides. ``of`` is the error that is recorded in its place.
     """
 
-    def __init__(self, delay: float | Decimal | None = None, reason: str = "") -> None:
+    def __init__(
+        self,
+        delay: float | Decimal | None = None,
+        reason: str = "",
+        of: BaseException | None = None,
+    ) -> None:
         if delay is not None and not _is_delay(delay):
             raise ValueError(f"delay must be at least 0 seconds, not {shown(delay)}")
         super().__init__(reason or "asked to be retried")
         self.delay = None if delay is None else float(min(delay, LONGEST))
+        self.of = of
 
 
 def shown(value: object) -> str:
@@ -55,7 +61,16 @@ def _is_delay(value: object) -> bool:
 
 
 class Bury(DBQueueError):
-    """Raise it in ``run()`` to park the job for a person, whatever attempts are left."""
+    """Raise it in ``run()`` to park the job for a person, whatever attempts are left.
 
-    def __init__(self, reason: str = "") -> None:
+    ``of`` is the error that is recorded in its place; ``reason`` then says why it is final.
+    """
+
+    def __init__(self, reason: str = "", of: BaseException | None = None) -> None:
         super().__init__(reason or "asked to be buried")
+        self.of = of
+
+
+def recorded(error: BaseException) -> BaseException:
+    """The error itself, or the one that a ``Retry`` or ``Bury`` is raised for."""
+    return getattr(error, "of", None) or error

@@ -175,12 +175,14 @@ def _buried(facts: Facts) -> Iterator[str]:
 
 
 def _parked(facts: Facts) -> Iterator[str]:
-    when, most = facts.ago("finished_at"), facts.table.policy.max_attempts
+    when, most = facts.ago("finished_at"), facts.attempts_max
     held = "" if when is None else f" {_ago(when)}"
     if facts.crashes >= MAX_CRASHES:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
     elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
+    elif reason := facts.last_reason:
+        yield f"It was buried{held}: {reason}."
     elif facts.attempts >= most:
         yield (
             f"It was buried{held}: {facts.attempts} of {most} attempts are used up, the last one "
@@ -217,7 +219,7 @@ def _ago(seconds: float) -> str:
 
 
 def _attempt(facts: Facts, number: int) -> str:
-    return f"attempt {number} of {facts.table.policy.max_attempts}"
+    return f"attempt {number} of {facts.attempts_max}"
 
 
 SENTENCES: dict[Any, Callable[[Facts], Iterator[str]]] = {

@@ -34,6 +34,7 @@ class Facts:
     losses: int
     errors: list[dict[str, Any]]
     has_dedup_key: bool
+    attempts_max: int
     until: dict[str, float | None]
 
     def ago(self, column: str) -> float | None:
@@ -45,21 +46,27 @@ class Facts:
     def last_exception(self) -> str:
         return str(self.errors[-1].get("exception") or "") if self.errors else ""
 
+    @property
+    def last_reason(self) -> str:
+        """Why the last error was final, in the job's own words."""
+        return str(self.errors[-1].get("reason") or "") if self.errors else ""
+
 
 def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Facts | None:
     """The facts of a row of the table, or of its archive, whatever a hand wrote into it; None where
     there is none."""
     quote = table.connection.ops.quote_name
     name = table.by_key if archive is None else quote(archive._meta.db_table)
+    most = "NULL" if archive is not None else table.max_attempts
     ages = [table.dialect.seconds_until(column) for column in AGES]
     found = rows(
         table.connection,
-        f"SELECT {', '.join((*COLUMNS, *ages))} FROM {name} WHERE {table.pk} = %s",
+        f"SELECT {', '.join((*COLUMNS, most, *ages))} FROM {name} WHERE {table.pk} = %s",
         [key],
     )
     if not found:
         return None
-    it, until = dict(zip(COLUMNS, found[0], strict=False)), found[0][len(COLUMNS) :]
+    it, until = dict(zip(COLUMNS, found[0], strict=False)), found[0][len(COLUMNS) + 1 :]
     return Facts(
         table=table,
         key=key,
@@ -72,6 +79,7 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
         losses=_count(it["losses"]),
         errors=entries(_decoded_errors(table, it["errors"])),
         has_dedup_key=it["dedup_key"] is not None,
+        attempts_max=_count(found[0][len(COLUMNS)]) or table.policy.max_attempts,
         until={
             column: None if seconds is None else float(seconds)
             for column, seconds in zip(AGES, until, strict=True)

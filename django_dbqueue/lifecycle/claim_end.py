@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import isinf
+from typing import Any
 
 from ..exceptions import Bury, Retry
 from ..states import Status
@@ -34,12 +35,19 @@ class RetryDecision:
         return self.status is Status.BURIED
 
 
-def after_failure(policy: Policy, attempts: int, error: BaseException) -> RetryDecision:
+def attempts_max(policy: Policy, job: Any) -> int:
+    """The job's own number, where its table has a column for it, or that of the policy."""
+    return getattr(job, "max_attempts", None) or policy.max_attempts
+
+
+def after_failure(policy: Policy, job: Any, error: BaseException) -> RetryDecision:
     """Retried by the policy or by the error's own wish; buried without attempts left."""
+    attempts, most = job.attempts, attempts_max(policy, job)
     if isinstance(error, Bury):
-        return RetryDecision(Status.BURIED, 0, "buried as it asked")
-    if attempts >= policy.max_attempts:
-        used = f"{attempts} of {policy.max_attempts} attempts used"
+        why = f"buried: {error}" if error.of else "buried as it asked"
+        return RetryDecision(Status.BURIED, 0, why)
+    if attempts >= most:
+        used = f"{attempts} of {most} attempts used"
         return RetryDecision(Status.BURIED, 0, f"buried: {used}")
     asked = error.delay if isinstance(error, Retry) else None
     delay = min(policy.pause(attempts) if asked is None else asked, MAX_SECONDS)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from traceback import TracebackException, format_tb
 from typing import Any
 
+from ..exceptions import recorded
 from ..guard import MAX_MESSAGE_CHARS, capture, clean, words_of
 
 MAX_ERRORS = 10
@@ -28,20 +29,32 @@ def entry(
     """What is kept of an exception: no local variables, at most 8 KiB of traceback.
 
     ``started`` is by this host's clock; None where nobody knows how long the attempt took.
-    ``stack`` stands in for a traceback where the process was stopped from outside.
+    ``stack`` is the traceback where the process was stopped from outside. An error that a ``Retry``
+    or ``Bury`` was raised for has the ``reason`` that it gave.
     """
+    reason = str(error) if recorded(error) is not error else None
+    error = recorded(error)
+    kind = type(error)
     lines = _formatted(error) if error.__traceback__ else stack
     started = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
-    return {
+    made = {
         "attempt": attempt,
         "owner": owner if owner is None else str(owner),
         "host": socket.gethostname(),
         "started": started and started.isoformat(timespec="milliseconds"),
         "seconds": None if seconds is None else round(seconds, 3),
-        "exception": type(error).__name__,
+        "exception": kind.__name__,
+        "class": _path_of(kind),
         "message": clean(words_of(error)[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS],
         "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
     }
+    return made if reason is None else made | {"reason": clean(reason)}
+
+
+def _path_of(kind: type) -> str:
+    with capture():
+        return f"{kind.__module__}.{kind.__qualname__}"
+    return kind.__name__
 
 
 def _formatted(error: BaseException) -> str:

@@ -113,7 +113,7 @@ def fail(
     Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
     """
     key, owner = job.claim_key, job.claim_owner
-    decision = after_failure(table.policy, job.attempts, error)
+    decision = after_failure(table.policy, job, error)
     # Nobody but its owner writes a claimed row, so reading the column first is safe.
     stored = rows(
         table.connection,

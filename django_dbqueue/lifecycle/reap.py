@@ -57,6 +57,7 @@ class Held:
     attempts: int
     crashes: int
     errors: Any
+    max_attempts: int | None = None  # its own, where the table has a column for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +223,8 @@ def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]
 def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
     found = rows(
         table.connection,
-        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors FROM {table.name} "
-        f"WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
+        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors, {table.max_attempts} "
+        f"FROM {table.name} WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )
     # On SQLite a column of numbers may hold anything.
@@ -233,8 +234,9 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
             attempts if isinstance(attempts, int) else 0,
             crashes if isinstance(crashes, int) else 0,
             errors,
+            most if isinstance(most, int) else None,
         )
-        for key, queue, owner, attempts, crashes, errors in found
+        for key, queue, owner, attempts, crashes, errors, most in found
     ]
 
 
@@ -252,7 +254,7 @@ def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reap
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
     what = "nothing was heard of it" if stopped is None else "it was stopped"
-    decision = after_failure(table.policy, held.attempts, TimeToRunExceeded())
+    decision = after_failure(table.policy, held, TimeToRunExceeded())
     error = TimeToRunExceeded(f"its time to run was over and {what}: {decision}")
     sets, params = freed(table, decision)
     values = [*params, _errors(held, error, stopped or Trace())]

@@ -51,6 +51,8 @@ UNBOUNDED = (models.TextField, models.JSONField, models.BinaryField)
 SIZED = (str, bytes, memoryview)
 # What assigns an attribute and does nothing more.
 QUIET = {DeferredAttribute, ForeignKeyDeferredAttribute}
+# A column of the model's own by this name goes before the policy's option.
+MAX_ATTEMPTS = "max_attempts"
 NUMBERS = ("priority", "attempts", "crashes", "losses", "time_to_run")
 NUMBER = {int, type(None)}
 
@@ -88,6 +90,12 @@ class Table:
     @property
     def by_key(self) -> str:
         return self.dialect.by_key(self.name)
+
+    @property
+    def max_attempts(self) -> str:
+        """The column of a job's own number of attempts, where the model has one."""
+        fields = self.model._meta._forward_fields_map
+        return self.connection.ops.quote_name(MAX_ATTEMPTS) if MAX_ATTEMPTS in fields else "NULL"
 
     @property
     def place(self) -> tuple[str, str]:

@@ -6,16 +6,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.db.utils import Error
 
 from .. import events
 from ..dialects import ErrorKind
-from ..exceptions import ClaimLost
+from ..exceptions import ClaimLost, recorded
 from ..guard import capture, message_of
 from ..lifecycle import holder
 from ..lifecycle.execute import try_once, unlocked_keys
 from ..lifecycle.holder import Written
+from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 from .background import WRITERS, write_due
 from .buffer import Outcome
@@ -256,12 +258,9 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
     for one in outcomes:
         is_done = one.owner == owner and one.error is None and not one.expired
         (done if is_done else others).append(one)
-    if table.policy.results:
-        written = Written()
-        for one in done:
-            written += holder.complete(table, owner, [one.job.claim_key], one.results)
-    else:
-        written = holder.complete(table, owner, [one.job.claim_key for one in done])
+    written = Written()
+    for results, keys in _by_results(done):
+        written += holder.complete(table, owner, keys, results)
     if written.lost or written.gone:
         lost, gone = set(written.lost), set(written.gone)
         for one in done:
@@ -272,6 +271,16 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
         done = [one for one in done if one.job.claim_key not in lost | gone]
     events.completed(table, [(one.job, one.seconds) for one in done])
     return others
+
+
+def _by_results(done: list[Outcome]) -> list[tuple[Results, list[Any]]]:
+    """The jobs that one statement completes: those that leave the same results."""
+    if all(one.results is NONE for one in done):
+        return [(NONE, [one.job.claim_key for one in done])]
+    found: dict[str, tuple[Results, list[Any]]] = {}
+    for one in done:
+        found.setdefault(repr(one.results), (one.results, []))[1].append(one.job.claim_key)
+    return list(found.values())
 
 
 def _write_failure(table: Table, outcome: Outcome) -> None:
@@ -286,7 +295,8 @@ def _write_failure(table: Table, outcome: Outcome) -> None:
     except ClaimLost as lost:
         said: object = lost
         if error is not None:
-            said = f"its error was: {type(error).__name__}: {message_of(error)}"
+            real = recorded(error)
+            said = f"its error was: {type(real).__name__}: {message_of(real)}"
         events.lost(table, job, owner, said)
     else:
         if error is not None and decision is not None:
@@ -297,4 +307,4 @@ def _write_failure(table: Table, outcome: Outcome) -> None:
             events.gone(table, job, owner)
     if error is not None:
         # Its frames hold the job's local variables, and of a coroutine the thread of its loop.
-        error.__traceback__ = None
+        error.__traceback__ = recorded(error).__traceback__ = None

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 from .. import events
+from ..exceptions import recorded
 from ..guard import message_of
-from ..lifecycle.claim_end import RetryDecision
+from ..lifecycle.claim_end import RetryDecision, attempts_max
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 
@@ -79,7 +80,8 @@ def _failed(
     table: Table, job: Any, error: Exception, seconds: float, decision: RetryDecision, owner: str
 ) -> None:
     message, ran = "%s %s failed: %s: %s; attempt %d of %d, %s", round(seconds, 4)
-    what = type(error).__name__, message_of(error), job.attempts, table.policy.max_attempts
+    real, most = recorded(error), attempts_max(table.policy, job)
+    what = type(real).__name__, message_of(real), job.attempts, most
     given = table, job, owner, *what, decision
     _log(logging.WARNING, "job.failed", message, *given, seconds=ran)
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from .. import events, signals
+from ..exceptions import recorded
 from ..guard import capture
 from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.reap import Reaped
@@ -57,10 +58,11 @@ def _send_completed(table: Table, done: Sequence[tuple[Any, float]]) -> None:
 def _send_failed(
     table: Table, job: Any, error: Exception, _: float, decision: RetryDecision, __: str
 ) -> None:
+    told: Any = {"job": job, "error": recorded(error)}
     retry_in = None if decision.is_buried else decision.delay
-    send(signals.job_failed, table.model, job=job, error=error, retry_in=retry_in)
+    send(signals.job_failed, table.model, **told, retry_in=retry_in)
     if decision.is_buried:
-        send(signals.job_buried, table.model, job=job, error=error)
+        send(signals.job_buried, table.model, **told)
 
 
 def _send_expired(table: Table, job: Any) -> None:

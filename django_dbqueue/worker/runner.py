@@ -142,7 +142,8 @@ class Runner(threading.Thread):
         once: WorkerExactlyOnceRun | None = None
         results: dict[Any, Results] = {}
         with capture() as run:
-            if table.policy.exactly_once and not table.takes_batches:
+            is_once = table.policy.exactly_once or jobs[0].exactly_once
+            if is_once and not table.takes_batches:
                 work = partial(run_user_code, item)
                 once = WorkerExactlyOnceRun(table.on_this_thread(), jobs[0], work)
                 once.run()

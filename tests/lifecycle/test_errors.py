@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from django_dbqueue.diagnose import explain
+from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.lifecycle.errors import MAX_TRACEBACK_BYTES, entry
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import claim_one, claimed, fresh, overwrite
+from tests.kit.jobs import claim_one, claimed, fresh, overwrite, table
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -126,3 +128,24 @@ def test_of_a_very_long_message_the_log_has_the_beginning_and_how_long_it_is():
     [line] = work_off("queueapp.note", "--tries", "1").told("job.failed")
     assert len(line["message"]) < 2000
     assert "100,0" in line["message"]
+
+
+@pytest.mark.parametrize(
+    "verb", [Retry(60, "come back", of=OSError("no")), Bury("enough", OSError("no"))]
+)
+def test_an_error_that_a_verb_is_raised_for_is_recorded_with_the_reason(verb):
+    job = claimed()
+    job.fail(verb)
+    [kept] = fresh(job).errors
+    assert (kept["exception"], kept["class"], kept["message"]) == (
+        "OSError",
+        "builtins.OSError",
+        "no",
+    )
+    assert kept["reason"] == str(verb)
+
+
+def test_it_is_said_why_a_job_was_buried_before_its_attempts_were_used_up():
+    job = claimed()
+    job.fail(Bury("OSError is not retried", of=OSError("no")))
+    assert "buried a moment ago: OSError is not retried." in str(explain(table(), job.pk))

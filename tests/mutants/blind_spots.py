@@ -75,7 +75,7 @@ OUTCOMES = [
     ),
     (
         FINISHER,
-        "        error.__traceback__ = None",
+        "        error.__traceback__ = recorded(error).__traceback__ = None",
         "        pass",
         "a failed job's local variables live on with its error",
     ),

@@ -197,8 +197,8 @@ MUTANTS = [
     (CLAIM_END, "round(allowance)]", "0]", "a claim has no allowance for what is fetched ahead"),
     (
         CLAIM_END,
-        "if attempts >= policy.max_attempts:",
-        "if attempts > policy.max_attempts:",
+        "if attempts >= most:",
+        "if attempts > most:",
         "one attempt more than allowed",
     ),
     (

@@ -148,9 +148,9 @@ MUTANTS = [
     ),
     (
         REAP,
-        "after_failure(table.policy, held.attempts, TimeToRunExceeded())",
-        "after_failure(table.policy, held.attempts - 1, TimeToRunExceeded())",
-        "an overdue job has an attempt more than allowed",
+        "after_failure(table.policy, held, TimeToRunExceeded())",
+        "after_crash(1)",
+        "an overdue job runs again, however many attempts it has used",
     ),
     (
         REAP,

@@ -153,7 +153,7 @@ def test_a_failure_is_told_with_the_seconds_until_the_retry_and_the_burial_too()
         events.failed(table(), job, error, 0.1, verdict, job.claim_owner)
         assert news == [("job_failed", job.pk, {"error": error, "retry_in": 0.2})]
         job.attempts = 3
-        verdict = after_failure(table().policy, 3, error)
+        verdict = after_failure(table().policy, job, error)
         events.failed(table(), job, error, 0.1, verdict, "w.1")
     assert news[1][2]["retry_in"] is None
     assert news[2] == ("job_buried", job.pk, {"error": error})
