@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_dbqueue",
     "django_dbqueue.mail",
+    "django_dbqueue.tasks",
     "testproject.shop",
 ]
 if TESTING:
@@ -115,3 +116,5 @@ else:
     EMAIL_PORT = SMTP_PORT
 
 DBQUEUE: dict[str, Any] = {}
+
+TASKS = {"default": {"BACKEND": "django_dbqueue.tasks.backends.DatabaseBackend"}}

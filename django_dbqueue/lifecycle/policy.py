@@ -74,7 +74,7 @@ def _is_number(value: Any, low: float, high: float) -> bool:
     return low <= value <= high and value < math.inf
 
 
-def _backoff_problem(value: Any) -> str:
+def backoff_problem(value: Any) -> str:
     """Ask it for the first pause; what it does later is caught when it comes to it."""
     given: Any = None
     with capture() as asked:
@@ -105,7 +105,7 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
         isinstance(value, int) and _is_number(value, 1, 2**31 - 1),
         "it must be a whole number of at least 1",
     ),
-    "backoff": _backoff_problem,
+    "backoff": backoff_problem,
     "finish": lambda value: _unless(value in ("batch", "each"), "it must be 'batch' or 'each'"),
     "dedup_until": lambda value: _unless(
         value in ("claim", "done"), "it must be 'claim' or 'done'"

@@ -1,0 +1,15 @@
+from django.apps import AppConfig
+
+
+class TasksConfig(AppConfig):
+    name = "django_dbqueue.tasks"
+    label = "dbqueue_tasks"
+    verbose_name = "Tasks"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from .. import diagnose  # noqa: PLC0415
+        from . import reasons, task_signals  # noqa: PLC0415
+
+        task_signals.connect()
+        diagnose.REASONS["dbqueue_tasks.task"] = reasons.reasons

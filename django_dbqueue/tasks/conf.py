@@ -1,0 +1,15 @@
+"""The settings of tasks: keys ``TASK_*`` of ``settings.DBQUEUE``."""
+
+from ..conf import Section
+
+task_conf = Section(
+    "TASK_",
+    {
+        # Seconds after its end that a task keeps its row, and its result; 0 = for good.
+        "KEEP_RESULTS": 14 * 86_400.0,
+        "KEEP_FAILED": 0.0,
+        # Of JSON: all arguments of one task, and what it returns.
+        "MAX_BYTES": 1024 * 1024,
+        "RESULT_MAX_BYTES": 1024 * 1024,
+    },
+)

@@ -1,0 +1,36 @@
+"""From a stored path to the task of this code."""
+
+from typing import Any, NamedTuple
+
+from django.utils.module_loading import import_string
+
+from .compat import InvalidTaskBackend, Task, task_backends
+
+
+class Found(NamedTuple):
+    """The task, or why this code cannot run it."""
+
+    task: Any
+    problem: str = ""
+
+
+def find(path: str) -> Found:
+    """The task of a path; whatever its module raises is a problem like others."""
+    try:
+        task = import_string(path)
+    except Exception as error:  # noqa: BLE001  # why: importing is user code
+        return Found(None, f"{path} cannot be imported: {type(error).__name__}: {error}")
+    if not isinstance(task, Task):
+        return Found(None, f"{path} is no task any more")
+    return Found(task)
+
+
+def look_up(path: str, backend: str, queue: str) -> Found:
+    """The task that a row names, if it may be run."""
+    try:
+        queues = task_backends[backend].queues
+    except InvalidTaskBackend:
+        return Found(None, f"TASKS has no backend {backend!r} any more")
+    if queues and queue not in queues:
+        return Found(None, f"queue {queue!r} is none of the QUEUES of TASKS[{backend!r}] any more")
+    return find(path)

@@ -1,0 +1,166 @@
+"""The queue table of tasks."""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Self, cast
+
+from django.db import models
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+from ..exceptions import Bury, Retry
+from ..fields import InstantField
+from ..models import Job
+from .conf import task_conf
+from .json_text import JSONText, to_text
+from .lookup import Found, look_up
+from .queued_task import backoff_of, option, restored
+from .results import MIDDLE_PRIORITY, result_of
+from .running import call
+
+PROGRESS_SECONDS = 1.0  # between two that are written
+WAITS = 10.0, 3600.0  # seconds that a task waits at least, and at most, for code that has it
+SHARE = 0.5  # of the time since it was enqueued
+ENQUEUED = (
+    *("result_id", "queue", "priority", "task_path", "backend", "args", "kwargs", "run_after"),
+    *("retry_at", "created_at", "max_attempts", "time_to_run", "in_transaction", "dedup_key"),
+)
+
+
+def new_id() -> uuid.UUID:
+    """A UUID that grows with time (version 7 of RFC 9562), so that its index stays small."""
+    stamp = int(time.time() * 1000).to_bytes(6, "big")
+    number = int.from_bytes(stamp + os.urandom(10), "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
+
+
+class Task(Job):
+    """One call of a task function: what is called, with what, and what came of it."""
+
+    result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)
+    task_path = models.CharField("task", max_length=255)
+    backend = models.CharField(max_length=100, default="default")
+    args = JSONText(default=list, blank=True)
+    kwargs = JSONText(default=dict, blank=True)
+    run_after = InstantField(null=True, editable=False)
+    max_attempts = models.PositiveIntegerField(default=1)
+    in_transaction = models.BooleanField("exactly once", default=False)
+    return_value: Any = JSONText(null=True, editable=False)
+    progress: Any = JSONText(null=True, editable=False)
+
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        results = ("return_value",)
+        prune_after: float | None = task_conf["KEEP_RESULTS"] or None
+
+    def __str__(self) -> str:
+        return f"task {self.pk} ({self.task_path})"
+
+    @cached_property
+    def found(self) -> Found:
+        """The task of this code, or why it cannot run here."""
+        return look_up(self.task_path, self.backend, self.queue)
+
+    @property
+    def exactly_once(self) -> bool:  # type: ignore[override]
+        return self.in_transaction and self.found.task is not None
+
+    def run(self) -> None:
+        """Call the function. Where this code has no such task, it waits for code that has."""
+        task = self.found.task
+        if task is None:
+            self.release(self._wait())
+            return
+        try:
+            value = call(task, self)
+            text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
+        except (Retry, Bury):
+            raise
+        except BaseException as error:  # noqa: BLE001  # why: sys.exit() is a failure of the task alone
+            raise self._ended_by(task, error) from None
+        self.return_value = json.loads(text)
+
+    @classmethod
+    def of_call(
+        cls, task: Any, backend: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Self:
+        """The unsaved row of a call; ``TypeError`` or ``ValueError`` where it cannot be stored."""
+        text = to_text([args, kwargs], "the arguments", task_conf["MAX_BYTES"])
+        args, kwargs = json.loads(text)
+        now, key = timezone.now(), option(task, "dedup_key")
+        run_after = task.run_after
+        if isinstance(run_after, timedelta):
+            run_after = now + run_after
+        return cls(
+            queue=task.queue_name,
+            priority=MIDDLE_PRIORITY - int(task.priority),
+            task_path=task.module_path,
+            backend=backend,
+            args=args,
+            kwargs=kwargs,
+            run_after=run_after,
+            retry_at=run_after if run_after is not None and run_after > now else None,
+            created_at=now,
+            max_attempts=option(task, "max_attempts"),
+            time_to_run=option(task, "time_to_run"),
+            in_transaction=option(task, "exactly_once"),
+            dedup_key=key(*args, **kwargs) if callable(key) else key,
+        )
+
+    def insert(self, using: str) -> Self:
+        """The row that was written, or the one that waits with the same ``dedup_key``."""
+        if self.dedup_key is None:
+            self.save(using=using, force_insert=True)
+            return self
+        given = {f.attname: getattr(self, f.attname) for f in self._meta.concrete_fields}
+        columns = {name: v for name, v in given.items() if name in ENQUEUED}
+        twin, created = type(self).objects.db_manager(using).enqueue(**columns)
+        if created or twin is None:
+            self.pk = twin and twin.pk
+            return self
+        return cast(Self, twin)
+
+    @classmethod
+    def insert_many(cls, rows: Sequence[Self], using: str) -> None:
+        manager = cls.objects.db_manager(using)
+        manager.enqueue_many([{name: getattr(row, name) for name in ENQUEUED} for row in rows])
+
+    def enqueued(self, task: Any) -> Any:
+        """The result of a row that was just made."""
+        is_same = self.run_after == task.run_after
+        return result_of(self, task if is_same else restored(task, run_after=self.run_after))
+
+    def result(self) -> Any:
+        """Its ``TaskResult``, as its row is now."""
+        return result_of(self)
+
+    def note_progress(self, done: float, total: float | None, note: str) -> None:
+        """``Context.progress``."""
+        now, is_last = time.monotonic(), total is not None and done >= total
+        if not is_last and now - vars(self).get("_progress_at", float("-inf")) < PROGRESS_SECONDS:
+            return
+        vars(self)["_progress_at"] = now
+        self.progress = {"done": done, "total": total, "note": str(note)[:500]}
+        rows = type(self)._base_manager.using(self._state.db).filter(pk=self.pk)
+        rows.filter(owner=self.claim_owner).update(progress=self.progress)
+
+    def _ended_by(self, task: Any, error: BaseException) -> Exception:
+        """What the worker is told of an error: tried again, or final."""
+        name = type(error).__name__
+        if not isinstance(error, option(task, "retry_on")):
+            return Bury(f"{name} is none of retry_on", of=error)
+        pause = backoff_of(task).seconds(self.attempts) if self.attempts < self.max_attempts else 0
+        return Retry(pause, of=error)
+
+    def _wait(self) -> float:
+        """Longer each time, so that rows of a removed task are no load."""
+        row = type(self)._base_manager.using(self._state.db).get(pk=self.pk)
+        age = (timezone.now() - row.created_at).total_seconds() if row.created_at else 0.0
+        return min(max(WAITS[0], SHARE * age), WAITS[1])

@@ -1,0 +1,151 @@
+"""A task with a policy of its own: how often it is tried, after which pauses, on which errors."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from ..backoff import Backoff, Exponential, Fixed, Listed
+from .compat import Task, TaskContext
+from .context import Context
+
+MAX_ATTEMPTS = 2**31 - 1
+DedupKey = str | Callable[..., str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedTask(Task):  # type: ignore[misc]
+    """A task of ``django.tasks`` with these options, which ``@task()`` and ``using()`` take.
+
+    ``backoff``: seconds, a list of them (the last one repeats), or anything with
+    ``seconds(attempt)``. ``time_to_run``: seconds. ``dedup_key``: text, or a function of the
+    arguments that returns it. An error that is none of ``retry_on`` is final.
+    """
+
+    max_attempts: int = 1
+    backoff: Any = None
+    retry_on: tuple[type[BaseException], ...] = (BaseException,)
+    time_to_run: int | None = None
+    exactly_once: bool = False
+    dedup_key: DedupKey = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "backoff", _backoff_of(self.backoff))
+        if isinstance(self.retry_on, type):
+            object.__setattr__(self, "retry_on", (self.retry_on,))
+        elif isinstance(self.retry_on, list):
+            object.__setattr__(self, "retry_on", tuple(self.retry_on))
+        # super() would look for the class that had no slots yet.
+        Task.__post_init__(self)
+
+    def using(
+        self,
+        *,
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_after: datetime | timedelta | None = None,
+        backend: str | None = None,
+        max_attempts: int | None = None,
+        time_to_run: int | None = None,
+        dedup_key: DedupKey = None,
+    ) -> Self:
+        """The same task with other options."""
+        given: dict[str, Any] = {
+            "priority": priority,
+            "queue_name": queue_name,
+            "run_after": run_after,
+            "backend": backend,
+            "max_attempts": max_attempts,
+            "time_to_run": time_to_run,
+            "dedup_key": dedup_key,
+        }
+        return replace(self, **{name: v for name, v in given.items() if v is not None})
+
+    def enqueue_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
+        """Enqueue it once for each item, a list of arguments or a dict of keyword arguments, by
+        multi-row INSERTs; their results. On an error none is enqueued."""
+        split = [((), call) if isinstance(call, Mapping) else (call, {}) for call in calls]
+        results: list[Any] = self.get_backend().enqueue_many(
+            (self, args, kwargs) for args, kwargs in split
+        )
+        return results
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return Task.call(self, *_with_our_context(self, args), **kwargs)
+
+    async def acall(self, *args: Any, **kwargs: Any) -> Any:
+        return await Task.acall(self, *_with_our_context(self, args), **kwargs)
+
+
+def _with_our_context(task: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Other backends know a smaller context."""
+    if not (task.takes_context and args and isinstance(args[0], TaskContext)):
+        return args
+    if isinstance(args[0], Context):
+        return args
+    return Context(task_result=args[0].task_result), *args[1:]
+
+
+def _backoff_of(given: Any) -> Any:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return Fixed(given)
+    if isinstance(given, list | tuple):
+        return Listed(tuple(given))
+    return given
+
+
+def task(
+    function: Callable[..., Any] | None = None,
+    *,
+    priority: int = 0,
+    queue_name: str = "default",
+    backend: str = "default",
+    takes_context: bool = False,
+    **options: Any,
+) -> Any:
+    """``django.tasks.task`` with the options of ``QueuedTask``, on every version of Django, and
+    whatever backend the settings name."""
+    known = [field.name for field in fields(QueuedTask) if field.name not in {"func", "run_after"}]
+    if odd := sorted(options.keys() - set(known)):
+        raise TypeError(f"@task() takes no {', '.join(odd)}; it takes {', '.join(known)}")
+
+    def decorated(func: Callable[..., Any]) -> QueuedTask:
+        return QueuedTask(
+            func=func,
+            priority=priority,
+            queue_name=queue_name,
+            backend=backend,
+            takes_context=takes_context,
+            **options,
+        )
+
+    return decorated if function is None else decorated(function)
+
+
+# What a task that was made for another backend lacks.
+DEFAULTS: dict[str, Any] = {
+    "max_attempts": 1,
+    "backoff": None,
+    "retry_on": (BaseException,),
+    "time_to_run": None,
+    "exactly_once": False,
+    "dedup_key": None,
+}
+
+
+def option(task: Any, name: str) -> Any:
+    """An option of a task of any class."""
+    return getattr(task, name, DEFAULTS[name])
+
+
+def backoff_of(task: Any) -> Backoff:
+    found: Backoff = option(task, "backoff") or Exponential()
+    return found
+
+
+def restored(task: Any, **changes: Any) -> Any:
+    """A copy that nobody validates: settings may have changed since it was enqueued."""
+    copy = object.__new__(type(task))
+    for field in fields(task):
+        object.__setattr__(copy, field.name, changes.get(field.name, getattr(task, field.name)))
+    return copy

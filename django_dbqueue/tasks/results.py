@@ -1,0 +1,104 @@
+"""A row of the queue table as the framework's ``TaskResult``."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from ..lifecycle.errors import entries
+from ..states import Status
+from .compat import TaskError, TaskResult, TaskResultStatus
+from .lookup import find
+from .queued_task import QueuedTask, restored
+
+# Higher is more urgent there, and lower here.
+MIDDLE_PRIORITY = 1024
+
+STATUSES: dict[int, Any] = {
+    Status.READY: TaskResultStatus.READY,
+    Status.DELAYED: TaskResultStatus.READY,
+    Status.CLAIMED: TaskResultStatus.RUNNING,
+    Status.DONE: TaskResultStatus.SUCCESSFUL,
+    Status.BURIED: TaskResultStatus.FAILED,
+}
+
+
+def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
+    """``task``: the one that was enqueued, where it is known."""
+    status = STATUSES[row.status] if status is None else status
+    if row.state == "expired":
+        status = TaskResultStatus.FAILED
+    kept = entries(row.errors)
+    has_ended = status in {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
+    attempted_at = row.dequeued_time or (_moment(kept[-1].get("started")) if kept else None)
+    result = TaskResult(
+        task=task or task_of(row),
+        id=str(row.result_id),
+        status=status,
+        enqueued_at=row.created_at,
+        started_at=(_moment(kept[0].get("started")) if kept else None) or attempted_at,
+        finished_at=row.finished_at if has_ended else None,
+        last_attempted_at=attempted_at,
+        args=row.args,
+        kwargs=row.kwargs,
+        backend=row.backend,
+        errors=[_error(one) for one in kept],
+        worker_ids=_worker_ids(row, kept),
+    )
+    if status == TaskResultStatus.SUCCESSFUL:
+        object.__setattr__(result, "_return_value", row.return_value)
+    return result
+
+
+def task_of(row: Any) -> Any:
+    """The task as it was enqueued; one that this code does not have any more can be read, too."""
+    task = find(row.task_path).task or _missing(row.task_path)
+    return restored(
+        task,
+        priority=MIDDLE_PRIORITY - row.priority,
+        queue_name=row.queue,
+        run_after=row.run_after,
+        backend=row.backend,
+        max_attempts=row.max_attempts,
+    )
+
+
+def _missing(path: str) -> Any:
+    def function(*_: Any, **__: Any) -> None:
+        raise LookupError(f"{path} is not in this code")
+
+    function.__module__, _, function.__qualname__ = path.rpartition(".")
+    function.__name__ = function.__qualname__
+    blank = object.__new__(QueuedTask)
+    object.__setattr__(blank, "func", function)
+    for name, field in QueuedTask.__dataclass_fields__.items():
+        if name != "func":
+            object.__setattr__(blank, name, field.default)
+    object.__setattr__(blank, "takes_context", False)
+    return blank
+
+
+def _error(entry: dict[str, Any]) -> Any:
+    name = str(entry.get("class") or entry.get("exception") or "builtins.Exception")
+    path = name if "." in name else f"builtins.{name}"
+    text = entry.get("traceback") or f"{name}: {entry.get('message', '')}"
+    return TaskError(exception_class_path=path, traceback=str(text))
+
+
+def _worker_ids(row: Any, kept: list[dict[str, Any]]) -> list[str]:
+    """One for each attempt. Of attempts whose error is kept no more nobody knows it."""
+    owners = [str(one.get("owner") or "") for one in kept]
+    if row.owner and row.status in {Status.CLAIMED, Status.DONE}:
+        owners.append(row.owner)
+    known = [owner.partition(".")[0] for owner in owners]
+    return ["unknown"] * (row.attempts - len(known)) + known
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    if timezone.is_aware(timezone.now()):
+        return found
+    return timezone.make_naive(found, timezone.get_default_timezone())

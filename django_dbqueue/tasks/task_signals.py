@@ -1,0 +1,79 @@
+"""The framework's signals, sent when ours are: after what they tell is written."""
+
+from functools import partial
+from typing import Any
+
+from .. import signals
+from .backends import DatabaseBackend
+from .compat import InvalidTaskBackend, TaskResult, TaskResultStatus, task_backends
+from .compat import signals as task_signals
+from .models import Task
+from .results import task_of
+
+
+def connect() -> None:
+    for signal, receiver in (
+        (signals.job_started, _started),
+        (signals.job_completed, _succeeded),
+        (signals.job_buried, _failed),
+        (signals.job_expired, _failed),
+    ):
+        signal.connect(receiver, sender=Task, dispatch_uid="dbqueue_tasks")
+
+
+def _started(job: Any, **_: Any) -> None:
+    _send(task_signals.task_started, task_signals.log_task_started, job, TaskResultStatus.RUNNING)
+
+
+def _succeeded(job: Any, **_: Any) -> None:
+    log = task_signals.log_task_finished
+    _send(task_signals.task_finished, log, job, TaskResultStatus.SUCCESSFUL)
+
+
+def _failed(job: Any, error: BaseException | None = None, **_: Any) -> None:
+    log = task_signals.log_task_finished
+    send = partial(_send, task_signals.task_finished, log, job, TaskResultStatus.FAILED)
+    if error is None:
+        send()
+        return
+    try:
+        raise error  # noqa: TRY301
+    except BaseException:  # noqa: BLE001  # why: receivers ask for the error that is handled
+        send()
+
+
+def _send(signal: Any, log: Any, job: Any, status: Any) -> None:
+    """Where the framework's own log is the only one to hear of it, the row is not read again."""
+    others = [one for one in signal.receivers if one[0][0] != id(log)]
+    result = _whole(job) if others else _brief(job, status)
+    if result is not None:
+        signal.send_robust(_backend_class(job), task_result=result)
+
+
+def _whole(job: Any) -> Any:
+    row = Task._base_manager.using(job._state.db).filter(pk=job.pk).first()
+    return row and row.result()
+
+
+def _brief(job: Any, status: Any) -> Any:
+    return TaskResult(
+        task=task_of(job),
+        id=str(job.result_id),
+        status=status,
+        enqueued_at=None,
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=job.args,
+        kwargs=job.kwargs,
+        backend=job.backend,
+        errors=[],
+        worker_ids=[],
+    )
+
+
+def _backend_class(job: Any) -> type:
+    try:
+        return type(task_backends[job.backend])
+    except InvalidTaskBackend:
+        return DatabaseBackend

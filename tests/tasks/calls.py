@@ -1,0 +1,120 @@
+"""Tasks that the tests enqueue."""
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from django_dbqueue.tasks import task
+from tests.queueapp.faults import record
+from tests.queueapp.once import Effect
+
+
+@task
+def noop(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
+@task()
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+@task
+def echo(value: Any) -> Any:
+    return value
+
+
+@task
+async def slow_double(number: int) -> int:
+    await asyncio.sleep(0.01)
+    return 2 * number
+
+
+@task
+def fail(words: str = "it does not work") -> None:
+    raise ValueError(words)
+
+
+@task(max_attempts=3, backoff=[1, 5])
+def fail_thrice() -> None:
+    raise OSError("away")
+
+
+@task(max_attempts=5, retry_on=OSError)
+def fail_otherwise() -> None:
+    raise ValueError("wrong for good")
+
+
+@task
+def leave() -> None:
+    sys.exit(3)
+
+
+@task
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@task
+def unstorable() -> Any:
+    return object()
+
+
+@task
+def huge(count: int) -> str:
+    return "x" * count
+
+
+@task(takes_context=True, max_attempts=3)
+def second_time_lucky(context: Any) -> int:
+    if context.attempt == 1:
+        context.retry(30, "not yet")
+    return int(context.attempt)
+
+
+@task(takes_context=True, max_attempts=3)
+def give_up(context: Any) -> None:
+    context.bury("no use")
+
+
+@task(takes_context=True)
+def who_am_i(context: Any) -> dict[str, Any]:
+    result = context.task_result
+    return {"id": result.id, "status": str(result.status), "workers": len(result.worker_ids)}
+
+
+@task(takes_context=True)
+def walk(context: Any, steps: int) -> None:
+    for step in range(1, steps + 1):
+        context.progress(step, steps, f"step {step}")
+    context.touch()
+
+
+@task(exactly_once=True)
+def pay(number: int) -> int:
+    Effect.objects.create(job=number)
+    return number
+
+
+@task(exactly_once=True)
+def pay_and_fail(number: int) -> None:
+    Effect.objects.create(job=number)
+    raise ValueError("no")
+
+
+@task(dedup_key=lambda number: f"number {number}")
+def once_for_each(number: int) -> None:
+    return None
+
+
+@task(time_to_run=7)
+def short() -> None:
+    return None
+
+
+@task
+def sleep(log: str, seconds: float) -> None:
+    record(log, "started")
+    time.sleep(seconds)
+    record(log, "ended")

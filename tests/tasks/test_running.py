@@ -1,0 +1,256 @@
+"""Tasks that a worker runs: outcomes, retries, and rows that this code cannot run."""
+
+import json
+import logging
+import os
+import signal
+from datetime import timedelta
+
+import pytest
+from django.test import override_settings
+
+from django_dbqueue import diagnose
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.states import Status
+from django_dbqueue.tasks import compat
+from django_dbqueue.tasks.models import Task
+from django_dbqueue.testing import InlineWorker, virtual_clock
+from tests.kit.jobs import overwrite
+from tests.kit.processes import lines, wait_for_lines, worker
+from tests.kit.waiting import wait_until
+from tests.queueapp.once import Effect
+from tests.tasks import calls
+from tests.tasks.test_backend import PATH, rows, work_off
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+Status_ = compat.TaskResultStatus
+
+
+def ran(task, *args, **kwargs):
+    """The result of a task that was enqueued and run."""
+    given = task.enqueue(*args, **kwargs)
+    work_off()
+    given.refresh()
+    return given
+
+
+def test_a_task_succeeds_with_what_it_returns():
+    result = ran(calls.add, 1, b=2)
+    assert (result.status, result.return_value, result.attempts) == (Status_.SUCCESSFUL, 3, 1)
+    assert result.enqueued_at <= result.started_at <= result.finished_at
+    assert result.last_attempted_at == result.started_at
+    assert result.errors == []
+
+
+def test_a_coroutine_function_runs():
+    assert ran(calls.slow_double, 21).return_value == 42
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [
+        (calls.fail, ValueError),
+        (calls.leave, SystemExit),
+        (calls.interrupt, KeyboardInterrupt),
+        (calls.unstorable, TypeError),
+        (calls.add, TypeError),
+    ],
+)
+def test_an_error_of_a_plain_task_is_final(task, kind):
+    result = ran(task)
+    assert result.status == Status_.FAILED
+    [error] = result.errors
+    assert error.exception_class is kind
+    assert kind.__name__ in error.traceback
+    assert result.attempts == 1
+    assert result.finished_at is not None
+    with pytest.raises(ValueError, match="Task failed"):
+        _ = result.return_value
+
+
+@pytest.mark.parametrize("words", ["\0", "\ud800", "x" * 100_000])
+def test_any_words_of_an_error_are_stored(words):
+    assert ran(calls.fail, words).status == Status_.FAILED
+    assert ran(calls.add, 1).status == Status_.SUCCESSFUL
+
+
+def test_a_result_that_is_too_large_is_the_failure_of_its_task():
+    result = ran(calls.huge, 20 << 20)
+    assert result.status == Status_.FAILED
+    assert "limit is 1,048,576" in result.errors[0].traceback
+
+
+def test_a_policy_of_its_own_retries_with_its_pauses():
+    given = calls.fail_thrice.enqueue()
+    with virtual_clock() as clock, InlineWorker("dbqueue_tasks.task", clock=clock) as worker:
+        worker.run()
+        given.refresh()
+        assert (given.status, given.attempts) == (Status_.READY, 1)
+        began = clock.now
+        worker.drain()
+        assert timedelta(seconds=6) <= clock.now - began < timedelta(seconds=7)
+    given.refresh()
+    assert (given.status, given.attempts, len(given.errors)) == (Status_.FAILED, 3, 3)
+    assert {one.exception_class for one in given.errors} == {OSError}
+
+
+def test_an_error_that_is_not_to_be_retried_is_final():
+    result = ran(calls.fail_otherwise)
+    assert (result.status, result.attempts) == (Status_.FAILED, 1)
+    assert result.errors[0].exception_class is ValueError
+    assert "ValueError is none of retry_on" in explained(rows()[0])
+
+
+def test_a_task_may_ask_to_be_retried():
+    given = calls.second_time_lucky.enqueue()
+    with virtual_clock() as clock, InlineWorker("dbqueue_tasks.task", clock=clock) as worker:
+        worker.drain()
+    given.refresh()
+    assert (given.status, given.return_value, given.attempts) == (Status_.SUCCESSFUL, 2, 2)
+    assert len(given.worker_ids) == 2
+
+
+def test_a_task_may_give_up():
+    result = ran(calls.give_up)
+    assert (result.status, result.attempts) == (Status_.FAILED, 1)
+
+
+def test_a_task_knows_its_result_so_far():
+    result = ran(calls.who_am_i)
+    assert result.return_value == {"id": result.id, "status": "RUNNING", "workers": 1}
+
+
+def test_progress_is_kept():
+    ran(calls.walk, 10)
+    [row] = rows()
+    assert row.progress == {"done": 10, "total": 10, "note": "step 10"}
+    overwrite(row, status=Status.CLAIMED)
+    assert "Progress: 10 of 10 (100 %): step 10." in explained(row)
+
+
+def test_exactly_once_commits_its_effects_with_its_end():
+    paid, failed = calls.pay.enqueue(1), calls.pay_and_fail.enqueue(2)
+    work_off()
+    for one in (paid, failed):
+        one.refresh()
+    assert (paid.status, paid.return_value) == (Status_.SUCCESSFUL, 1)
+    assert failed.status == Status_.FAILED
+    assert list(Effect.objects.values_list("job", flat=True)) == [1]
+
+
+def test_the_time_to_run_is_the_tasks_own():
+    calls.short.enqueue()
+    calls.short.using(time_to_run=9).enqueue()
+    assert [row.time_to_run for row in rows()] == [7, 9]
+
+
+def explained(row):
+    return str(diagnose.explain(table_of(Task, "default"), row.pk))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"task_path": "tests.tasks.calls.gone"}, "cannot be imported"),
+        ({"task_path": "tests.nowhere.gone"}, "cannot be imported"),
+        ({"task_path": "tests.tasks.calls.time"}, "is no task any more"),
+        ({"backend": "elsewhere"}, "has no backend 'elsewhere'"),
+        ({"queue": "closed"}, "none of the QUEUES"),
+    ],
+)
+@pytest.mark.parametrize("task", [calls.noop, calls.pay])
+def test_a_row_that_this_code_cannot_run_waits_with_a_reason(task, change, reason):
+    given = task.enqueue(*([5] if task is calls.pay else []))
+    Task.objects.filter(pk=rows()[0].pk).update(**change)
+    later = calls.add.enqueue(1)
+    work_off()
+    waiting = rows()[0]
+    assert (waiting.status, waiting.attempts) == (Status.DELAYED, 0)
+    assert reason in explained(waiting)
+    later.refresh()
+    assert later.status == Status_.SUCCESSFUL
+    if "backend" not in change:
+        assert compat.task_backends["default"].get_result(given.id).status == Status_.READY
+    Task.objects.filter(pk=waiting.pk).update(
+        task_path=task.module_path, backend="default", queue="default"
+    )
+    Task.objects.kick()
+    work_off()
+    assert rows()[0].status == Status.DONE
+
+
+def test_a_queue_that_was_closed_keeps_no_result_from_being_read():
+    two = {"default": {"BACKEND": PATH, "QUEUES": ["default", "other"]}}
+    with override_settings(TASKS=two):
+        given = calls.noop.using(queue_name="other").enqueue()
+        work_off()
+    assert calls.noop.get_result(given.id).status == Status_.SUCCESSFUL
+
+
+@pytest.fixture
+def heard():
+    """(signal's name, sender, status) as they come."""
+    told = []
+    names = "task_started", "task_finished"
+    receivers = []
+    for name in names:
+
+        def hear(sender, task_result, name=name, **_):
+            told.append((name, sender.__name__, str(task_result.status)))
+            assert task_result.enqueued_at is not None
+            raise RuntimeError("a receiver's fault")
+
+        receivers.append(hear)
+        getattr(compat.signals, name).connect(hear)
+    yield told
+    for name, hear in zip(names, receivers, strict=True):
+        getattr(compat.signals, name).disconnect(hear)
+
+
+def test_the_frameworks_signals_are_sent(heard):
+    assert ran(calls.add, 1).status == Status_.SUCCESSFUL
+    assert ran(calls.fail).status == Status_.FAILED
+    assert heard == [
+        ("task_started", "DatabaseBackend", "RUNNING"),
+        ("task_finished", "DatabaseBackend", "SUCCESSFUL"),
+        ("task_started", "DatabaseBackend", "RUNNING"),
+        ("task_finished", "DatabaseBackend", "FAILED"),
+    ]
+
+
+def test_the_frameworks_log_has_the_error(caplog):
+    with caplog.at_level(logging.INFO, logger=compat.NAME):
+        ran(calls.fail)
+    said = [one for one in caplog.records if one.name == compat.NAME]
+    assert [one.levelname for one in said][-1] == "ERROR"
+    assert said[-1].exc_info[0] is ValueError
+
+
+def test_a_killed_workers_task_runs_again(database_url, log):
+    given = calls.sleep.enqueue(log, 3)
+    with worker(database_url, "dbqueue_tasks.task") as process:
+        wait_for_lines(log, 1)
+        [child] = process.children()
+        os.kill(child, signal.SIGKILL)
+        wait_until(lambda: lines(log) == ["started", "started", "ended"], seconds=60)
+        wait_until(lambda: calls.sleep.get_result(given.id).status == Status_.SUCCESSFUL)
+    given.refresh()
+    assert given.attempts == 2
+    assert len(given.worker_ids) == 2
+
+
+def test_what_a_hand_wrote_into_a_row_stops_no_worker():
+    calls.add.enqueue(1)
+    overwrite(rows()[0], args="no list")
+    good = calls.add.enqueue(2)
+    work_off()
+    good.refresh()
+    assert good.return_value == 2
+    assert rows()[0].status == Status.BURIED
+
+
+def test_rows_are_kept_for_two_weeks():
+    ran(calls.noop)
+    [row] = rows()
+    assert timedelta(days=13) < row.retry_at - row.finished_at < timedelta(days=15)
+    assert json.dumps(row.return_value) == "null"
