@@ -23,7 +23,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist mysql clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -95,6 +95,9 @@ leaks: packages $(STAMPS)/servers  ## what 100,000 jobs leave behind on each dat
 
 django-mail-tests: $(STAMPS)/check  ## Django's own tests of mail backends, against ours
 	$(BIN)/python scripts/django_mail_tests.py $(PYTEST_ARGS)
+
+django-tasks-tests: $(STAMPS)/check  ## Django's own tests of tasks, on 6.0 and 6.1, as they are and against our backend
+	$(BIN)/python scripts/django_tasks_tests.py
 
 mail-packages:  ## mail of djoser, allauth, Wagtail and five other packages, through the queue and without (5 minutes); MAIL_PACKAGES
 	$(PYTHON) scripts/mail_packages.py $(MAIL_PACKAGES)

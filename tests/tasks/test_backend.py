@@ -6,10 +6,10 @@ import math
 from datetime import datetime, timedelta
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.test import override_settings
 from django.utils import timezone
 
@@ -58,6 +58,8 @@ def test_async_code_enqueues_and_asks():
         given = await calls.noop.aenqueue(1)
         found = await calls.noop.aget_result(given.id)
         await given.arefresh()
+        # Those of the thread in which this has run.
+        await sync_to_async(connections.close_all)()
         return given, found
 
     given, found = asyncio.run(both())
