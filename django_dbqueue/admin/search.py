@@ -19,7 +19,7 @@ def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | N
         return None
     names = [name.removeprefix("=").removesuffix(EXACT) for name in fields]
     meta: Any = model._meta
-    indexed = {"pk"} | {f.name for f in meta.concrete_fields if f.primary_key or f.db_index}
+    indexed = {"pk"} | {f.name for f in meta.concrete_fields if f.unique or f.db_index}
     heads = {index.fields[0].lstrip("-") for index in meta.indexes if index.fields}
     indexed |= heads & {f.name for f in meta.concrete_fields}
     indexed.discard("dedup_key")
@@ -43,7 +43,8 @@ def found(
             continue
         # The index of the dedup keys begins with the queue.
         more = {"queue__in": queues} if name == "dedup_key" else {}
-        matching = whole.filter(**{name: term}, **more)
+        values = as_key(rows.model._meta.get_field(name), term)
+        matching = whole.filter(**{f"{name}__in": values}, **more)
         keys.update(matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX])
     return rows.filter(pk__in=sorted(keys))
 

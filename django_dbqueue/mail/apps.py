@@ -13,9 +13,11 @@ class MailConfig(AppConfig):
 
     def ready(self) -> None:
         from .. import diagnose, signals  # noqa: PLC0415
+        from ..lifecycle.sweep import FailedPruner  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
         from . import checks, reasons, requeueing, tracking  # noqa: PLC0415
-        from .privacy.erase import Eraser, FailedMailPruner  # noqa: PLC0415
+        from .conf import mail_conf  # noqa: PLC0415
+        from .privacy.erase import Eraser  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
         signals.worker_stopped.connect(close_idle_connections, dispatch_uid="dbqueue_mail")
@@ -23,7 +25,8 @@ class MailConfig(AppConfig):
         register(checks.check_delivery, "mail")
         register(checks.check_settings, "mail")
         register(checks.check_for_production, "mail", deploy=True)
-        hooks: list[Callable[[Any], int]] = [Eraser(), FailedMailPruner(), requeueing.Requeueing()]
+        failed = FailedPruner(lambda: mail_conf["KEEP_ROWS"])
+        hooks: list[Callable[[Any], int]] = [Eraser(), failed, requeueing.Requeueing()]
         if apps.is_installed("anymail"):
             from anymail.signals import tracking as events  # noqa: PLC0415
 

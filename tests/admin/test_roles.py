@@ -10,11 +10,13 @@ from django.test import override_settings
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.models import Queue, Worker
+from django_dbqueue.tasks.models import Task
 from tests.browser import scene
 from tests.kit import admin_roles
 from tests.kit.connections import empty_tables
 from tests.kit.mail import archived, finished, letter
 from tests.kit.mail_admin import fancy_letter
+from tests.tasks import calls
 
 pytestmark = pytest.mark.any_database  # permissions are Django's
 
@@ -50,6 +52,9 @@ def build():
     finished(letter("anna"), failed=True, anna=Outcome.IN_DOUBT)
     finished(fancy_letter())
     archived(finished(fancy_letter()))
+    calls.noop.enqueue_many([(1,), (2,), (3,)])
+    Task.objects.claim()
+    Task.objects.filter(pk=Task.objects.ready().first().pk).bury()
     rows = {model: list(model._base_manager.order_by("-pk")) for model in admin_roles.MODELS}
     assert all(rows.values())
     # One that goes on beating, for as long as all this takes.

@@ -18,9 +18,10 @@ from django.utils import timezone
 from django_dbqueue.admin import search
 from django_dbqueue.lifecycle import archive
 from django_dbqueue.lifecycle.operator import CHUNK
+from django_dbqueue.lifecycle.sweep import FailedPruner
 from django_dbqueue.lifecycle.table import Table
 from django_dbqueue.mail.models import ArchivedEmail, Email, Suppression
-from django_dbqueue.mail.privacy.erase import Eraser, FailedMailPruner
+from django_dbqueue.mail.privacy.erase import Eraser
 from django_dbqueue.metrics import roll_up
 from django_dbqueue.models import Minute, Receipt
 from django_dbqueue.states import Status
@@ -123,7 +124,7 @@ ACTIONS: dict[str, tuple[type[Model], Callable[[list[int]], Any]]] = {
     "erase": (Email, lambda _: Eraser()(table(Email))),
     "erase in the archive": (ArchivedEmail, lambda _: Eraser()(table(Email))),
     "prune the archive": (ArchivedEmail, lambda _: archive.prune(pruned_after(DAY))),
-    "prune failed mail": (Email, lambda _: FailedMailPruner()(table(Email))),
+    "prune failed mail": (Email, lambda _: FailedPruner(lambda: 60.0)(table(Email))),
     "search": (Email, lambda _: search_for_an_id_that_many_have()),
     "suppressed": (
         Suppression,

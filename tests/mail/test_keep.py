@@ -7,8 +7,9 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue.lifecycle import archive
+from django_dbqueue.lifecycle import archive, sweep
 from django_dbqueue.lifecycle.archive import on_unlocked
+from django_dbqueue.mail.conf import mail_conf
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy import erase
 from django_dbqueue.states import Status
@@ -119,13 +120,13 @@ def test_many_messages_are_erased_in_chunks_and_the_reaper_asks_for_its_next_tur
 
 
 def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
-    monkeypatch.setattr(erase, "WINDOW_ROWS", 10)
+    monkeypatch.setattr(sweep, "WINDOW_ROWS", 10)
     old = ended(Status.DONE, 25, 25)
     assert [passes(1).tidied for _ in range(4)] == [10, 10, 5, 0]
     later = ended(Status.DONE, 25)
     passes(3)
     assert erased([*old, *later]) == [True] * 25 + [False]
-    monkeypatch.setattr(erase, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(sweep, "SWEEP_SECONDS", 0.0)
     core.MAINTENANCE["dbqueue_mail.email"]._sweep._rests_until.clear()  # type: ignore[attr-defined]
     overwrite(old[0], is_erased=False, message="again")
     passes(3)
@@ -133,7 +134,7 @@ def test_the_queue_table_is_gone_through_in_windows_once_an_hour(monkeypatch):
 
 
 def test_more_old_mail_than_a_chunk_in_one_window_is_left_for_the_next_look(monkeypatch):
-    monkeypatch.setattr(erase, "CHUNK", 4)
+    monkeypatch.setattr(sweep, "CHUNK", 4)
     old = ended(Status.BURIED, 25, 10)
     assert [passes(1).tidied for _ in range(4)] == [4, 4, 2, 0]
     assert all(erased(old))
@@ -215,7 +216,9 @@ def test_a_worker_erases_next_to_its_work(settings):
 @pytest.fixture
 def keep_rows_a_day(settings, monkeypatch):
     setting(settings, MAIL_KEEP_BODIES=0, MAIL_KEEP_ROWS=24 * HOUR)
-    monkeypatch.setitem(core.MAINTENANCE, "dbqueue_mail.email", erase.FailedMailPruner())
+    monkeypatch.setitem(
+        core.MAINTENANCE, "dbqueue_mail.email", sweep.FailedPruner(lambda: mail_conf["KEEP_ROWS"])
+    )
 
 
 def test_failed_mail_is_deleted_when_it_is_old(keep_rows_a_day):
@@ -253,7 +256,7 @@ def test_failed_mail_that_was_put_back_to_work_meanwhile_is_not_deleted(
 
 
 def test_a_worker_deletes_old_failed_mail_next_to_its_work(settings, monkeypatch):
-    monkeypatch.setattr(erase, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(sweep, "SWEEP_SECONDS", 0.0)
     [old] = ended(Status.BURIED, 25)
     queued("anna")
     deliver_to(settings, 0, MEMORY, MAIL_KEEP_ROWS=HOUR)

@@ -24,10 +24,10 @@ FLOORS = [
     {"models"},
     {"worker"},
     {"metrics", "monitor", "diagnose", "checks", "adopt"},
-    {"admin", "management", "mail", "torture", "demo_data", "apps", "migrations"},
+    {"admin", "management", "mail", "tasks", "torture", "demo_data", "apps", "migrations"},
     {"testing"},
 ]
-QUEUE_APPS = {"mail", "torture"}
+QUEUE_APPS = {"mail", "tasks", "torture"}
 
 
 @pytest.fixture(scope="module")

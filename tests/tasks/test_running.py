@@ -8,13 +8,16 @@ from datetime import timedelta
 
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
 from django_dbqueue import diagnose
+from django_dbqueue.lifecycle import sweep
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.testing import InlineWorker, virtual_clock
+from django_dbqueue.worker import reaper
 from tests.kit.jobs import overwrite
 from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.waiting import wait_until
@@ -247,6 +250,20 @@ def test_what_a_hand_wrote_into_a_row_stops_no_worker():
     good.refresh()
     assert good.return_value == 2
     assert rows()[0].status == Status.BURIED
+
+
+def test_failed_tasks_are_kept_for_as_long_as_is_asked(settings, monkeypatch):
+    ran(calls.fail)
+    ran(calls.add, 1)
+    overwrite(rows()[0], finished_at=timezone.now() - timedelta(days=3))
+    work_off()
+    assert len(rows()) == 2
+    monkeypatch.setattr(sweep, "SWEEP_SECONDS", 0.0)
+    settings.DBQUEUE = {"TASK_KEEP_FAILED": 86_400}
+    pruner = reaper.MAINTENANCE["dbqueue_tasks.task"]
+    table = table_of(Task, "default")
+    wait_until(lambda: pruner(table) or len(rows()) == 1)
+    assert [row.task_path for row in rows()] == ["tests.tasks.calls.add"]
 
 
 def test_rows_are_kept_for_two_weeks():
