@@ -24,7 +24,7 @@ FLOORS = [
     {"models"},
     {"worker"},
     {"metrics", "monitor", "diagnose", "checks", "adopt"},
-    {"admin", "management", "mail", "torture", "demo_data", "apps", "migrations"},
+    {"admin", "management", "mail", "torture", "demo_data", "server", "apps", "migrations"},
     {"testing"},
 ]
 QUEUE_APPS = {"mail", "torture"}
