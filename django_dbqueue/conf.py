@@ -6,7 +6,7 @@ Precedence: command line option > environment > ``settings.DBQUEUE`` > default.
 import json
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -33,28 +33,49 @@ class Section(Mapping[str, Any]):
 
     A value from the environment is converted to the type of its default; one that cannot be
     converted, or is of another type in the settings, raises ``ImproperlyConfigured`` naming it.
+    One that has ``choices`` is one of these.
     """
 
     all: list["Section"] = []
 
     def __init__(
-        self, prefix: str, defaults: dict[str, Any], may_be_none: Collection[str] = ()
+        self,
+        prefix: str,
+        defaults: dict[str, Any],
+        may_be_none: Collection[str] = (),
+        choices: Mapping[str, Sequence[bool | str]] | None = None,
     ) -> None:
         self.prefix = prefix
         self.defaults = defaults
         self.may_be_none = may_be_none
+        self.choices = choices or {}
         Section.all.append(self)
 
     def __getitem__(self, name: str) -> Any:
         default = self.defaults[name]
         key = self.prefix + name
         from_environment = os.environ.get(f"DBQUEUE_{key}")
+        if name in self.choices:
+            return self._chosen(name, from_environment)
         if from_environment is not None:
             return _convert(key, from_environment, default)
         value = _settings().get(key, default)
         if value is None and name in self.may_be_none:
             return None
         return _checked(key, value, default)
+
+    def _chosen(self, name: str, from_environment: str | None) -> bool | str:
+        key, choices = self.prefix + name, self.choices[name]
+        if from_environment is None:
+            shown_name, value = f"DBQUEUE[{key!r}]", _settings().get(key, self.defaults[name])
+        else:
+            shown_name, word = f"DBQUEUE_{key}", from_environment.strip().lower()
+            value = word in YES if word in YES | NO else word
+        # 1 would be in them, too: it equals True.
+        if not isinstance(value, bool | str) or value not in choices:
+            words = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+            raise ImproperlyConfigured(f"{shown_name} must be {words}, not {shown(value)}")
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.defaults)
@@ -163,5 +184,9 @@ conf = Section(
         "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
         # the reaper's turn
         "REAP_INTERVAL": 1.0,  # seconds
+        # the web server brings a worker along
+        "RUN_WITH_SERVER": False,
     },
+    # True means "one": in all on this host.
+    choices={"RUN_WITH_SERVER": (False, True, "one", "each")},
 )

@@ -18,7 +18,6 @@ from .served import Served
 # A slip of the finger shall not fork until the host stands still.
 COUNTS_MAX = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
 REAP_SECONDS_MIN = 0.01
-RELOADER = "_DBQUEUE_RELOADER"  # the variable with the pid of who started us with --reload
 EXIT_STOPPED = 0
 EXIT_LIMIT_REACHED = 12  # start it again
 
@@ -45,6 +44,7 @@ class Options:
     beat_interval: float = 2
     worker_timeout: float = 10
     reap_interval: float = 1
+    parent: int | None = None  # the pid of the process that it ends with
 
     def __post_init__(self) -> None:
         for name, most in COUNTS_MAX.items():
@@ -88,6 +88,10 @@ class Options:
         is_lasting = self.max_jobs is None and self.stop_when_empty is None
         return tuple(aliases) if is_lasting and len(aliases) > 1 else ()
 
+    @property
+    def has_lost_parent(self) -> bool:
+        return self.parent is not None and os.getppid() != self.parent
+
     def only(self, aliases: Container[str]) -> "Options":
         """The same for one child, which serves these databases."""
         return replace(self, served=tuple(one for one in self.served if one.using in aliases))
@@ -121,6 +125,7 @@ class StopReason:
 
 REQUESTED = StopReason("requested in its row")
 NOTHING_READY = StopReason("nothing is ready")
+PARENT_GONE = StopReason("its parent is gone")
 
 
 class Limits:
@@ -129,7 +134,6 @@ class Limits:
     def __init__(self, options: Options) -> None:
         self.options = options
         self._started = time.monotonic()
-        self._reloader = int(os.environ.pop(RELOADER, 0))
 
     def reached(self, memory: int) -> StopReason | None:
         """The limit that is reached; the jobs are counted by the children."""
@@ -141,8 +145,6 @@ class Limits:
             return StopReason(
                 f"--max-memory: {used:.0f} MB used, {most} allowed", EXIT_LIMIT_REACHED
             )
-        if self._reloader and os.getppid() != self._reloader:
-            return StopReason("the reloader is gone")
         return None
 
     def shares(self) -> list[int | None]:

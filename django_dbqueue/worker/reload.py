@@ -11,7 +11,8 @@ from typing import TypeAlias
 from django.apps import apps
 from django.utils.autoreload import get_child_arguments, iter_all_python_module_files
 
-from .options import EXIT_LIMIT_REACHED, EXIT_STOPPED, RELOADER
+from .options import EXIT_LIMIT_REACHED, EXIT_STOPPED
+from .parent import PARENT
 from .signalling import Signals, WakeupPipe
 
 logger = logging.getLogger("django_dbqueue")
@@ -65,7 +66,7 @@ class Reloader:
 
     def start(self) -> Worker:
         self._told = None
-        environment = os.environ | {RELOADER: str(os.getpid())}
+        environment = os.environ | {PARENT: str(os.getpid())}
         # In a session of its own, so that Ctrl-C reaches it only through us.
         return subprocess.Popen(get_child_arguments(), env=environment, start_new_session=True)  # noqa: S603
 

@@ -10,6 +10,7 @@ from django.db.utils import Error
 
 from ..current import workers_own
 from ..dialects import dialect_of
+from ..exceptions import DBQueueError
 from ..lifecycle.claim import claim
 from ..lifecycle.ready_queues import ready_queues
 from ..models import Queue
@@ -23,6 +24,12 @@ from .session import ReconnectBackoff, Session, connect_impatiently
 from .shared_memory import SharedMemory
 from .signalling import Signals, WakeupPipe
 from .supervisor import Supervisor
+
+MIGRATED_CHECK_SECONDS = 1.0  # between looks whether the tables are there
+
+
+class NotMigrated(DBQueueError):
+    """Tables are missing, and it is worth waiting for them; its text says what to run."""
 
 
 def say(text: str) -> None:
@@ -40,6 +47,7 @@ class Startup:
         self.signals = Signals(WakeupPipe())
         self.health_check = HealthCheck(options.health_file)
         self.backoff = ReconnectBackoff("connecting")
+        self._said = ""
 
     def run(self) -> int:
         """The exit code."""
@@ -62,7 +70,7 @@ class Startup:
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""
         aliases = self.options.serves()
-        while not self.signals.stops:
+        while not self.signals.stops and not self.options.has_lost_parent:
             self.health_check.turn()
             is_connected = False
             try:
@@ -74,6 +82,11 @@ class Startup:
                         pass
                 is_connected = True
                 self.prepare()
+            except NotMigrated as missing:
+                if str(missing) != self._said:
+                    self._said = str(missing)
+                    say(self._said)
+                self.signals.wakeup.wait(MIGRATED_CHECK_SECONDS)
             except Error as error:
                 is_known = (dialect_of(connections[using]).error_kind(error) for using in aliases)
                 if is_connected and not any(is_known):

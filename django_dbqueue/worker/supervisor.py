@@ -18,7 +18,15 @@ from .consumer import run_child
 from .health import HealthCheck, notify
 from .heartbeat import Heartbeat
 from .job_log import log_event
-from .options import EXIT_LIMIT_REACHED, NOTHING_READY, REQUESTED, Limits, Options, StopReason
+from .options import (
+    EXIT_LIMIT_REACHED,
+    NOTHING_READY,
+    PARENT_GONE,
+    REQUESTED,
+    Limits,
+    Options,
+    StopReason,
+)
 from .sacrifice import Sacrifice
 from .session import close_before_fork
 from .shared_memory import SharedMemory
@@ -141,6 +149,8 @@ class Supervisor:
             self.agents.beat_now()
         if self.agents.asks("stop_requested"):
             self.stop(REQUESTED)
+        if self.options.has_lost_parent:
+            self.stop(PARENT_GONE)
         if self._grace_left() <= 0:
             self.forced_at = time.monotonic()
             for child in self.children.living.values():

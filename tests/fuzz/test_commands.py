@@ -179,7 +179,7 @@ TEXTS = [
     "true",
     " ",
 ]
-READ_BY_OTHERS = {"NOTIFY", "REAP_INTERVAL", "LATE_AFTER"}
+READ_BY_OTHERS = {"NOTIFY", "REAP_INTERVAL", "LATE_AFTER", "RUN_WITH_SERVER"}
 NAMES = [(section, name) for section in Section.all for name in section]
 
 

@@ -24,7 +24,17 @@ FLOORS = [
     {"models"},
     {"worker"},
     {"metrics", "monitor", "diagnose", "checks", "adopt"},
-    {"admin", "management", "mail", "tasks", "torture", "demo_data", "apps", "migrations"},
+    {
+        "admin",
+        "management",
+        "mail",
+        "tasks",
+        "torture",
+        "demo_data",
+        "server",
+        "apps",
+        "migrations",
+    },
     {"testing"},
 ]
 QUEUE_APPS = {"mail", "tasks", "torture"}

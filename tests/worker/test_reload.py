@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-from django_dbqueue.worker.options import RELOADER, Limits, Options, StopReason
+from django_dbqueue.worker.parent import PARENT, take_parent
 from django_dbqueue.worker.reload import Reloader
-from django_dbqueue.worker.served import all_served
 from tests.kit.processes import Process, has_ended
 from tests.kit.waiting import wait_until
 
@@ -129,7 +128,7 @@ def test_a_worker_does_not_outlive_its_reloader(project):
         [left] = wait_until(process.children)
         wait_until(lambda: "worker.started" in process.stderr)
         process.send(signal.SIGKILL)
-        wait_until(lambda: "has stopped (the reloader is gone)" in process.stderr)
+        wait_until(lambda: "has stopped (its parent is gone)" in process.stderr)
     finally:
         if not has_ended(left):
             os.kill(left, signal.SIGKILL)
@@ -149,7 +148,6 @@ def test_the_exit_code_of_a_worker_that_failed_is_told_once(caplog, monkeypatch)
 
 
 def test_what_a_job_starts_does_not_take_the_reloader_for_its_own(monkeypatch):
-    monkeypatch.setenv(RELOADER, "1000000000")
-    limits = Limits(Options(served=all_served()))
-    assert RELOADER not in os.environ
-    assert limits.reached(0) == StopReason("the reloader is gone")
+    monkeypatch.setenv(PARENT, "1000000000")
+    assert take_parent() == 1000000000
+    assert PARENT not in os.environ

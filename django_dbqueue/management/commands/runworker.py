@@ -17,12 +17,13 @@ from ...checks.schema import missing_migrations
 from ...conf import conf
 from ...lifecycle.policy import MAX_SECONDS
 from ...monitor.first_steps import advice_for_beginners
-from ...worker.options import RELOADER, Options, timing
+from ...worker.options import Options, timing
+from ...worker.parent import PARENT, take_parent
 from ...worker.reload import Reloader
 from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import look_after
-from ...worker.startup import Startup, say
+from ...worker.startup import NotMigrated, Startup, say
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3
@@ -77,7 +78,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         log_to_stderr(options["verbosity"], as_json=options["json"])
         forget_pools()
-        if options["reload"] and RELOADER not in os.environ:
+        if options["reload"] and PARENT not in os.environ:
             sys.exit(self.reload())
         chosen = self.options(options)
         start = Startup(chosen, lambda: self.prepare(chosen, options))
@@ -87,6 +88,9 @@ class Command(BaseCommand):
         sys.exit(start.run())
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
+        # With a server or a reloader, someone may be about to migrate in another terminal.
+        if chosen.parent and (commands := missing_migrations(chosen.serves(), chosen.databases())):
+            raise NotMigrated(commands)
         if not given["skip_checks"]:
             self.check(databases=chosen.databases())
         stop_without_migrations(chosen.serves(), chosen.databases())
@@ -133,6 +137,7 @@ class Command(BaseCommand):
             health_file=given["health_file"] or None,
             tries=given["tries"],
             backoff=given["backoff"],
+            parent=take_parent(),
             **timing(),
         )
 
