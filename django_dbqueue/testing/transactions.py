@@ -72,7 +72,6 @@ class _Hidden:
             "commit_on_exit": True,
             "needs_rollback": False,
             "rollback_exc": None,
-            "errors_occurred": False,
             "savepoint_ids": [],
             "atomic_blocks": [],
             "run_on_commit": [],
@@ -80,7 +79,6 @@ class _Hidden:
             "execute_wrappers": [self.execute, *self.connection.execute_wrappers],
             # The worker forgets what was logged, which may be for the test to count.
             "force_debug_cursor": False,
-            "settings_dict": self.connection.settings_dict,
             "_commit": self.commit,
             "_rollback": self.roll_back,
             "_set_autocommit": self.set_autocommit,
@@ -136,9 +134,7 @@ class _Hidden:
                 f"TransactionTestCase, or pytest's django_db(transaction=True)"
             )
         self.roll_back()
-        self.connection.run_on_commit = []
         self.connection.autocommit = True
-        self.connection.errors_occurred = False
 
     def _savepoint(self, verb: str, name: str) -> None:
         self._is_ours = True

@@ -3,11 +3,14 @@
 import unittest
 
 import pytest
+from django.db import connection, transaction
 from django.test import TestCase
+from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue import events
 from django_dbqueue.models import Minute, Queue, Worker
-from django_dbqueue.testing import JobTestMixin
+from django_dbqueue.testing import JobTestMixin, hidden_transaction
+from tests.queueapp.called import call
 from tests.queueapp.models import Effect, Note, Transfer
 
 # The test that runs these must not be in a transaction.
@@ -27,6 +30,14 @@ def assert_all_passed(case, count):
     assert result.testsRun == count
 
 
+def by_hand():
+    connection.set_autocommit(False)
+    with transaction.atomic():
+        Effect.objects.create(job=1)
+    connection.commit()
+    connection.set_autocommit(True)
+
+
 def test_nothing_of_a_test_is_left_after_it_and_the_next_one_begins_with_nothing():
     class Twice(JobTestMixin, TestCase):
         __test__ = False
@@ -35,10 +46,13 @@ def test_nothing_of_a_test_is_left_after_it_and_the_next_one_begins_with_nothing
             assert Note.objects.count() + Effect.objects.count() == 0
             Note.objects.create(action="fail")
             Transfer.objects.create()
+            call(by_hand)
             Note.objects.pause("blue")
-            assert self.run_until_settled() == 4
+            assert self.run_until_settled() == 5
             self.assert_enqueued(Note, state="buried")
-            assert Effect.objects.count() == 1
+            assert Effect.objects.count() == 2
+            with hidden_transaction():
+                by_hand()
 
         test_second = test_first
 
@@ -85,12 +99,13 @@ def test_a_test_that_is_skipped_asks_no_database():
     @unittest.skip("not today")
     class Skipped(JobTestMixin, TestCase):
         __test__ = False
-        databases = set()
 
         def test_it(self):
             raise AssertionError
 
-    assert len(outcome(Skipped).skipped) == 1
+    with CaptureQueriesContext(connection) as queries:
+        assert len(outcome(Skipped).skipped) == 1
+    assert len(queries) == 0
 
 
 def test_tables_of_databases_that_a_test_does_not_name_are_left_out():

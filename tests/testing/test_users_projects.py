@@ -30,6 +30,19 @@ class Label(Job):
 
 class Printed(models.Model):
     text = models.TextField()
+
+class Booked(Job):
+    class Meta(Job.Meta):
+        pass
+
+    class Policy:
+        exactly_once = "books"
+        max_attempts = 1
+
+    def run(self):
+        Printed.objects.using("books").create(text=self.queue)
+        if self.queue == "torn":
+            raise RuntimeError("no ink")
 """
 # A test database of its own; on SQLite in memory, without any options.
 SETTINGS = """
@@ -39,12 +52,13 @@ if default["ENGINE"].endswith("sqlite3"):
     default = {"ENGINE": default["ENGINE"], "NAME": ":memory:"}
 else:
     default["TEST"] = {**default.get("TEST", {}), "NAME": default["NAME"] + "_kit"}
-DATABASES = {"default": default}
+books = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+DATABASES = {"default": default, "books": books}
 """
 UNITTESTS = """
 from django.test import TestCase, TransactionTestCase
 from django_dbqueue.testing import JobTestMixin
-from kiosk.models import Label, Printed
+from kiosk.models import Booked, Label, Printed
 
 class Verbs(JobTestMixin):
     def test_a(self):
@@ -67,6 +81,19 @@ class InATransaction(Verbs, TestCase):
 
 class InNone(Verbs, TransactionTestCase):
     pass
+
+class OnTwoDatabases(JobTestMixin, TestCase):
+    databases = {"default", "books"}
+
+    def test_effects_happen_once(self):
+        for queue in ("mug", "torn"):
+            Booked.objects.create(queue=queue)
+        self.assertEqual(self.run_all(), 2)
+        self.assertEqual(Printed.objects.using("books").get().text, "mug")
+        self.assert_enqueued(Booked, queue="mug", state="done")
+        self.assert_enqueued(Booked, queue="torn", state="buried")
+
+    test_and_are_rolled_back_after_it = test_effects_happen_once
 """
 PYTESTS = """
 import pytest
@@ -122,7 +149,7 @@ def test_unittest_and_pytest_run_it_in_a_transaction_and_without(db_rows, projec
     where = {"cwd": project.folder, "env": project.environment}
     code, said = python("-m", "django", "test", "--noinput", "kiosk", **where)
     assert code == 0, said
-    assert "Ran 4 tests" in said
+    assert "Ran 6 tests" in said
 
     (project.folder / "test_kiosk.py").write_text(PYTESTS)
     options = ("-p", PLUGIN, "-p", "no:cacheprovider", "--create-db")

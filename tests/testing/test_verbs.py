@@ -149,6 +149,37 @@ def test_an_error_of_the_database_ends_a_job_and_nothing_else(jobs):
     assert effects() == [1, 2, 5]
 
 
+def test_a_job_may_manage_its_transactions_by_hand(jobs):
+    def by_hand():
+        connection.set_autocommit(False)
+        write(1)
+        connection.commit()
+        write(2)
+        connection.rollback()
+        with transaction.atomic():
+            write(3)
+        connection.commit()
+        connection.set_autocommit(True)
+        write(4)
+
+    job = call(by_hand)
+    jobs.run_all(Called)
+    assert (fresh(job).state, effects()) == ("done", [1, 3, 4])
+
+
+def test_a_job_that_turns_autocommit_on_again_keeps_what_it_wrote(jobs_in_testcase):
+    def switch():
+        connection.set_autocommit(False)
+        write(1)
+        connection.set_autocommit(True)
+        write(2)
+        connection.close()
+
+    call(switch)
+    jobs_in_testcase.run_all(Called)
+    assert effects() == [1, 2]
+
+
 def test_a_broken_transaction_of_a_job_fails_it_alone(jobs):
     def go_on():
         with transaction.atomic():
@@ -208,11 +239,13 @@ def test_what_a_job_leaves_uncommitted_without_atomic_is_lost(jobs):
     assert (fresh(job).state, effects()) == ("done", [])
 
 
-def test_a_job_that_leaves_atomic_open_ends_a_testcase_with_its_name(jobs_in_testcase):
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_job_that_leaves_atomic_open_ends_a_testcase_with_its_name(jobs_in_testcase, is_broken):
     def leave_open():
         write(1)
         transaction.atomic().__enter__()
         write(2)
+        transaction.set_rollback(is_broken)
 
     job = call(leave_open)
     with pytest.raises(TransactionManagementError, match=f"{job} left a block of atomic"):
