@@ -56,7 +56,9 @@ class Enqueued:
         target = target_of(asked)
         target.check(values)
         if target.model not in self.models:
-            raise TypeError(f"{target} is not looked at: its database is not open to this test")
+            raise TypeError(
+                f"{target} is not looked at: its database is not open to this test, or has no table"
+            )
         return [
             job
             for job in self.jobs()

@@ -95,8 +95,9 @@ class OfApp(Target):
 
 def target_of(asked: Any) -> Target:
     """``TypeError`` for what is neither a queue table nor known to an app."""
-    if isinstance(asked, type) and issubclass(asked, Job):
-        return Target(asked)
+    if isinstance(asked, type) and issubclass(asked, Job) and not asked._meta.abstract:
+        concrete: Any = asked._meta.concrete_model  # of a proxy
+        return Target(concrete)
     for hook in _hooks():
         if (found := hook.jobs_of(asked)) is not None:
             return OfApp(*found)

@@ -8,6 +8,8 @@ from django.db import models
 from django_dbqueue.backoff import Fixed
 from django_dbqueue.models import Job
 
+from .once import Effect
+
 # By name.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -34,3 +36,13 @@ def call(function: Callable[..., Any], **arguments: Any) -> Called:
     FUNCTIONS[function.__name__] = function
     job: Called = Called.objects.create(function=function.__name__, arguments=arguments)
     return job
+
+
+def write(number: int) -> None:
+    """Leave an effect; a second one with this number is refused."""
+    Effect.objects.create(job=number, code=number)
+
+
+def effects() -> list[int]:
+    """Of which jobs, or numbers, there are some."""
+    return list(Effect.objects.order_by("job").values_list("job", flat=True))

@@ -2,7 +2,9 @@
 
 import pytest
 from django.db import transaction
+from django.test.utils import isolate_apps
 
+from django_dbqueue.models import Job
 from django_dbqueue.testing import captured_jobs
 from tests.kit.jobs import fresh
 from tests.queueapp.called import FUNCTIONS, Called, call
@@ -106,8 +108,20 @@ def test_a_failure_lists_the_jobs_that_should_not_be_there(jobs):
 def test_a_column_that_is_not_there_is_no_failed_assertion(jobs):
     with pytest.raises(TypeError, match=r"queueapp.Note has no column 'txt': did you mean 'text'"):
         jobs.assert_not_enqueued(Note, txt="a")
-    with pytest.raises(TypeError, match=r"is no queue table"):
-        jobs.assert_enqueued(Person)
+    for model in (Person, Job):
+        with pytest.raises(TypeError, match=r"is no queue table"):
+            jobs.assert_enqueued(model)
+
+
+@isolate_apps("tests.queueapp")
+def test_a_proxy_means_the_table_that_it_is_of(jobs):
+    class Memo(Note):
+        class Meta:
+            proxy = True
+            app_label = "queueapp"
+
+    job = Note.objects.create()
+    assert jobs.assert_enqueued(Memo) == job
 
 
 def test_a_row_that_is_gone_is_named_by_its_key(jobs):
