@@ -48,7 +48,8 @@ def claim(
     _check_limit(limit)
     if table.connection.in_atomic_block:
         raise transaction.TransactionManagementError(
-            "claim() must not run inside atomic(): a job belongs to nobody before the commit"
+            "claim() must not run inside atomic(): a job belongs to nobody before the commit "
+            "(in a TestCase, django_dbqueue.testing.hidden_transaction() helps)"
         )
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
     claimed = list(_stamped(table, request))

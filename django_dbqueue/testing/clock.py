@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from ..dialects import dialect_of
 
@@ -40,3 +40,9 @@ def virtual_clock(now: datetime | None = None) -> Iterator[Clock]:
         for connection in connections.all():
             stack.enter_context(connection.execute_wrapper(clock))
         yield clock
+
+
+def current_clock() -> Clock | None:
+    """That of the ``virtual_clock()`` block that this is inside of."""
+    wrappers = connections[DEFAULT_DB_ALIAS].execute_wrappers
+    return next((one for one in wrappers if isinstance(one, Clock)), None)

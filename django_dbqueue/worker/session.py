@@ -29,6 +29,8 @@ logger = logging.getLogger("django_dbqueue")
 
 RECONNECT_SECONDS_MAX = 1.0  # between tries to reach a database
 LOCKED_SECONDS = 10.0  # for which a table that somebody has locked is left alone
+# An attribute of a connection that is somebody else's, and whose session is not ours to change.
+LENT = "dbqueue_lent"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +119,8 @@ class Session:
             if connection.connection is not None and not connection.autocommit:
                 connection.close()  # an error on the way back from a transaction
             opened = connection.connection
-            if opened is None or self._prepared.get(alias) is not opened:
+            is_known = opened is not None and self._prepared.get(alias) is opened
+            if not (is_known or hasattr(connection, LENT)):
                 connect_impatiently(connection)
                 STATEMENT_WATCHDOG.watch(connection)
                 connection.ensure_connection()

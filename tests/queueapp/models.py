@@ -17,6 +17,7 @@ from django_dbqueue.fields import InstantField
 from django_dbqueue.models import ArchivedJob, Job
 
 from .answering import Answering  # noqa: F401  # a table
+from .called import Called  # noqa: F401  # a table
 from .chores import ArchivedChore, Chore, Errand  # noqa: F401  # tables
 from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record, wait_for_gate  # noqa: F401  # tables
 from .gil import hold_gil
