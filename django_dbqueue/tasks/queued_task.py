@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from ..backoff import Backoff, Exponential, Fixed, Listed
 from .compat import Task, TaskContext
@@ -94,8 +94,24 @@ def _backoff_of(given: Any) -> Any:
     return given
 
 
+@overload
+def task(function: Callable[..., Any], /) -> QueuedTask: ...
+
+
+@overload
+def task(
+    *,
+    priority: int = ...,
+    queue_name: str = ...,
+    backend: str = ...,
+    takes_context: bool = ...,
+    **options: Any,
+) -> Callable[[Callable[..., Any]], QueuedTask]: ...
+
+
 def task(
     function: Callable[..., Any] | None = None,
+    /,
     *,
     priority: int = 0,
     queue_name: str = "default",

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from django_dbqueue.admin import JobAdmin
 
 from .models import Customer, Order, Photo, Thumbnail
+from .tasks import pack
 
 
 @admin.register(Customer)
@@ -25,6 +26,12 @@ class OrderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     autocomplete_fields = ("customer",)
     readonly_fields = ("placed_at",)
     ordering = ("-id",)
+    actions = ("pack_selected",)
+
+    @admin.action(description="Pack selected orders")
+    def pack_selected(self, request: HttpRequest, queryset: QuerySet[Order]) -> None:
+        result = pack.enqueue(list(queryset.values_list("pk", flat=True)))
+        self.message_user(request, f"A worker packs them: task {result.id}")
 
     def save_model(self, request: HttpRequest, obj: Order, form: Any, change: bool) -> None:
         """An order that is entered here mails its customer too; the admin's view is atomic."""

@@ -22,6 +22,7 @@ from tests.kit.jobs import overwrite
 from tests.tasks import calls
 
 pytestmark = pytest.mark.usefixtures("db_rows")
+UNKNOWN_ID = "01a20fb7-23cf-768c-9ea9-a5b6a16d0a34"
 PATH = "django_dbqueue.tasks.backends.DatabaseBackend"
 
 
@@ -113,7 +114,7 @@ def test_of_many_all_or_none_are_enqueued():
 
 
 @pytest.mark.parametrize(
-    "result_id", ["123", "", "x" * 64, "\0", None, 7, str(new_id()), str(new_id())[:-1]]
+    "result_id", ["123", "", "x" * 64, "\0", None, 7, UNKNOWN_ID, UNKNOWN_ID[:-1]]
 )
 def test_a_result_that_is_not_there_is_said_so(result_id):
     calls.noop.enqueue()
