@@ -46,7 +46,7 @@ class Cell:
 class Row:
     """A queue as the page shows it; '' is what is not known, or must not be done."""
 
-    lane: QueueOverview
+    queue: QueueOverview
     cells: list[Cell]
     oldest: str
     is_late: bool
@@ -60,11 +60,11 @@ class Row:
 
     @property
     def done(self) -> str:
-        return number(self.lane.hour.completed)
+        return number(self.queue.hour.completed)
 
     @property
     def workers(self) -> int:
-        return len(self.lane.workers)
+        return len(self.queue.workers)
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ def summary(found: Overview) -> list[tuple[str, str]]:
     """Labels and numbers of all queues together."""
     lines = []
     for name, states in SUMMED.items():
-        total = sum(lane.counts.get(status, 0) for lane in found.queues for status in states)
-        is_more = any(lane.at_least & states for lane in found.queues)
+        total = sum(one.counts.get(status, 0) for one in found.queues for status in states)
+        is_more = any(one.at_least & states for one in found.queues)
         lines.append((name, number(total) + "+" * is_more))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
-    rate = number(sum(lane.hour.rate_out for lane in found.queues))
+    rate = number(sum(one.hour.rate_out for one in found.queues))
     return [*lines, ("living workers", number(living)), ("jobs per minute", rate)]
 
 
@@ -116,49 +116,49 @@ def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group
     by_table: dict[str, list[QueueOverview]] = {
         label: [] for label in found.problems if " " not in label
     }
-    for lane in found.queues:
-        by_table.setdefault(lane.table, []).append(lane)
+    for one in found.queues:
+        by_table.setdefault(one.table, []).append(one)
     models = {label: apps.get_model(label) for label in by_table}
     return [
         Group(
             label=label,
             title=str(models[label]._meta.verbose_name_plural),
             url=list_url(site, request, models[label]),
-            rows=[_row(lane, site, request) for lane in lanes],
+            rows=[_row(one, site, request) for one in queues],
             problem=found.problems.get(label, ""),
             is_cut=label in found.cut,
         )
-        for label, lanes in by_table.items()
+        for label, queues in by_table.items()
     ]
 
 
-def _row(lane: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
-    hour, query = lane.hour, {"table": lane.table, "queue": lane.queue}
-    title = f"Charts of {lane.queue}: {hour.completed:,} done in the last hour"
+def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
+    hour, query = one.hour, {"table": one.table, "queue": one.queue}
+    title = f"Charts of {one.queue}: {hour.completed:,} done in the last hour"
     try:
-        check_name(lane.queue, "queue")
+        check_name(one.queue, "queue")
         pause_url = page_url(site, "dbqueue_queue_pause", **query)
     except ValidationError:  # edited by hand into no name: it cannot be paused
         pause_url = ""
     return Row(
-        lane=lane,
-        cells=[_cell(lane, status, site, request) for status in SHOWN],
-        oldest="" if lane.oldest_seconds is None else duration(max(0.0, lane.oldest_seconds)),
-        is_late=(lane.oldest_seconds or 0) > conf["LATE_AFTER"],
+        queue=one,
+        cells=[_cell(one, status, site, request) for status in SHOWN],
+        oldest="" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds)),
+        is_late=(one.oldest_seconds or 0) > conf["LATE_AFTER"],
         rate_in="" if hour.rate_in is None else number(hour.rate_in),
         rate_out=number(hour.rate_out),
         failed="" if hour.failure_share is None else percent(hour.failure_share),
         spark=sparkline(hour.per_minute, title),
         charts_url=page_url(site, "dbqueue_queue_charts", **query, span="hour"),
         pause_url=pause_url,
-        paused=pause_end(lane.paused.paused_until) if lane.paused else "",
+        paused=pause_end(one.paused.paused_until) if one.paused else "",
     )
 
 
-def _cell(lane: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
-    count, is_more = lane.counts.get(status, 0), status in lane.at_least
+def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
+    count, is_more = one.counts.get(status, 0), status in one.at_least
     text = number(count) + "+" * is_more if count or not is_more else "?"
-    query = {"state": status.value, "queue": lane.queue}
-    url = list_url(site, request, apps.get_model(lane.table), **query) if count else ""
+    query = {"state": status.value, "queue": one.queue}
+    url = list_url(site, request, apps.get_model(one.table), **query) if count else ""
     is_own = status is Status.READY
     return Cell(status.label, text, NOT_KNOWN if is_more and not is_own else "", url)

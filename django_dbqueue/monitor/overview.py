@@ -1,5 +1,6 @@
 """Every queue of every queue table at a glance: what waits, how fast it goes, what is wrong."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from django.core.exceptions import ImproperlyConfigured
@@ -37,15 +38,20 @@ class QueueOverview:
         return bool(self.counts.get(Status.READY) or self.due)
 
 
+# By queue table, from the app that knows: one line for each of some jobs that run, how far it is.
+UNDER_WAY: dict[str, Callable[[Table], list[str]]] = {}
+
+
 @dataclass
 class Overview:
     """``problems``: by database or table, why it could not be asked; ``cut``: the tables that have
-    more queues than are here."""
+    more queues than are here; ``under_way``: how far some jobs are that say so."""
 
     queues: list[QueueOverview] = field(default_factory=list)
     workers: list[ListedWorker] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
+    under_way: list[str] = field(default_factory=list)
 
 
 def overview(tables: list[Served] | None = None) -> Overview:
@@ -74,7 +80,10 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     rows = Queue.objects.using(served.using).filter(job_table=served.job_table)
     try:
         paused = {row.name: row for row in rows.filter(paused_until__gt=DbNow())}
-        queues = _counted_queues(table_of(served.model, served.using), served_by_name)
+        table = table_of(served.model, served.using)
+        queues = _counted_queues(table, served_by_name)
+        if told := UNDER_WAY.get(served.label):
+            found.under_way += told(table)
     except Error as error:
         found.problems[served.label] = first_line(error)
         return

@@ -10,11 +10,13 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         from .. import diagnose  # noqa: PLC0415
         from ..lifecycle.sweep import FailedPruner  # noqa: PLC0415
+        from ..monitor import overview  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
         from . import reasons, task_signals  # noqa: PLC0415
         from .conf import task_conf  # noqa: PLC0415
 
         task_signals.connect()
         diagnose.REASONS["dbqueue_tasks.task"] = reasons.reasons
+        overview.UNDER_WAY["dbqueue_tasks.task"] = reasons.under_way
         pruner = FailedPruner(lambda: task_conf["KEEP_FAILED"])
         reaper.MAINTENANCE["dbqueue_tasks.task"] = pruner

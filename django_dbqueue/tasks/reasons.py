@@ -6,6 +6,7 @@ from ..lifecycle.table import Table
 from ..states import Status
 from .models import Task
 
+UNDER_WAY_MAX = 10  # tasks of which ``dbqueue status`` tells how far they are
 WAITING = (Status.READY, Status.DELAYED, Status.CLAIMED)
 
 
@@ -21,6 +22,14 @@ def reasons(table: Table, key: Any) -> list[str]:
     if row.progress:
         found.append(f"Progress: {progress_text(row.progress)}.")
     return found
+
+
+def under_way(table: Table) -> list[str]:
+    """For ``monitor.overview.UNDER_WAY``."""
+    rows = Task._base_manager.using(table.connection.alias)
+    claimed = rows.filter(status=Status.CLAIMED, retry_at__isnull=False, progress__isnull=False)
+    shown = claimed.order_by("retry_at")[:UNDER_WAY_MAX]
+    return [f"{row}: {progress_text(row.progress)}" for row in shown]
 
 
 def progress_text(progress: Any) -> str:

@@ -71,7 +71,7 @@ def test_of_many_buried_jobs_the_counts_are_at_least(rf, admin_user):
     request = rf.get(OVERVIEW)
     request.user = admin_user
     [group] = groups(look(), admin.site, request)
-    cells = {row.lane.queue: row.cells[-1] for row in group.rows}
+    cells = {row.queue.queue: row.cells[-1] for row in group.rows}
     # They may have been counted all in one queue, or a few less.
     assert cells["long"].text == "1,001+"
     assert (cells["short"].text, cells["short"].url) == ("?", "")

@@ -5,8 +5,10 @@ import logging
 import os
 import signal
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.test import override_settings
 from django.utils import timezone
 
@@ -131,6 +133,10 @@ def test_progress_is_kept():
     assert row.progress == {"done": 10, "total": 10, "note": "step 10"}
     overwrite(row, status=Status.CLAIMED)
     assert "Progress: 10 of 10 (100 %): step 10." in explained(row)
+    overwrite(row, retry_at=timezone.now() + timedelta(hours=1))
+    said = StringIO()
+    call_command("dbqueue", "status", stdout=said)
+    assert f"task {row.pk} (tests.tasks.calls.walk): 10 of 10 (100 %): step 10" in said.getvalue()
 
 
 def test_exactly_once_commits_its_effects_with_its_end():

@@ -27,44 +27,45 @@ def status_text(found: Overview) -> str:
     head = ["queue table", "queue", *labels, "done, 1 h", "oldest", "paused"]
     lines = [
         [
-            lane.table,
-            lane.queue,
-            *(counted(lane, status) for status in SHOWN),
-            str(lane.hour.completed),
-            "" if lane.oldest_seconds is None else f"{lane.oldest_seconds:.0f} s",
-            "paused" if lane.paused else "",
+            one.table,
+            one.queue,
+            *(counted(one, status) for status in SHOWN),
+            str(one.hour.completed),
+            "" if one.oldest_seconds is None else f"{one.oldest_seconds:.0f} s",
+            "paused" if one.paused else "",
         ]
-        for lane in in_use(found)
+        for one in in_use(found)
     ]
     text = aligned([head, *lines]) if lines else "no jobs in any queue table"
     cut = [f"{table}: it has more queues than are shown" for table in found.cut]
-    return "\n".join([text, *cut, f"workers alive: {working(found)}"])
+    alive = f"workers alive: {working(found)}"
+    return "\n".join([text, *cut, *found.under_way, alive])
 
 
 def status_json(found: Overview) -> dict[str, Any]:
     """A count whose state is in ``at_least`` may stand for more."""
     queues = [
         {
-            "table": lane.table,
-            "queue": lane.queue,
-            "counts": {status.label: lane.counts.get(status, 0) for status in SHOWN},
-            "at_least": [status.label for status in SHOWN if status in lane.at_least],
-            "due": lane.due,
-            "completed_last_hour": lane.hour.completed,
-            "oldest_seconds": lane.oldest_seconds,
+            "table": one.table,
+            "queue": one.queue,
+            "counts": {status.label: one.counts.get(status, 0) for status in SHOWN},
+            "at_least": [status.label for status in SHOWN if status in one.at_least],
+            "due": one.due,
+            "completed_last_hour": one.hour.completed,
+            "oldest_seconds": one.oldest_seconds,
         }
-        for lane in in_use(found)
+        for one in in_use(found)
     ]
-    paused = [[lane.table, lane.queue] for lane in found.queues if lane.paused]
-    more = {"more_queues": found.cut, "problems": found.problems}
+    paused = [[one.table, one.queue] for one in found.queues if one.paused]
+    more = {"more_queues": found.cut, "under_way": found.under_way, "problems": found.problems}
     return {"queues": queues, "paused": paused, "workers": working(found), **more}
 
 
 def in_use(found: Overview) -> list[QueueOverview]:
     return [
-        lane
-        for lane in found.queues
-        if any(lane.counts.values()) or lane.paused or lane.hour.completed or lane.hour.failed
+        one
+        for one in found.queues
+        if any(one.counts.values()) or one.paused or one.hour.completed or one.hour.failed
     ]
 
 
@@ -73,8 +74,8 @@ def working(found: Overview) -> int:
     return sum(one.lives and bool(one.serves) for one in found.workers)
 
 
-def counted(lane: QueueOverview, status: Status) -> str:
-    return f"{lane.counts.get(status, 0)}{'+' if status in lane.at_least else ''}"
+def counted(one: QueueOverview, status: Status) -> str:
+    return f"{one.counts.get(status, 0)}{'+' if status in one.at_least else ''}"
 
 
 def workers_text(members: Sequence[ListedWorker]) -> str:
