@@ -23,6 +23,7 @@ def options(*args):
 OPTIONS = {
     "processes": ("--processes=3", 3),
     "threads": ("--threads=4", 4),
+    "coroutines": ("--coroutines=44", 44),
     "batch_size": ("--batch-size=5", 5),
     "batch_grows": ("--batch-size=5", False),
     "sleep": ("--sleep=6.5", 6.5),
@@ -42,6 +43,7 @@ MORE = {
 SETTINGS = {
     "PROCESSES": 2,
     "THREADS": 3,
+    "COROUTINES": 33,
     "BATCH_SIZE": 4,
     "SLEEP": 5.5,
     "SHUTDOWN_TIMEOUT": 6.5,
