@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -116,7 +117,10 @@ class CoroutineRunner(Taker):
         return [*super().in_hand(), *[run.item for run in list(self.runs.values())]]
 
     def cancel(self) -> None:
-        self._loop.call_soon_threadsafe(self._cancel_all)
+        self._is_cancelling = True
+        if self._is_ready.is_set():
+            with suppress(RuntimeError):  # all have ended, and the loop with them
+                self._loop.call_soon_threadsafe(self._cancel_all)
 
     def _run(self) -> None:
         loop = threading.Thread(target=exit_if_it_dies, args=[self._run_loop], name="event-loop")
@@ -190,7 +194,6 @@ class CoroutineRunner(Taker):
             queries.close()
 
     def _cancel_all(self) -> None:
-        self._is_cancelling = True
         if self.runs:
             logger.info("cancelling %d coroutines, to be given back", len(self.runs))
         for run in list(self.runs.values()):

@@ -171,27 +171,33 @@ class SharedMemory:
         self._numbers[TURN] = 0
 
     def running(self) -> list[Running]:
-        busy = [n for n, slot in enumerate(self._slots) if self._times[slot + DEADLINE]]
-        return [job for number in busy for job in self._jobs(number)]
+        found: list[Running] = []
+        for number, deadline in enumerate(self._deadlines()):
+            if deadline:
+                found += self._jobs(number, deadline)
+        return found
 
     def overdue(self, now: float) -> list[Running]:
         """What is over its time to run; in place of coroutines, that one which has held all of them
         up for long."""
-        deadlines = [self._times[slot + DEADLINE] for slot in self._slots]
+        deadlines = self._deadlines()
         late = {number for number, deadline in enumerate(deadlines) if 0 < deadline < now}
         turn, since = self._numbers[TURN] - 1, self._times[TURN_SINCE]
         coroutines = {number for number in late if number >= self.threads}
-        if coroutines and turn >= 0 and now - since > HELD_UP_SECONDS:
+        if coroutines and turn >= 0 and deadlines[turn] and now - since > HELD_UP_SECONDS:
             late = late - coroutines | {turn}
-        return [job for number in sorted(late) for job in self._jobs(number)]
+        return [job for number in sorted(late) for job in self._jobs(number, deadlines[number])]
 
-    def _jobs(self, number: int) -> list[Running]:
-        """What stands in one slot."""
+    def _deadlines(self) -> list[float]:
+        return [self._times[slot + DEADLINE] for slot in self._slots]
+
+    def _jobs(self, number: int, deadline: float) -> list[Running]:
+        """What stands in one slot, whose deadline, which its owner may change now, was read."""
         slot = self._slots[number]
         begin, length = (slot + LABEL) * WORD_BYTES, self._numbers[slot + LENGTH]
         text = self._memory[begin : begin + length].decode(errors="replace")
         using, table, *keys = text.split(SEPARATOR)
-        deadline, started_at = self._times[slot + DEADLINE], self._times[slot + STARTED_AT]
+        started_at = self._times[slot + STARTED_AT]
         is_at_work = self._numbers[TURN] == number + 1 or self._numbers[slot + IN_THREADS] > 0
         executes = number < self.threads or is_at_work
         thread = self._numbers[slot + THREAD]
