@@ -60,7 +60,13 @@ class Fetched(Logged):
         ctypes.string_at(0)
 
     async def do_segfault_in_a_thread(self) -> None:
-        await asyncio.to_thread(ctypes.string_at, 0)
+        """When its turn on the loop has long been over."""
+
+        def crash() -> None:
+            time.sleep(0.3)
+            ctypes.string_at(0)
+
+        await asyncio.to_thread(crash)
 
     async def do_kill_later(self) -> None:
         """By another process, while no coroutine has its turn."""

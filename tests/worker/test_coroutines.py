@@ -232,6 +232,7 @@ def test_a_crash_is_charged_to_who_had_its_turn_and_to_no_one_that_waited(
         open_gate(log)
         wait_until(lambda: all_done(waiting))
     assert [error["exception"] for error in fresh(killer).errors] == ["WorkerLost"] * 3
+    assert (len(runs(log)[killer.pk]), fresh(killer).losses) == (3, 0)
     assert [charge(job) for job in waiting] == [UNCHARGED] * 20
 
 
