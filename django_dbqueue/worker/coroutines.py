@@ -92,9 +92,8 @@ class CoroutineRun:
 class CoroutineRunner(Taker):
     """A thread that takes jobs and starts each as a coroutine, while fewer than ``count`` run."""
 
-    COUNTERS = (
-        2  # of a buffer: what has not started is counted in this thread, the rest in the loop's
-    )
+    # Of a buffer: what has not started is counted in this thread, the rest in the loop's.
+    COUNTERS = 2
 
     def __init__(
         self, count: int, buffer: Buffer, finisher: Finisher, shared: SharedMemory, *given: Any
@@ -139,21 +138,23 @@ class CoroutineRunner(Taker):
         if now - self._checked_at > CHECK_SECONDS:
             drop_dead_connections()
             now = self._checked_at = time.monotonic()
-        if not self._may_start(item, now):
-            if item.jobs:
-                self.buffer.unstarted.append(item)
-            self.buffer.done[0] += 1
-        elif item.jobs[0].has_expired:
-            self.finisher.put(Outcome(item.table, item.owner, item.jobs[0], expired=True))
-            self.buffer.done[0] += 1
-        else:
+        may_start = self._may_start(item, now)
+        starts = may_start and not item.jobs[0].has_expired
+        if starts:
             self._start(item)
+        elif may_start:
+            self.finisher.put(Outcome(item.table, item.owner, item.jobs[0], expired=True))
+        elif item.jobs:
+            self.buffer.unstarted.append(item)
         self.item = None
+        self.buffer.done[0] += not starts
         if self.buffer.items.qsize() <= self.buffer.refill_at:
             self.woken()
+        if starts:
+            self._others.acquire()  # until there is a place for another one
 
     def _start(self, item: Item) -> None:
-        """Hand it to the loop, and wait until there is a place for another one."""
+        """Hand it to the loop."""
         run = CoroutineRun(item, self._free_slot())
         run.start_clock(self._thread)
         self.runs[run.slot.number] = run
@@ -161,7 +162,6 @@ class CoroutineRunner(Taker):
             events.started(item.table, run.job)
         reset_connections()
         self._loop.call_soon_threadsafe(self._launch, run)
-        self._others.acquire()
 
     def _free_slot(self) -> CoroutineSlot:
         if self._slots:

@@ -34,8 +34,8 @@ MUTANTS = [
     ),
     (
         COROUTINES,
-        "        self._others.acquire()\n",
-        "",
+        "            self._others.acquire()",
+        "            pass",
         "more coroutines run at once than may",
     ),
     (
