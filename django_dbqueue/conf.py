@@ -173,6 +173,7 @@ conf = Section(
         # runworker
         "PROCESSES": 1,
         "THREADS": 1,
+        "COROUTINES": 0,
         "BATCH_SIZE": 10,
         "NOTIFY": False,  # PostgreSQL tells idle workers of new jobs
         "SLEEP": 0.5,  # seconds; the longest pause of an idle queue

@@ -4,17 +4,20 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 _here = threading.local()
+_of_coroutine: ContextVar[Any] = ContextVar("dbqueue_job", default=None)
 
 
 def current_job() -> Any:
-    """The job that this thread of a worker runs or is recording the end of; None outside of jobs.
+    """The job that this thread of a worker, or this coroutine, runs or is recording the end of.
 
-    Of a batch, the first.
+    None outside of jobs; of a batch, the first.
     """
-    return getattr(_here, "job", None)
+    job = getattr(_here, "job", None)
+    return _of_coroutine.get() if job is None else job
 
 
 class running:
@@ -28,6 +31,16 @@ class running:
 
     def __exit__(self, *_: object) -> None:
         _here.job = None
+
+
+@contextmanager
+def running_coroutine(job: Any) -> Iterator[None]:
+    """While this lasts, this coroutine, and what it calls in other threads, runs this job."""
+    token = _of_coroutine.set(job)
+    try:
+        yield
+    finally:
+        _of_coroutine.reset(token)
 
 
 def is_workers_own() -> bool:

@@ -95,13 +95,15 @@ def reap_owner(
     prefix: str,
     started: Mapping[str, Trace] | None = None,
     overdue: Mapping[str, Trace] = NOTHING,
+    waited: Set[str] = frozenset(),
 ) -> list[Reaped]:
     """Give back up to 500 jobs of owners that begin with ``prefix``, which is known to be gone.
 
     ``started`` names the keys, as text, that were being run when somebody saw the process die:
     those are charged a crash, and the third one buries. Without it the whole worker was lost:
     nobody knows what ran, so that none is charged and the loss is counted for all. The attempt is
-    taken back from all. ``overdue`` names those that were stopped for it: a failed attempt.
+    taken back from all. ``overdue`` names those that were stopped for it: a failed attempt; and
+    ``waited`` those that had started and did nothing then: the loss is counted.
     ``RowsLocked`` when some are left and all of these are locked.
     """
 
@@ -117,8 +119,13 @@ def reap_owner(
         return _end_crashed(table, held, started_or_none[key])
 
     reaped = _each(table, [held for held in found if str(held.key) in ended], end)
-    unharmed = GivingBack(table) if started is not None else GivingBack(table, LOST, COUNT_LOSS)
-    reaped += unharmed.all([held for held in found if str(held.key) not in ended], gone)
+    others = [held for held in found if str(held.key) not in ended]
+    lost = [held for held in others if started is None or str(held.key) in waited]
+    if lost:
+        reaped += GivingBack(table, LOST, COUNT_LOSS).all(lost, gone)
+    if started is not None:
+        unharmed = [held for held in others if str(held.key) not in waited]
+        reaped += GivingBack(table).all(unharmed, gone)
     if found and not reaped and _held(table, BELONGS, [gone]):
         raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
     return reaped

@@ -4,11 +4,13 @@ are written with its outcome."""
 import inspect
 import json
 from collections.abc import Awaitable
+from contextvars import copy_context
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import JSONField
 
+from ..current import current_job, running_coroutine
 from ..guard import capture
 from .table import Table
 
@@ -21,13 +23,15 @@ def settle(answer: Any) -> None:
     if answer is None:
         return
     if inspect.isawaitable(answer):
-        async_to_sync(_wait_for)(answer)
+        # What it sets in its context is not the next job's.
+        copy_context().run(async_to_sync(_wait_for), answer, current_job())
     elif inspect.isgenerator(answer) or inspect.isasyncgen(answer):
         raise TypeError("run() yields: nothing in it was run; it has to be a plain method")
 
 
-async def _wait_for(answer: Awaitable[object]) -> None:
-    await answer
+async def _wait_for(answer: Awaitable[object], job: Any) -> None:
+    with running_coroutine(job):
+        await answer
 
 
 def results_of(table: Table, job: Any) -> Results:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import getattr_static
+from inspect import getattr_static, iscoroutinefunction
 from typing import Any
 
 from django.db import connections, models
@@ -67,6 +67,7 @@ class Table:
     policy: Policy
     label: str
     takes_batches: bool  # the model runs all jobs of a claim at once
+    is_coroutine: bool  # run() is one, and may run next to others on an event loop
     name: str
     pk: str
     columns: str
@@ -190,6 +191,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         policy=policy_of(model),  # type: ignore[arg-type]
         label=meta.label_lower,
         takes_batches=hasattr(model, "run_batch"),
+        is_coroutine=is_coroutine(model),
         name=quote(meta.db_table),
         pk=quote(meta.pk.column),
         columns=", ".join(columns),
@@ -213,6 +215,13 @@ def _is_plain(meta: Any) -> bool:
         column.generated or any(hasattr(column, way) for way in ways)
         for column in meta.concrete_fields
     )
+
+
+def is_coroutine(model: type[Any]) -> bool:
+    """Whether its jobs may run next to others on an event loop: neither as a batch, nor within a
+    transaction of their own, which is a thread's."""
+    is_one = not hasattr(model, "run_batch") and not policy_of(model).exactly_once  # type: ignore[arg-type]
+    return is_one and iscoroutinefunction(model.run)
 
 
 def is_quiet(model: type[Any], names: Iterable[str]) -> bool:

@@ -39,7 +39,7 @@ MONTH = 30 * 86_400.0  # seconds
 TICK = 0.001  # seconds; a database may round down how long it is until a job is due
 # Options of runworker that only a process, or several, can honour.
 OF_PROCESSES = (
-    *("processes", "threads", "max_time", "max_memory", "health_file"),
+    *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
     *("shutdown_timeout", "sleep", "reload"),
 )
 
@@ -231,6 +231,7 @@ def _parse(arguments: tuple[str, ...]) -> tuple[Options, bool]:
             raise ValueError(f"--{option} needs a process: start manage.py runworker")
         if name in {"processes", "threads"}:
             given[name] = 1  # whatever the settings say
+    given["coroutines"] = 0
     return command.options(given), given["once"]
 
 

@@ -115,8 +115,9 @@ class Recovery:
         for table in self.tables:
             started = abandoned.started.get(table.place, {})
             overdue = abandoned.overdue.get(table.place, {})
+            waited = abandoned.waited.get(table.place, {}).keys()
             try:
-                while reaped := reap.reap_owner(table, prefix, started, overdue):
+                while reaped := reap.reap_owner(table, prefix, started, overdue, waited):
                     self.tell(table, reaped)
             except Error as error:
                 kind = table.dialect.error_kind(error)

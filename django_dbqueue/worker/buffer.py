@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..dialects.base import Row
+from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 
@@ -29,6 +30,10 @@ class Item:
     ends_claim: bool = True
 
 
+class GivenBack(DBQueueError):
+    """The job was stopped, with its worker, and is charged with nothing."""
+
+
 @dataclass(slots=True)
 class Outcome:
     """How a job ended."""
@@ -47,11 +52,13 @@ class Outcome:
 class Buffer:
     """Jobs between the claim and their runner; only the claiming thread puts and withdraws."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, places: int | None = None) -> None:
+        """``places``: how many items are in hand at once; default: one of each thread."""
         self.items: SimpleQueue[Item | None] = SimpleQueue()
         # What a runner took but may not start: to be given back.
         self.unstarted: deque[Item] = deque()
         self._put = 0  # and not withdrawn
+        self.places = threads if places is None else places
         # One counter a thread, so that none needs a lock.
         self.done = [0] * threads
         # With so few items left, the claiming thread wants to know.
@@ -78,7 +85,7 @@ class Buffer:
     @property
     def ahead(self) -> int:
         """Items beyond those that the runners have in hand, or are about to take."""
-        return self.under_way - len(self.done)
+        return self.under_way - self.places
 
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..lifecycle.reap import Trace
 from .children import ExitedChild
-from .shared_memory import Running
+from .shared_memory import Role, Running
 from .signalling import wait_readable
 
 HEAD_BYTES = 4  # they tell how long a message is
@@ -35,13 +35,22 @@ class AbandonedClaims:
     owner_prefix: str
     started: LastRuns = field(default_factory=dict)
     overdue: LastRuns = field(default_factory=dict)
+    # Coroutines that waited as the child died: no evidence against them.
+    waited: LastRuns = field(default_factory=dict)
 
     @classmethod
     def of(cls, exited: ExitedChild) -> "AbandonedClaims":
-        """What was stopped by us is charged to nobody but those that were over their time."""
+        """What was stopped by us is charged to nobody but those that were over their time. Among
+        suspects, where none was at its turn, it may have been any of them."""
         child = exited.child
-        started = {} if child.is_being_killed else _last_runs(exited, exited.started)
-        return cls(child.owner_prefix, started, _last_runs(exited, child.overdue))
+        started, waited = exited.started, []
+        if child.is_being_killed:
+            started = []
+        elif child.role is Role.ORDINARY or any(job.executes for job in started):
+            waited = [job for job in started if not job.executes]
+            started = [job for job in started if job.executes]
+        runs = [_last_runs(exited, jobs) for jobs in (started, child.overdue, waited)]
+        return cls(child.owner_prefix, *runs)
 
 
 def _last_runs(exited: ExitedChild, jobs: Iterable[Running]) -> LastRuns:

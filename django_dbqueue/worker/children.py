@@ -16,7 +16,7 @@ from django.db import connections
 
 from ..lifecycle.suspects import SACRIFICIAL
 from .session import close_left_behind
-from .shared_memory import STOP, WRITE_STACKS, ExitStatus, Role, Running, SharedMemory
+from .shared_memory import CANCEL, STOP, WRITE_STACKS, ExitStatus, Role, Running, SharedMemory
 from .stack_dumps import StackDump
 
 logger = logging.getLogger("django_dbqueue")
@@ -58,6 +58,10 @@ class Child:
 
     def ask_to_stop(self) -> None:
         self._say(STOP)
+
+    def cancel(self) -> None:
+        """What can be stopped: it gives the jobs of coroutines back."""
+        self._say(CANCEL)
 
     def _say(self, word: bytes) -> None:
         try:
@@ -108,11 +112,13 @@ class Children:
         body: Callable[..., int],
         aliases: Iterable[str] = ("default",),
         apart: Sequence[str] = (),
+        coroutines: int = 0,
     ) -> None:
         """``apart``: of these ``aliases`` each has children of its own; none = all serve all."""
         # The shares of those that are missing.
         self.shares = shares
         self.threads = threads
+        self.coroutines = coroutines
         self.uuid = uuid
         self.body = body
         self.aliases = tuple(aliases)
@@ -151,7 +157,8 @@ class Children:
 
     def fork(self, tell_of_beats: TellOfBeats, share: Share, role: Role = Role.ORDINARY) -> None:
         """Start one child; ``OSError`` where the system has none."""
-        shared, stacks = SharedMemory(self.threads, self._aliases_of_next(role)), StackDump()
+        shared = SharedMemory(self.threads, self._aliases_of_next(role), self.coroutines)
+        stacks = StackDump()
         tell_of_beats(shared)
         shared.paused = self.paused
         mark = "" if role is Role.ORDINARY else SACRIFICIAL

@@ -3,7 +3,8 @@
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -29,6 +30,14 @@ AHEAD_SECONDS = 0.25  # of work to fetch ahead
 RECHECK_SECONDS = 0.2  # between looks whether a pause is over, or a suspect was taken over
 HOLD_SECONDS = 5.0  # until what no runner took is given back
 SUSPECTS_MAX = 500  # that wait for a sacrificial child; more are put off
+
+
+@dataclass
+class Allotment:
+    """What the claimers of one child have together."""
+
+    left: float  # how many more jobs they may claim
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class Claimer:
@@ -57,8 +66,7 @@ class Claimer:
         self.wakeup = wakeup
         self.session = Session(set(wakeup.aliases), on_connect=self._on_connect)
         self.reconciler = Reconciler(owner_prefix, in_hand)
-        # How many more jobs this child may claim.
-        self.left = float("inf") if share is None else share
+        self.allotment = Allotment(float("inf") if share is None else share)
         self.unwritten = unwritten
         self.scheduler = QueueScheduler(options)
         self.sizes = JobSizes()
@@ -72,9 +80,19 @@ class Claimer:
         self._empty_since = float("inf")
         self._quiet_since = float("inf")
         self.backoff = ReconnectBackoff("claiming")
-        self._claims = count(1)
         self._filled_at = time.monotonic()
         self._was_full = False
+
+    @property
+    def left(self) -> float:
+        return self.allotment.left
+
+    @left.setter
+    def left(self, left: float) -> None:
+        self.allotment.left = left
+
+    def next_owner(self) -> str:
+        return f"{self.owner_prefix}{next(self.allotment.numbers)}"
 
     def _on_connect(self, dialect: Dialect) -> None:
         dialect.keep_to_indexes()
@@ -110,17 +128,18 @@ class Claimer:
             pause = self.backoff.failed(error)
         return pause
 
-    def sleep(self, seconds: float) -> None:
-        """Between two turns; where there was nothing to claim, new jobs wake it."""
+    def sleep(self, seconds: float) -> bool:
+        """Between two turns; where there was nothing to claim, new jobs wake it: whether so."""
         if not self.is_idle:
             self.wakeup.sleep(seconds)
-            return
+            return False
         try:
             news = self.wakeup.sleep_until_news(seconds)
         except Error:
             news = True  # the look will tell which
         if news:
             self.scheduler.look_now()
+        return news
 
     def empty_for(self) -> float:
         """Seconds for which there has been nothing to claim; less than 0 = there may be."""
@@ -153,7 +172,7 @@ class Claimer:
         table = self.options.table(poller.served.model, poller.served.using)
         self.adapt(table)
         limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))
-        owner = f"{self.owner_prefix}{next(self._claims)}"
+        owner = self.next_owner()
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
         self.reconciler.claiming(table, owner)

@@ -24,6 +24,7 @@ SESSION_STATEMENTS = re.compile(
 )
 SESSION_FUNCTIONS = ("advisory_lock", "GET_LOCK(", "get_lock(", "set_config(")
 CHANGED = "dbqueue_session_changed"
+CHECK_SECONDS = 1.0  # between looks whether a thread's connections are still there
 
 
 class _Opened(threading.local):

@@ -21,11 +21,13 @@ from ..models import Worker
 from . import job_signals
 from .buffer import Buffer
 from .claimer import CLAIM_BATCH_MAX, Claimer
+from .claimers import Claimers
+from .coroutines import CoroutineRunner
 from .finisher import Finisher
 from .options import Options
-from .runner import Runner
+from .runner import Runner, Taker
 from .session import STATEMENT_WATCHDOG, Session
-from .shared_memory import SACRIFICIAL, WRITE_STACKS, ExitStatus, Role, SharedMemory
+from .shared_memory import CANCEL, SACRIFICIAL, WRITE_STACKS, ExitStatus, Role, SharedMemory
 from .signalling import forget_signals, wait_readable
 from .stack_dumps import StackDump
 from .suspects import SuspectClaimer, options_of, stand_apart
@@ -57,20 +59,38 @@ class Consumer:
         self.wake_finisher = threading.Event()
         aliases = {served.using for served in options.served}
         self.one_writer = all(dialect_of(connections[alias]).one_writer for alias in aliases)
-        self.buffer = Buffer(options.threads)
         batch = max(OUTCOME_BATCH, options.batch_size)
         self.finisher = Finisher(Session(aliases), batch, self._woken, max_unwritten(options))
+        self.claimers = Claimers()
+        self.runners: list[Taker] = []
+        wakeup = Wakeup(aliases)
+        for part in options.parts():
+            self._add_claimer(part, owner_prefix, wakeup, share, role)
+        self.claimer = self.claimers.all[0]
+        self.buffer = self.claimer.buffer
+        self.answer_seconds = ANSWER_SHARE * options.worker_timeout
+        self._ended, self._end = os.pipe()
+
+    def _add_claimer(
+        self, options: Options, owner_prefix: str, wakeup: Wakeup, share: int | None, role: Role
+    ) -> None:
+        """One for the runner threads, or for the event loop, and these."""
+        count = options.coroutines
+        buffer = Buffer(CoroutineRunner.COUNTERS, count) if count else Buffer(options.threads)
         make = SuspectClaimer if role in SACRIFICIAL else Claimer
-        self.claimer = make(
-            *(options, owner_prefix, self.buffer, shared, Wakeup(aliases), share),
-            unwritten=lambda: self.finisher.pending,
+        claimer = make(
+            *(options, owner_prefix, buffer, self.shared, wakeup, share),
+            unwritten=lambda: self.claimers.under_way_of_others(claimer) + self.finisher.pending,
             in_hand=self.in_hand,
             role=role,
         )
-        given = (self.buffer, self.finisher, shared, options.worker_timeout, self.stop, self._woken)
-        self.runners = [Runner(number, *given) for number in range(options.threads)]
-        self.answer_seconds = ANSWER_SHARE * options.worker_timeout
-        self._ended, self._end = os.pipe()
+        self.claimers.add(claimer)
+        timeout = options.worker_timeout
+        given = buffer, self.finisher, self.shared, timeout, self.stop, self._woken
+        if count:
+            self.runners.append(CoroutineRunner(count, *given))
+        else:
+            self.runners += [Runner(number, *given) for number in range(options.threads)]
 
     def run(self, control: int) -> None:
         """Work until ``control``, the pipe from the supervisor, says something or closes."""
@@ -96,6 +116,9 @@ class Consumer:
         while word := os.read(control, 1):
             if word == WRITE_STACKS:
                 self.stacks.write()
+            elif word == CANCEL:
+                for runner in self.runners:
+                    runner.cancel()
             else:
                 os.write(self._end, b"!")
         # It is gone: be gone, too, when others take our jobs for abandoned. This needs no lock of
@@ -123,15 +146,15 @@ class Consumer:
         too."""
         try:
             while not self._is_over():
-                self.claimer.sleep(guarded(self._turn))
+                self.claimers.sleep(guarded(self._turn))
             # Give back what has not started, and let every runner finish what it has in hand.
             try:
-                self.claimer.session.prepare()
-                self.claimer.give_back()
+                self.claimers.give_back()
             except Error as error:
                 logger.warning("could not give jobs back, the supervisor will: %s", error)
-                self.buffer.withdraw()
-            self.buffer.close(len(self.runners))
+                self.claimers.withdraw()
+            for runner in self.runners:
+                runner.buffer.close(1)
             self.finisher.end_waiting()
             if self.one_writer:
                 self._finish()
@@ -161,12 +184,11 @@ class Consumer:
         return min(wait, self.claim_turn())
 
     def claim_turn(self) -> float:
-        self.claimer.hold_claims = self.finisher.backoff.failures > 0
-        self.claimer.scheduler.locked_tables = self.finisher.locked_tables
-        return self.claimer.turn()
+        holds = self.finisher.backoff.failures > 0
+        return self.claimers.turn(holds, self.finisher.locked_tables)
 
     def finish_turn(self) -> float:
-        wait = self.finisher.turn(idle=not self.buffer.under_way)
+        wait = self.finisher.turn(idle=not self.claimers.are_busy)
         self.shared.stuck = self.finisher.stuck
         return wait
 
@@ -175,14 +197,9 @@ class Consumer:
 
         For the claiming thread. What moves on meanwhile is seen where it came to.
         """
-        items = self.buffer.withdraw()
-        self.buffer.put(items)
-        taken, waiting = self.buffer.under_way - len(items), {id(item) for item in items}
-        running = [item for runner in self.runners if (item := runner.item) is not None]
-        if sum(id(item) not in waiting for item in running) < taken:
+        items = self.claimers.in_hand(self.runners)
+        if items is None:
             return None
-        items += [*running, *self.claimer.suspects, *self.claimer.of_locked_tables]
-        items += self.buffer.unstarted
         known = {(item.owner, job.claim_key) for item in items for job in item.jobs}
         return known | {(one.owner, one.job.claim_key) for one in self.finisher.unwritten()}
 
@@ -190,12 +207,12 @@ class Consumer:
         if self.stop.is_set():
             return True
         # Whether there is nothing left to do, as far as the claims tell.
-        claimer, empty_seconds = self.claimer, self.options.stop_when_empty
-        if claimer.suspects or self.finisher.pending or self.buffer.under_way:
+        claimers, empty_seconds = self.claimers, self.options.stop_when_empty
+        if claimers.have_suspects or self.finisher.pending or claimers.are_busy:
             return False
-        if claimer.left == 0:
+        if claimers.left == 0:
             exit_status = ExitStatus.ENOUGH
-        elif empty_seconds is not None and claimer.empty_for() >= empty_seconds:
+        elif empty_seconds is not None and claimers.empty_for() >= empty_seconds:
             exit_status = ExitStatus.EMPTY
         else:
             return False
@@ -211,7 +228,7 @@ def max_unwritten(options: Options) -> int:
     claim_max = CLAIM_BATCH_MAX if options.batch_grows else 1
     batch = max(OUTCOME_BATCH, options.batch_size, claim_max)
     takes_batches = any(hasattr(served.model, "run_batch") for served in options.served)
-    in_hand = batch - 1 if takes_batches else options.threads
+    in_hand = batch - 1 if takes_batches else options.threads + options.coroutines
     return max(batch, 2 * batch - in_hand)
 
 

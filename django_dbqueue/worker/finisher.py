@@ -20,7 +20,7 @@ from ..lifecycle.holder import Written
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 from .background import WRITERS, write_due
-from .buffer import Outcome
+from .buffer import GivenBack, Outcome
 from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session, connect_impatiently
 
 logger = logging.getLogger("django_dbqueue")
@@ -253,8 +253,7 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
     if first.expired or first.error is not None:
         _write_failure(table, first)
         return outcomes[1:]
-    done: list[Outcome] = []
-    others: list[Outcome] = []
+    done, others = list[Outcome](), list[Outcome]()
     for one in outcomes:
         is_done = one.owner == owner and one.error is None and not one.expired
         (done if is_done else others).append(one)
@@ -284,8 +283,11 @@ def _by_results(done: list[Outcome]) -> list[tuple[Results, list[Any]]]:
 
 
 def _write_failure(table: Table, outcome: Outcome) -> None:
-    """Of a job that raised an error, or had expired and was not run."""
+    """Of a job that raised an error, or had expired and was not run, or was stopped with us."""
     job, owner, error = outcome.job, outcome.owner, outcome.error
+    if isinstance(error, GivenBack):
+        holder.release(table, owner, [job.claim_key])
+        return
     try:
         if error is None:
             was_there, decision = holder.expire(table, job), None
@@ -293,11 +295,9 @@ def _write_failure(table: Table, outcome: Outcome) -> None:
             decision = holder.fail(table, job, error, outcome.seconds)
             was_there = decision is not None
     except ClaimLost as lost:
-        said: object = lost
-        if error is not None:
-            real = recorded(error)
-            said = f"its error was: {type(real).__name__}: {message_of(real)}"
-        events.lost(table, job, owner, said)
+        real = error and recorded(error)
+        words = "" if real is None else f"{type(real).__name__}: {message_of(real)}"
+        events.lost(table, job, owner, f"its error was: {words}" if words else lost)
     else:
         if error is not None and decision is not None:
             events.failed(table, job, error, outcome.seconds, decision, owner)

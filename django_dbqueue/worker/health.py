@@ -1,12 +1,14 @@
-"""Tells the outside that the supervisor is alive: systemd, and those who look at a file."""
+"""Tells the outside that the supervisor is alive (systemd, and a file), and how much it does."""
 
 import contextlib
 import os
 import socket
 import time
+from collections import deque
 from pathlib import Path
 
 TELL_SECONDS = 1.0  # between two signs of life
+RATE_SECONDS = 60.0
 
 
 class HealthCheck:
@@ -35,6 +37,20 @@ class HealthCheck:
         if self.health_file is not None:
             with contextlib.suppress(OSError):
                 self.health_file.unlink()
+
+
+class ThroughputCounter:
+    """How many jobs a worker starts in a minute: by how much their count has grown."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def rate(self, count: int) -> int:
+        now = time.monotonic()
+        self._seen.append((now, count))
+        while now - self._seen[0][0] > RATE_SECONDS:
+            self._seen.popleft()
+        return count - self._seen[0][1]
 
 
 def notify(state: str) -> None:

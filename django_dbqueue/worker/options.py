@@ -11,12 +11,13 @@ from django.db import connections
 from ..backoff import Backoff
 from ..conf import conf
 from ..lifecycle.policy import policy_of
-from ..lifecycle.table import Table, table_of
+from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
 from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
 COUNTS_MAX = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
+COROUTINES_MAX = 10_000
 REAP_SECONDS_MIN = 0.01
 EXIT_STOPPED = 0
 EXIT_LIMIT_REACHED = 12  # start it again
@@ -29,6 +30,8 @@ class Options:
     served: tuple[Served, ...]
     processes: int = 1
     threads: int = 1
+    # At once in each child, next to its threads; 0 = jobs that are coroutines run in the threads.
+    coroutines: int = 0
     batch_size: int = 10
     batch_grows: bool = True
     sleep: float = 0.5
@@ -52,6 +55,10 @@ class Options:
                 raise ValueError(
                     f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}"
                 )
+        if not 0 <= self.coroutines <= COROUTINES_MAX:
+            raise ValueError(
+                f"coroutines must be at least 0 and at most {COROUTINES_MAX}, not {self.coroutines}"
+            )
         if self.reap_interval < REAP_SECONDS_MIN:
             raise ValueError(
                 f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, "
@@ -95,6 +102,15 @@ class Options:
     def only(self, aliases: Container[str]) -> "Options":
         """The same for one child, which serves these databases."""
         return replace(self, served=tuple(one for one in self.served if one.using in aliases))
+
+    def parts(self) -> list["Options"]:
+        """The same for the runner threads and for the event loop of a child, if it has one."""
+        if not self.coroutines:
+            return [self]
+        awaited = tuple(one for one in self.served if is_coroutine(one.model))
+        others = tuple(one for one in self.served if one not in awaited)
+        parts = replace(self, served=others, coroutines=0), replace(self, served=awaited)
+        return [part for part in parts if part.served]
 
     def databases(self) -> list[str]:
         """The aliases that its jobs are in, or write to exactly once."""

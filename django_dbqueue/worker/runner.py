@@ -19,7 +19,12 @@ from ..guard import capture, exit_if_it_dies
 from ..lifecycle import holder
 from ..lifecycle.results import Results, results_of, settle
 from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
-from .connections import drop_dead_connections, reset_connections, watch_connections
+from .connections import (
+    CHECK_SECONDS,
+    drop_dead_connections,
+    reset_connections,
+    watch_connections,
+)
 from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher
 from .session import STATEMENT_WATCHDOG
@@ -27,15 +32,13 @@ from .shared_memory import SEPARATOR, SharedMemory
 
 logger = logging.getLogger("django_dbqueue")
 
-CHECK_CONNECTIONS_SECONDS = 1.0  # between looks whether a thread's connections are still there
 
-
-class Runner(threading.Thread):
-    """A thread that runs jobs; user code runs here and nowhere else."""
+class Taker(threading.Thread):
+    """A thread that takes jobs from the buffer, and says whether they may start."""
 
     def __init__(
         self,
-        number: int,
+        name: str,
         buffer: Buffer,
         finisher: Finisher,
         shared: SharedMemory,
@@ -43,15 +46,11 @@ class Runner(threading.Thread):
         stop: threading.Event,
         woken: Callable[[], None],
     ) -> None:
-        super().__init__(name=f"runner-{number}", daemon=True)
-        self.number = number
+        super().__init__(name=name, daemon=True)
         self.buffer = buffer
         self.finisher = finisher
         self.shared = shared
-        self.slot = shared.slot(number)
         self.item: Item | None = None
-        # How long the one job that runs now may run.
-        self._seconds = 0.0
         self.worker_timeout = worker_timeout
         self.stop = stop
         self.woken = woken
@@ -79,20 +78,14 @@ class Runner(threading.Thread):
             connections.close_all()
 
     def take(self, item: Item) -> None:
-        now = time.monotonic()
-        if now - self._checked_at > CHECK_CONNECTIONS_SECONDS:
-            drop_dead_connections()
-            # That may have taken long, and others may have taken the job for abandoned.
-            now = self._checked_at = time.monotonic()
-        if self._may_start(item, now):
-            self.life(item)
-        elif item.jobs:
-            self.buffer.unstarted.append(item)
-        # In this order: what is under way and in nobody's hand is between two.
-        self.item = None
-        self.buffer.done[self.number] += 1
-        if self.buffer.items.qsize() <= self.buffer.refill_at:
-            self.woken()
+        raise NotImplementedError
+
+    def in_hand(self) -> list[Item]:
+        """What it has taken and not finished, for another thread."""
+        return [] if (item := self.item) is None else [item]
+
+    def cancel(self) -> None:
+        """Stop what can be stopped, to be given back."""
 
     def _may_start(self, item: Item, now: float) -> bool:
         """Not while the beats are missing, nor of a locked table; and what waited so long that
@@ -120,6 +113,33 @@ class Runner(threading.Thread):
         ours = set(touched.written)
         item.jobs = [job for job in item.jobs if job.claim_key in ours]
         return bool(item.jobs)
+
+
+class Runner(Taker):
+    """A thread that runs jobs."""
+
+    def __init__(self, number: int, *given: Any) -> None:
+        super().__init__(f"runner-{number}", *given)
+        self.number = number
+        self.slot = self.shared.slot(number)
+        # How long the one job that runs now may run.
+        self._seconds = 0.0
+
+    def take(self, item: Item) -> None:
+        now = time.monotonic()
+        if now - self._checked_at > CHECK_SECONDS:
+            drop_dead_connections()
+            # That may have taken long, and others may have taken the job for abandoned.
+            now = self._checked_at = time.monotonic()
+        if self._may_start(item, now):
+            self.life(item)
+        elif item.jobs:
+            self.buffer.unstarted.append(item)
+        # In this order: what is under way and in nobody's hand is between two.
+        self.item = None
+        self.buffer.done[self.number] += 1
+        if self.buffer.items.qsize() <= self.buffer.refill_at:
+            self.woken()
 
     def life(self, item: Item) -> None:
         """Run what has not expired, and hand its outcome on."""

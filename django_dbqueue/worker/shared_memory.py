@@ -6,19 +6,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-LABEL_BYTES_MAX = 16_000  # of a slot
+LABEL_BYTES_MAX = 16_000  # of a runner thread's slot
+ONE_LABEL_BYTES_MAX = 1200  # of a coroutine's slot, which holds one job
 SEPARATOR = "\x1f"
 WORD_BYTES = 8  # a word that is aligned is written, and read, as a whole
 PAUSED, EXIT_STATUS, STUCK, TAKEN, SHARED, ALONE = range(6)
-HEAD_WORDS = 6
+# Which coroutine has its turn on the event loop (its slot and 1; 0 = none), and since when.
+TURN, TURN_SINCE = range(6, 8)
+HEAD_WORDS = 8
 # Of each database.
 EPOCH, BEATEN_AT = range(2)
 BEAT_WORDS = 2
-# The deadline (0 = idle), the start, the thread, the jobs so far, the label's length; the label.
-DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, LABEL = range(6)
+# The deadline (0 = idle), the start, the thread, the jobs so far, the label's length, in how many
+# threads a coroutine has something done; the label.
+DEADLINE, STARTED_AT, THREAD, JOBS, LENGTH, IN_THREADS, LABEL = range(7)
 SLOT_WORDS = LABEL + LABEL_BYTES_MAX // WORD_BYTES
+COROUTINE_WORDS = LABEL + ONE_LABEL_BYTES_MAX // WORD_BYTES
+HELD_UP_SECONDS = 1.0  # for which one coroutine may keep all others from their turns
 # What a supervisor may say to a child, by the pipe between them.
-STOP, WRITE_STACKS = b"!", b"?"
+STOP, WRITE_STACKS, CANCEL = b"!", b"?", b"x"
 
 
 class Role(IntEnum):
@@ -44,7 +50,7 @@ class ExitStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """One job that a runner thread has in hand; times are monotonic."""
+    """One job that a runner thread, or an event loop, has in hand; times are monotonic."""
 
     using: str
     table: str
@@ -52,22 +58,29 @@ class Running:
     deadline: float
     started_at: float
     thread: int
+    executes: bool = True  # False: a coroutine that waits
 
 
 class SharedMemory:
-    """One head, the beats on each database, and a slot per runner thread.
+    """One head, the beats on each database, and a slot per runner thread and per coroutine.
 
     The supervisor writes the epochs, the last good beats and the pause; the child the rest. The
     epoch of a database changes whenever jobs that were claimed there before may have been reaped
     meanwhile.
     """
 
-    def __init__(self, threads: int, aliases: Iterable[str] = ("default",)) -> None:
+    def __init__(
+        self, threads: int, aliases: Iterable[str] = ("default",), coroutines: int = 0
+    ) -> None:
         self.threads = threads
         self.aliases = tuple(aliases)
         self._beats = {name: HEAD_WORDS + n * BEAT_WORDS for n, name in enumerate(self.aliases)}
-        self._slots = HEAD_WORDS + len(self._beats) * BEAT_WORDS
-        self._memory = mmap.mmap(-1, (self._slots + threads * SLOT_WORDS) * WORD_BYTES)
+        first = HEAD_WORDS + len(self._beats) * BEAT_WORDS
+        second = first + threads * SLOT_WORDS
+        end = second + coroutines * COROUTINE_WORDS
+        # Of each slot, the threads' first.
+        self._slots = [*range(first, second, SLOT_WORDS), *range(second, end, COROUTINE_WORDS)]
+        self._memory = mmap.mmap(-1, end * WORD_BYTES)
         self._times = memoryview(self._memory).cast("d")
         self._numbers = memoryview(self._memory).cast("Q")
 
@@ -132,31 +145,63 @@ class SharedMemory:
     @property
     def jobs(self) -> int:
         """How many jobs were started so far."""
-        return sum(self._numbers[self._slot(n) + JOBS] for n in range(self.threads))
+        return sum(self._numbers[slot + JOBS] for slot in self._slots)
 
     def slot(self, thread: int) -> "ThreadSlot":
-        first = self._slot(thread)
-        part = slice(first, first + SLOT_WORDS)
-        text = memoryview(self._memory)[
-            (first + LABEL) * WORD_BYTES : (first + SLOT_WORDS) * WORD_BYTES
-        ]
-        return ThreadSlot(self._times[part], self._numbers[part], text)
+        return ThreadSlot(*self._part(thread, SLOT_WORDS))
+
+    def coroutine_slot(self, number: int) -> "CoroutineSlot":
+        at = self.threads + number
+        return CoroutineSlot(at, *self._part(at, COROUTINE_WORDS))
+
+    def _part(
+        self, number: int, words: int
+    ) -> tuple["memoryview[float]", "memoryview[int]", "memoryview[int]"]:
+        first = self._slots[number]
+        text = memoryview(self._memory)[(first + LABEL) * WORD_BYTES : (first + words) * WORD_BYTES]
+        return self._times[first : first + words], self._numbers[first : first + words], text
+
+    def begin_turn(self, slot: "CoroutineSlot", now: float) -> None:
+        """For the event loop's thread: whose code it runs from here on."""
+        # In this order: nobody may see a new turn with an old time.
+        self._times[TURN_SINCE] = now
+        self._numbers[TURN] = slot.number + 1
+
+    def end_turn(self) -> None:
+        self._numbers[TURN] = 0
 
     def running(self) -> list[Running]:
         found: list[Running] = []
-        for slot in map(self._slot, range(self.threads)):
-            deadline, length = self._times[slot + DEADLINE], self._numbers[slot + LENGTH]
-            if not deadline:
-                continue
-            begin = (slot + LABEL) * WORD_BYTES
-            text = self._memory[begin : begin + length].decode(errors="replace")
-            using, table, *keys = text.split(SEPARATOR)
-            started_at, ident = self._times[slot + STARTED_AT], self._numbers[slot + THREAD]
-            found += [Running(using, table, key, deadline, started_at, ident) for key in keys]
+        for number, deadline in enumerate(self._deadlines()):
+            if deadline:
+                found += self._jobs(number, deadline)
         return found
 
-    def _slot(self, thread: int) -> int:
-        return self._slots + thread * SLOT_WORDS
+    def overdue(self, now: float) -> list[Running]:
+        """What is over its time to run; in place of coroutines, that one which has held all of them
+        up for long."""
+        deadlines = self._deadlines()
+        late = {number for number, deadline in enumerate(deadlines) if 0 < deadline < now}
+        turn, since = self._numbers[TURN] - 1, self._times[TURN_SINCE]
+        coroutines = {number for number in late if number >= self.threads}
+        if coroutines and turn >= 0 and deadlines[turn] and now - since > HELD_UP_SECONDS:
+            late = late - coroutines | {turn}
+        return [job for number in sorted(late) for job in self._jobs(number, deadlines[number])]
+
+    def _deadlines(self) -> list[float]:
+        return [self._times[slot + DEADLINE] for slot in self._slots]
+
+    def _jobs(self, number: int, deadline: float) -> list[Running]:
+        """What stands in one slot, whose deadline, which its owner may change now, was read."""
+        slot = self._slots[number]
+        begin, length = (slot + LABEL) * WORD_BYTES, self._numbers[slot + LENGTH]
+        text = self._memory[begin : begin + length].decode(errors="replace")
+        using, table, *keys = text.split(SEPARATOR)
+        started_at = self._times[slot + STARTED_AT]
+        is_at_work = self._numbers[TURN] == number + 1 or self._numbers[slot + IN_THREADS] > 0
+        executes = number < self.threads or is_at_work
+        thread = self._numbers[slot + THREAD]
+        return [Running(using, table, key, deadline, started_at, thread, executes) for key in keys]
 
 
 class ThreadSlot:
@@ -168,13 +213,14 @@ class ThreadSlot:
         self._times = times
         self._numbers = numbers
         self._text = text
+        self._room = text.nbytes
 
     def start(self, label: bytes, now: float, deadline: float, jobs: int = 1) -> None:
         """``now``: by the monotonic clock; ``label``: the database, the table and the keys, with
         separators."""
         size = len(label)
-        if size > LABEL_BYTES_MAX:
-            label = label[:LABEL_BYTES_MAX].rpartition(SEPARATOR.encode())[0]
+        if size > self._room:
+            label = label[: self._room].rpartition(SEPARATOR.encode())[0]
             size = len(label)
         numbers, times = self._numbers, self._times
         self._text[:size] = label
@@ -189,3 +235,24 @@ class ThreadSlot:
 
     def finish(self) -> None:
         self._times[DEADLINE] = 0.0
+
+
+class CoroutineSlot(ThreadSlot):
+    """The part of a coroutine; the thread of its event loop, and who starts it, write it."""
+
+    def __init__(
+        self,
+        number: int,
+        times: "memoryview[float]",
+        numbers: "memoryview[int]",
+        text: "memoryview[int]",
+    ) -> None:
+        super().__init__(times, numbers, text)
+        self.number = number
+
+    def runs_in(self, thread: int) -> None:
+        self._numbers[THREAD] = thread
+
+    def note_threads(self, count: int) -> None:
+        """In how many threads, next to the loop's, it has something done now."""
+        self._numbers[IN_THREADS] = count

@@ -5,8 +5,9 @@ import logging
 import os
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nsmallest
+from operator import attrgetter
 from typing import Any
 
 from ..guard import guarded
@@ -15,7 +16,7 @@ from .agents import AgentHandle, Agents
 from .channel import AbandonedClaims, Channel, SignOff
 from .children import Children, Share, resident
 from .consumer import run_child
-from .health import HealthCheck, notify
+from .health import HealthCheck, ThroughputCounter, notify
 from .heartbeat import Heartbeat
 from .job_log import log_event
 from .options import (
@@ -37,22 +38,10 @@ logger = logging.getLogger("django_dbqueue")
 CHECK_SECONDS = 0.5  # between looks for jobs over their time to run
 KILL_CHECK_SECONDS = 0.1  # the same, while a child is about to be killed
 SIGN_OFF_SECONDS_MAX = 1.0  # once what runs was stopped at once
-RATE_SECONDS = 60.0
+CANCEL_SECONDS = 1.0  # for cancelled coroutines to end and be given back
+SHOWN_MAX = 100  # jobs of a child in our row, those that have run for the longest
+_started_at = attrgetter("started_at")
 STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
-
-
-class ThroughputCounter:
-    """How many jobs a worker starts in a minute: by how much their count has grown."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
-
-    def rate(self, count: int) -> int:
-        now = time.monotonic()
-        self._seen.append((now, count))
-        while now - self._seen[0][0] > RATE_SECONDS:
-            self._seen.popleft()
-        return count - self._seen[0][1]
 
 
 class Supervisor:
@@ -88,6 +77,7 @@ class Supervisor:
             self._child,
             self.serves,
             options.apart,
+            options.coroutines,
         )
         self.sacrifice = Sacrifice(self.children, options)
         self.throughput = ThroughputCounter()
@@ -95,6 +85,9 @@ class Supervisor:
         self.stopping_since = 0.0
         self.forced_at: float | None = None
         self._is_leaving = False
+        self._has_cancelled = False
+        # The last part of the grace.
+        self._cancel_seconds = min(CANCEL_SECONDS, options.shutdown_timeout / 4)
 
     def run(self) -> int:
         serves = ", ".join(str(served) for served in self.options.served)
@@ -115,7 +108,7 @@ class Supervisor:
         ]
         while not self._is_over():
             wait = min([guarded(step) for step in steps])
-            wait = min(wait, self.agents.wait(), max(0.0, self._grace_left()))
+            wait = min(wait, self.agents.wait(), max(0.0, self._until_the_end()))
             if not self._is_over():
                 self.wakeup.wait(wait, self.agents.descriptors())
         self.health_check.close()
@@ -151,6 +144,14 @@ class Supervisor:
             self.stop(REQUESTED)
         if self.options.has_lost_parent:
             self.stop(PARENT_GONE)
+        self._end_what_runs()
+
+    def _end_what_runs(self) -> None:
+        """Once the grace is over; coroutines, which can be cancelled, a little earlier."""
+        if not self._has_cancelled and self._until_the_end() <= 0:
+            self._has_cancelled = True
+            for child in self.children.living.values():
+                child.cancel()
         if self._grace_left() <= 0:
             self.forced_at = time.monotonic()
             for child in self.children.living.values():
@@ -177,6 +178,12 @@ class Supervisor:
         if self.signals.stops > 1:
             return 0.0
         return self.stopping_since + self.options.shutdown_timeout - time.monotonic()
+
+    def _until_the_end(self) -> float:
+        """Seconds until coroutines that still run are cancelled, and then until all is stopped."""
+        left = self._grace_left()
+        is_first = self.stop_reason is not None and not self._has_cancelled
+        return left - self._cancel_seconds if is_first else left
 
     def _leave_when_done(self) -> None:
         """Where there are neither children nor a reason to have some, the agents sign off, once
@@ -219,7 +226,7 @@ class Supervisor:
                         "job": f"{job.table} {job.key}",
                         "seconds": round(max(0.0, now - job.started_at), 1),
                     }
-                    for job in child.shared.running()
+                    for job in nsmallest(SHOWN_MAX, child.shared.running(), key=_started_at)
                 ]
                 for child in children
             }
@@ -268,7 +275,7 @@ class Supervisor:
         """Kill a child whose job is over its time to run; nothing else stops every kind of job."""
         now = time.monotonic()
         for child in self.children.living.values():
-            overdue = [job for job in child.shared.running() if job.deadline < now]
+            overdue = child.shared.overdue(now)
             if overdue and not child.is_being_killed:
                 for job in overdue:
                     logger.warning("%s %s is over its time to run: stopped", job.table, job.key)

@@ -30,7 +30,7 @@ class SuspectClaimer(Claimer):
             if table.place in self.scheduler.locked_tables:
                 continue
             self.adapt(table)
-            owner = f"{self.owner_prefix}{next(self._claims)}"
+            owner = self.next_owner()
             claimed_at, epoch = time.monotonic(), self.shared.epoch(using)
             self.reconciler.claiming(table, owner)
             jobs = take_over(table, worker, owner, self.batch, is_alone, ALLOWANCE)
@@ -49,7 +49,9 @@ def options_of(options: Options, role: Role) -> Options:
     is_alone = role is Role.ALONE
     threads = 1 if is_alone else options.threads
     # It fetches no more than it can run, until they are seen to be quick: others may be free.
-    told = replace(options, processes=1, threads=threads, batch_size=threads, max_jobs=None)
+    coroutines = 0 if is_alone else options.coroutines
+    told = replace(options, processes=1, threads=threads, coroutines=coroutines, max_jobs=None)
+    told = replace(told, batch_size=threads)
     return replace(told, batch_grows=not is_alone, stop_when_empty=LINGER_SECONDS)
 
 

@@ -163,5 +163,6 @@ def reap_overdue(table: Table) -> int:
 
 def reap_owner(table: Table, prefix: str, **known: Any) -> int:
     """How many jobs of an owner were given back; ``started`` and ``overdue`` name keys."""
+    waited = known.pop("waited", set())
     traces = {name: {key: reap.Trace() for key in keys} for name, keys in known.items()}
-    return len(reap.reap_owner(table, prefix, **traces))
+    return len(reap.reap_owner(table, prefix, **traces, waited=waited))

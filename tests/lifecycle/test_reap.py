@@ -195,6 +195,15 @@ def test_a_job_that_had_started_is_charged_a_crash_but_no_attempt():
     assert (fresh(waiting).crashes, fresh(waiting).errors) == (0, [])
 
 
+def test_of_one_that_merely_waited_as_its_process_died_the_loss_is_counted():
+    started, waited, waiting = owned(count=3)
+    keys = {str(started.pk)}
+    assert reap_owner(table(), "w1.", started=keys, waited={str(waited.pk)}) == 3
+    found = [(row.crashes, row.losses) for row in map(fresh, (started, waited, waiting))]
+    assert found == [(1, 0), (0, 1), (0, 0)]
+    assert {fresh(job).attempts for job in (started, waited, waiting)} == {0}
+
+
 def test_where_the_whole_worker_was_lost_none_of_its_jobs_is_charged():
     jobs = owned(count=2)
     assert reap_owner(table(), "w1.") == 2

@@ -20,8 +20,8 @@ from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
 from django_dbqueue.testing import virtual_clock
+from django_dbqueue.worker.health import ThroughputCounter
 from django_dbqueue.worker.shared_memory import SharedMemory
-from django_dbqueue.worker.supervisor import ThroughputCounter
 from tests.kit.broken_rows import edit
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.processes import worker

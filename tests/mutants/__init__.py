@@ -9,6 +9,7 @@ from tests.mutants import (
     admin,
     blind_spots,
     commands,
+    coroutines,
     databases,
     ending,
     mail,
@@ -25,7 +26,7 @@ from tests.mutants.mutant import Mutant
 
 TABLES = (
     *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
-    *(worker, supervisor, commands, mail, mail_afterwards, admin),
+    *(worker, coroutines, supervisor, commands, mail, mail_afterwards, admin),
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])

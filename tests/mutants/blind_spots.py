@@ -94,9 +94,9 @@ CLAIMS = [
         "the claimer claims on while it is to hold",
     ),
     (
-        CONSUMER,
-        "self.claimer.hold_claims = self",
-        "self.claimer.hold_claims |= self",
+        "worker/claimers.py",
+        "claimer.hold_claims = hold_claims",
+        "claimer.hold_claims |= hold_claims",
         "nothing is claimed after outcomes could not be written once",
     ),
     (
@@ -204,20 +204,20 @@ MEMORY = [
 DEATHS = [
     (
         "worker/channel.py",
-        "started = {} if child.is_being_killed else _last_runs(exited, exited.started)",
-        "started = _last_runs(exited, exited.started)",
+        "            started = []\n        elif",
+        "            pass\n        elif",
         "what we have stopped by force is charged with a crash",
     ),
     (
         "worker/channel.py",
-        "started = {} if child.is_being_killed else _last_runs(exited, exited.started)",
-        "started = {}",
+        "started, waited = exited.started, []",
+        "started, waited = [], []",
         "a crash is charged to nobody",
     ),
     (
         "worker/channel.py",
-        "return cls(child.owner_prefix, started, _last_runs(exited, child.overdue))",
-        "return cls(child.owner_prefix, started, {})",
+        "for jobs in (started, child.overdue, waited)]",
+        "for jobs in (started, [], waited)]",
         "a job that was over its time has not failed",
     ),
     (

@@ -255,8 +255,8 @@ MUTANTS = [
     ),
     (
         CONSUMER,
-        "                self.claimer.give_back()\n            except",
-        "            except",
+        "self.claimers.give_back()",
+        "pass",
         "a worker that stops runs all that it has fetched ahead",
     ),
     (
@@ -322,8 +322,8 @@ MUTANTS = [
     ),
     (
         MEMORY,
-        "label = label[:LABEL_BYTES_MAX].rpartition(SEPARATOR.encode())[0]",
-        "label = label[:LABEL_BYTES_MAX]",
+        "label = label[: self._room].rpartition(SEPARATOR.encode())[0]",
+        "label = label[: self._room]",
         "of a long batch a job is charged that is none of it",
     ),
     (

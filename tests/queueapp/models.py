@@ -20,6 +20,7 @@ from .answering import Answering  # noqa: F401  # a table
 from .called import Called  # noqa: F401  # a table
 from .chores import ArchivedChore, Chore, Errand  # noqa: F401  # tables
 from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record, wait_for_gate  # noqa: F401  # tables
+from .fetching import Fetched, FetchedEach  # noqa: F401  # tables
 from .gil import hold_gil
 from .leftovers import execute, leave_autocommit_off, leave_open, leave_open_and_fail
 from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError
 
 from django_dbqueue.backoff import Fixed, Listed
 from django_dbqueue.management.commands.runworker import Command
@@ -23,6 +24,7 @@ def options(*args):
 OPTIONS = {
     "processes": ("--processes=3", 3),
     "threads": ("--threads=4", 4),
+    "coroutines": ("--coroutines=44", 44),
     "batch_size": ("--batch-size=5", 5),
     "batch_grows": ("--batch-size=5", False),
     "sleep": ("--sleep=6.5", 6.5),
@@ -42,6 +44,7 @@ MORE = {
 SETTINGS = {
     "PROCESSES": 2,
     "THREADS": 3,
+    "COROUTINES": 33,
     "BATCH_SIZE": 4,
     "SLEEP": 5.5,
     "SHUTDOWN_TIMEOUT": 6.5,
@@ -81,6 +84,13 @@ def test_a_setting_reaches_the_worker_and_the_environment_wins_over_it(name, set
     if field in OPTIONS:
         arg, value = OPTIONS[field]
         assert getattr(options(arg), field) == value
+
+
+def test_there_may_be_no_coroutines_and_no_more_than_ten_thousand():
+    assert options("--coroutines=0").coroutines == 0
+    assert options("--coroutines=10000").coroutines == 10_000
+    with pytest.raises(CommandError, match="coroutines must be at least 0 and at most 10000, not"):
+        options("--coroutines=10001")
 
 
 @pytest.mark.usefixtures("db_rows")

@@ -51,6 +51,7 @@ class Command(BaseCommand):
         )
         add("--processes", type=positive, help="children to run jobs in")
         add("--threads", type=positive, help="jobs at once in each child")
+        add("--coroutines", type=count, help="async jobs at once in each child, next to threads")
         add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
         add("--once", action="store_true", help="run one job, if there is one, and stop")
         add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
@@ -126,6 +127,7 @@ class Command(BaseCommand):
             served=served,
             processes=chosen(given, "processes"),
             threads=chosen(given, "threads"),
+            coroutines=chosen(given, "coroutines"),
             batch_size=chosen(given, "batch_size"),
             batch_grows=given["batch_size"] is None,
             sleep=chosen(given, "sleep"),
@@ -171,6 +173,10 @@ def positive(text: str) -> int:
     if not 1 <= number < 2**31:
         raise ValueError
     return number
+
+
+def count(text: str) -> int:
+    return int(text) and positive(text)
 
 
 def seconds(text: str) -> float:
