@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 from django.contrib import admin
 
 from ..admin import JobAdmin
-from .models import Task
+from .models import AsyncTask, Task, TaskRow
 from .reasons import progress_text
 
 
-@admin.register(Task)
+@admin.register(Task, AsyncTask)
 class TaskAdmin(JobAdmin):
     list_display: Any = ("id", "task_path", *JobAdmin.list_display[1:], "progress_so_far")
     search_fields: ClassVar[Any] = ("id__exact", "result_id__exact", "dedup_key__exact")
@@ -20,5 +20,5 @@ class TaskAdmin(JobAdmin):
     }
 
     @admin.display(description="progress")
-    def progress_so_far(self, row: Task) -> str:
+    def progress_so_far(self, row: TaskRow) -> str:
         return progress_text(row.progress) if row.progress else ""

@@ -16,7 +16,7 @@ class TasksConfig(AppConfig):
         from .conf import task_conf  # noqa: PLC0415
 
         task_signals.connect()
-        diagnose.REASONS["dbqueue_tasks.task"] = reasons.reasons
-        overview.UNDER_WAY["dbqueue_tasks.task"] = reasons.under_way
-        pruner = FailedPruner(lambda: task_conf["KEEP_FAILED"])
-        reaper.MAINTENANCE["dbqueue_tasks.task"] = pruner
+        for label in ("dbqueue_tasks.task", "dbqueue_tasks.asynctask"):
+            diagnose.REASONS[label] = reasons.reasons
+            overview.UNDER_WAY[label] = reasons.under_way
+            reaper.MAINTENANCE[label] = FailedPruner(lambda: task_conf["KEEP_FAILED"])

@@ -16,7 +16,7 @@ from django.db import router, transaction
 from ..lifecycle.policy import MAX_SECONDS, backoff_problem
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
-from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, option, restored
+from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, is_for_event_loop, option, restored
 
 Call = tuple[Any, Sequence[Any], dict[str, Any]]
 
@@ -76,14 +76,13 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
 
     def get_result(self, result_id: str) -> Any:
         """``TaskResultDoesNotExist`` where this backend has no such task, or no longer."""
-        row = None
         with suppress(ValueError, AttributeError, TypeError):
             key = UUID(result_id)
-            rows = self._model()._base_manager.using(self._alias())
-            row = rows.filter(result_id=key, backend=self.alias).first()
-        if row is None:
-            raise TaskResultDoesNotExist(result_id)
-        return row.result()
+            for model in self._models():
+                rows = model._base_manager.using(self._alias())
+                if row := rows.filter(result_id=key, backend=self.alias).first():
+                    return row.result()
+        raise TaskResultDoesNotExist(result_id)
 
     async def aget_result(self, result_id: str) -> Any:
         return await sync_to_async(self.get_result, thread_sensitive=True)(result_id)
@@ -93,7 +92,7 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
 
     def _row(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         self.validate_task(task)
-        return self._model().of_call(task, self.alias, args, kwargs)
+        return self._models()[is_for_event_loop(task)].of_call(task, self.alias, args, kwargs)
 
     def _insert(self, row: Any, task: Any, alias: str) -> Any:
         created = row.insert(alias)
@@ -104,7 +103,9 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
         return result
 
     def _insert_many(self, rows: list[Any], results: list[Any], alias: str) -> None:
-        self._model().insert_many(rows, alias)
+        with transaction.atomic(using=alias, savepoint=False):
+            for model in self._models():
+                model.insert_many([row for row in rows if type(row) is model], alias)
         for result in results:
             self._tell(result)
 
@@ -112,12 +113,14 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
         signals.task_enqueued.send_robust(type(self), task_result=result)
 
     def _alias(self) -> str:
-        return str(self.options.get("database") or router.db_for_write(self._model()))
+        return str(self.options.get("database") or router.db_for_write(self._models()[0]))
 
     @staticmethod
-    def _model() -> Any:
+    def _models() -> tuple[Any, Any]:
+        """The table of functions, and that of coroutine functions."""
         # Backends are made while modules of tasks are imported, before there are models.
-        return apps.get_model("dbqueue_tasks", "Task")
+        get = partial(apps.get_model, "dbqueue_tasks")
+        return get("Task"), get("AsyncTask")
 
 
 class DummyBackend(dummy.DummyBackend):  # type: ignore[misc]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from asgiref.sync import sync_to_async
+
 from ..exceptions import Bury, Retry
 from .compat import TaskContext
 
@@ -10,7 +12,7 @@ from .compat import TaskContext
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context(TaskContext):  # type: ignore[misc]
     """``job`` is the row of the queue table; None where another backend runs the task, and then
-    ``touch`` and ``progress`` do nothing."""
+    ``touch`` and ``progress`` do nothing. Coroutines await ``atouch`` and ``aprogress``."""
 
     job: Any = None
 
@@ -27,6 +29,12 @@ class Context(TaskContext):  # type: ignore[misc]
         """Restart its time to run. ``ClaimLost`` where another worker has the task by now."""
         if self.job is not None:
             self.job.touch()
+
+    async def atouch(self) -> None:
+        await sync_to_async(self.touch)()
+
+    async def aprogress(self, done: float, total: float | None = None, note: str = "") -> None:
+        await sync_to_async(self.progress)(done, total, note)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is, for the admin and ``dbqueue explain``; at most once a second is

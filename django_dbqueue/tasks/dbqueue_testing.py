@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .compat import Task as AnyTask
-from .models import Task
+from .models import AsyncTask, Task, TaskRow
+from .queued_task import is_for_event_loop
 from .results import MIDDLE_PRIORITY
 
 Values = Callable[[Any], dict[str, Any] | None]
 
 
-def jobs_of(asked: Any) -> tuple[type[Task], str, Values] | None:
+def jobs_of(asked: Any) -> tuple[type[TaskRow], str, Values] | None:
     """For ``assert_enqueued(task, args=[...], kwargs={...}, queue_name=..., priority=...)``."""
     if not isinstance(asked, AnyTask):
         return None
@@ -28,4 +29,4 @@ def jobs_of(asked: Any) -> tuple[type[Task], str, Values] | None:
             "backend": row.backend,
         }
 
-    return Task, path, values
+    return AsyncTask if is_for_event_loop(asked) else Task, path, values

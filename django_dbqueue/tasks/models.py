@@ -1,13 +1,15 @@
-"""The queue table of tasks."""
+"""The queue tables of tasks: one for functions, one for coroutine functions."""
 
 import json
 import os
 import time
 import uuid
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self, cast
 
+from asgiref.sync import sync_to_async
 from django.db import models
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -20,7 +22,7 @@ from .json_text import JSONText, to_text
 from .lookup import Found, look_up
 from .queued_task import backoff_of, option, restored
 from .results import MIDDLE_PRIORITY, result_of
-from .running import call
+from .running import acall, call
 
 PROGRESS_SECONDS = 1.0  # between two that are written
 WAITS = 10.0, 3600.0  # seconds that a task waits at least, and at most, for code that has it
@@ -39,8 +41,8 @@ def new_id() -> uuid.UUID:
     return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
 
 
-class Task(Job):
-    """One call of a task function: what is called, with what, and what came of it."""
+class TaskRow(Job):
+    """One call of a task: what is called, with what, and what came of it."""
 
     result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)
     task_path = models.CharField("task", max_length=255)
@@ -54,7 +56,7 @@ class Task(Job):
     progress: Any = JSONText(null=True, editable=False)
 
     class Meta(Job.Meta):
-        pass
+        abstract = True
 
     class Policy:
         results = ("return_value",)
@@ -67,25 +69,6 @@ class Task(Job):
     def found(self) -> Found:
         """The task of this code, or why it cannot run here."""
         return look_up(self.task_path, self.backend, self.queue)
-
-    @property
-    def exactly_once(self) -> bool:  # type: ignore[override]
-        return self.in_transaction and self.found.task is not None
-
-    def run(self) -> None:
-        """Call the function. Where this code has no such task, it waits for code that has."""
-        task = self.found.task
-        if task is None:
-            self.release(self._wait())
-            return
-        try:
-            value = call(task, self)
-            text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
-        except (Retry, Bury):
-            raise
-        except BaseException as error:  # noqa: BLE001  # why: sys.exit() is a failure of the task alone
-            raise self._ended_by(task, error) from None
-        self.return_value = json.loads(text)
 
     @classmethod
     def of_call(
@@ -130,7 +113,8 @@ class Task(Job):
     @classmethod
     def insert_many(cls, rows: Sequence[Self], using: str) -> None:
         manager = cls.objects.db_manager(using)
-        manager.enqueue_many([{name: getattr(row, name) for name in ENQUEUED} for row in rows])
+        if rows:
+            manager.enqueue_many([{name: getattr(row, name) for name in ENQUEUED} for row in rows])
 
     def enqueued(self, task: Any) -> Any:
         """The result of a row that was just made."""
@@ -151,6 +135,10 @@ class Task(Job):
         rows = type(self)._base_manager.using(self._state.db).filter(pk=self.pk)
         rows.filter(owner=self.claim_owner).update(progress=self.progress)
 
+    def _returned(self, value: Any) -> None:
+        text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
+        self.return_value = json.loads(text)
+
     def _ended_by(self, task: Any, error: BaseException) -> Exception:
         """What the worker is told of an error: tried again, or final."""
         name = type(error).__name__
@@ -159,8 +147,52 @@ class Task(Job):
         pause = backoff_of(task).seconds(self.attempts) if self.attempts < self.max_attempts else 0
         return Retry(pause, of=error)
 
-    def _wait(self) -> float:
+    def _wait_for_code(self) -> None:
         """Longer each time, so that rows of a removed task are no load."""
         row = type(self)._base_manager.using(self._state.db).get(pk=self.pk)
         age = (timezone.now() - row.created_at).total_seconds() if row.created_at else 0.0
-        return min(max(WAITS[0], SHARE * age), WAITS[1])
+        self.release(min(max(WAITS[0], SHARE * age), WAITS[1]))
+
+
+class Task(TaskRow):
+    """A call of a function; and of a coroutine function where it is ``exactly_once``."""
+
+    class Meta(TaskRow.Meta):
+        pass
+
+    @property
+    def exactly_once(self) -> bool:  # type: ignore[override]
+        return self.in_transaction and self.found.task is not None
+
+    def run(self) -> None:
+        """Call it. Where this code has no such task, it waits for code that has."""
+        task = self.found.task
+        if task is None:
+            self._wait_for_code()
+            return
+        try:
+            self._returned(call(task, self))
+        except (Retry, Bury):
+            raise
+        except BaseException as error:  # noqa: BLE001  # why: sys.exit() is its own failure
+            raise self._ended_by(task, error) from None
+
+
+class AsyncTask(TaskRow):
+    """A call of a coroutine function: many at once with ``runworker --coroutines``."""
+
+    class Meta(TaskRow.Meta):
+        verbose_name = "async task"
+
+    async def run(self) -> None:  # type: ignore[override]
+        """Await it, like ``Task.run``."""
+        task = self.found.task
+        if task is None:
+            await sync_to_async(self._wait_for_code)()
+            return
+        try:
+            self._returned(await acall(task, self))
+        except (Retry, Bury, CancelledError):
+            raise
+        except BaseException as error:  # noqa: BLE001  # why: sys.exit() is its own failure
+            raise self._ended_by(task, error) from None

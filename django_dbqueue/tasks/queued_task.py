@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
 from typing import Any, Self, overload
 
 from ..backoff import Backoff, Exponential, Fixed, Listed
@@ -152,6 +153,11 @@ DEFAULTS: dict[str, Any] = {
 def option(task: Any, name: str) -> Any:
     """An option of a task of any class."""
     return getattr(task, name, DEFAULTS[name])
+
+
+def is_for_event_loop(task: Any) -> bool:
+    """Whether it may run next to others on one. A transaction is a thread's, and what is in it."""
+    return iscoroutinefunction(task.func) and not option(task, "exactly_once")
 
 
 def backoff_of(task: Any) -> Backoff:

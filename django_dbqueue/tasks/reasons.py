@@ -4,7 +4,6 @@ from typing import Any
 
 from ..lifecycle.table import Table
 from ..states import Status
-from .models import Task
 
 UNDER_WAY_MAX = 10  # tasks of which ``dbqueue status`` tells how far they are
 WAITING = (Status.READY, Status.DELAYED, Status.CLAIMED)
@@ -12,7 +11,7 @@ WAITING = (Status.READY, Status.DELAYED, Status.CLAIMED)
 
 def reasons(table: Table, key: Any) -> list[str]:
     """For ``diagnose.REASONS``."""
-    row = Task._base_manager.using(table.connection.alias).filter(pk=key).first()
+    row = table.model._base_manager.using(table.connection.alias).filter(pk=key).first()
     if row is None:
         return []
     found = []
@@ -26,7 +25,7 @@ def reasons(table: Table, key: Any) -> list[str]:
 
 def under_way(table: Table) -> list[str]:
     """For ``monitor.overview.UNDER_WAY``."""
-    rows = Task._base_manager.using(table.connection.alias)
+    rows = table.model._base_manager.using(table.connection.alias)
     claimed = rows.filter(status=Status.CLAIMED, retry_at__isnull=False, progress__isnull=False)
     shown = claimed.order_by("retry_at")[:UNDER_WAY_MAX]
     return [f"{row}: {progress_text(row.progress)}" for row in shown]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from .compat import TaskResultStatus
 from .context import Context
 from .results import result_of
@@ -11,11 +13,18 @@ def call(task: Any, row: Any) -> Any:
     """What the function returns."""
     if not task.takes_context:
         return task.call(*row.args, **row.kwargs)
-    context = Context(task_result=running_result(row), job=row)
-    return task.call(context, *row.args, **row.kwargs)
+    return task.call(_context(row), *row.args, **row.kwargs)
 
 
-def running_result(row: Any) -> Any:
-    """The result of a row that runs here; what the claim did not fetch is read by one statement."""
+async def acall(task: Any, row: Any) -> Any:
+    """The same, of a coroutine function; of one that is none any more, in a thread."""
+    if not task.takes_context:
+        return await task.acall(*row.args, **row.kwargs)
+    context = await sync_to_async(_context)(row)
+    return await task.acall(context, *row.args, **row.kwargs)
+
+
+def _context(row: Any) -> Context:
+    """What the claim did not fetch is read by one statement."""
     whole = type(row)._base_manager.using(row._state.db).get(pk=row.pk)
-    return result_of(whole, status=TaskResultStatus.RUNNING)
+    return Context(task_result=result_of(whole, status=TaskResultStatus.RUNNING), job=row)

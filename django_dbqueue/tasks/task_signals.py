@@ -7,7 +7,7 @@ from .. import signals
 from .backends import DatabaseBackend
 from .compat import InvalidTaskBackend, TaskResult, TaskResultStatus, task_backends
 from .compat import signals as task_signals
-from .models import Task
+from .models import AsyncTask, Task
 from .results import task_of
 
 
@@ -18,7 +18,8 @@ def connect() -> None:
         (signals.job_buried, _failed),
         (signals.job_expired, _failed),
     ):
-        signal.connect(receiver, sender=Task, dispatch_uid="dbqueue_tasks")
+        for model in (Task, AsyncTask):
+            signal.connect(receiver, sender=model, dispatch_uid="dbqueue_tasks")
 
 
 def _started(job: Any, **_: Any) -> None:
@@ -51,7 +52,7 @@ def _send(signal: Any, log: Any, job: Any, status: Any) -> None:
 
 
 def _whole(job: Any) -> Any:
-    row = Task._base_manager.using(job._state.db).filter(pk=job.pk).first()
+    row = type(job)._base_manager.using(job._state.db).filter(pk=job.pk).first()
     return row and row.result()
 
 

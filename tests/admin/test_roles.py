@@ -10,7 +10,7 @@ from django.test import override_settings
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.models import Queue, Worker
-from django_dbqueue.tasks.models import Task
+from django_dbqueue.tasks.models import AsyncTask, Task
 from tests.browser import scene
 from tests.kit import admin_roles
 from tests.kit.connections import empty_tables
@@ -55,6 +55,9 @@ def build():
     calls.noop.enqueue_many([(1,), (2,), (3,)])
     Task.objects.claim()
     Task.objects.filter(pk=Task.objects.ready().first().pk).bury()
+    calls.slow_double.enqueue_many([(1,), (2,), (3,)])
+    AsyncTask.objects.claim()
+    AsyncTask.objects.filter(pk=AsyncTask.objects.ready().first().pk).bury()
     rows = {model: list(model._base_manager.order_by("-pk")) for model in admin_roles.MODELS}
     assert all(rows.values())
     # One that goes on beating, for as long as all this takes.

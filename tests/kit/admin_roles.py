@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.models import Queue, Worker
-from django_dbqueue.tasks.models import Task
+from django_dbqueue.tasks.models import AsyncTask, Task
 from tests.queueapp.models import ArchivedKept, Note
 
 MODELS: tuple[type[Model], ...] = (
@@ -27,6 +27,7 @@ MODELS: tuple[type[Model], ...] = (
     Mailer,
     Suppression,
     Task,
+    AsyncTask,
 )
 OURS = "django_dbqueue."
 OF_DJANGO = {"changelist", "add", "history", "delete", "change"}

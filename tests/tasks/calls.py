@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from django_dbqueue.tasks import task
@@ -29,6 +30,36 @@ def echo(value: Any) -> Any:
 async def slow_double(number: int) -> int:
     await asyncio.sleep(0.01)
     return 2 * number
+
+
+@task
+async def meet(log: str, count: int) -> int:
+    """Wait until so many of them run at once."""
+    record(log, "here")
+    while Path(log).read_text().count("here\n") < count:
+        await asyncio.sleep(0.05)
+    record(log, "all are here")
+    return count
+
+
+@task
+async def async_fail() -> None:
+    raise ValueError("no")
+
+
+@task(takes_context=True, max_attempts=2, backoff=5)
+async def async_second_time_lucky(context: Any) -> int:
+    await context.aprogress(1, 2)
+    await context.atouch()
+    if context.attempt == 1:
+        context.retry()
+    return int(context.attempt)
+
+
+@task(exactly_once=True)
+async def async_pay(number: int) -> int:
+    await Effect.objects.acreate(job=number)
+    return number
 
 
 @task

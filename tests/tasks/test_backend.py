@@ -23,6 +23,7 @@ from tests.tasks import calls
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 UNKNOWN_ID = "01a20fb7-23cf-768c-9ea9-a5b6a16d0a34"
+TABLES = "dbqueue_tasks.task", "dbqueue_tasks.asynctask"
 PATH = "django_dbqueue.tasks.backends.DatabaseBackend"
 
 
@@ -31,7 +32,7 @@ def backend(alias="default"):
 
 
 def work_off():
-    with InlineWorker("dbqueue_tasks.task") as worker:
+    with InlineWorker(*TABLES) as worker:
         worker.run()
 
 
@@ -167,7 +168,7 @@ def test_priorities_are_mapped_both_ways(priority):
 def test_the_higher_priority_runs_first():
     for number, priority in enumerate([0, -5, 100, 5]):
         calls.add.using(priority=priority).enqueue(number)
-    with InlineWorker("dbqueue_tasks.task", "--batch-size", "1") as worker:
+    with InlineWorker(*TABLES, "--batch-size", "1") as worker:
         worker.run()
     order = [row.args[0] for row in Task.objects.order_by("dequeued_time", "priority")]
     assert order == [2, 3, 0, 1]

@@ -17,7 +17,7 @@ from django_dbqueue.lifecycle import sweep
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
 from django_dbqueue.tasks import compat
-from django_dbqueue.tasks.models import Task
+from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.testing import InlineWorker, virtual_clock
 from django_dbqueue.worker import reaper
 from tests.kit.jobs import overwrite
@@ -25,7 +25,7 @@ from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.once import Effect
 from tests.tasks import calls
-from tests.tasks.test_backend import PATH, rows, work_off
+from tests.tasks.test_backend import PATH, TABLES, rows, work_off
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 Status_ = compat.TaskResultStatus
@@ -89,7 +89,7 @@ def test_a_result_that_is_too_large_is_the_failure_of_its_task():
 
 def test_a_policy_of_its_own_retries_with_its_pauses():
     given = calls.fail_thrice.enqueue()
-    with virtual_clock() as clock, InlineWorker("dbqueue_tasks.task", clock=clock) as worker:
+    with virtual_clock() as clock, InlineWorker(*TABLES, clock=clock) as worker:
         worker.run()
         given.refresh()
         assert (given.status, given.attempts) == (Status_.READY, 1)
@@ -110,7 +110,7 @@ def test_an_error_that_is_not_to_be_retried_is_final():
 
 def test_a_task_may_ask_to_be_retried():
     given = calls.second_time_lucky.enqueue()
-    with virtual_clock() as clock, InlineWorker("dbqueue_tasks.task", clock=clock) as worker:
+    with virtual_clock() as clock, InlineWorker(*TABLES, clock=clock) as worker:
         worker.drain()
     given.refresh()
     assert (given.status, given.return_value, given.attempts) == (Status_.SUCCESSFUL, 2, 2)
@@ -235,6 +235,57 @@ def test_the_frameworks_log_has_the_error(caplog):
     said = [one for one in caplog.records if one.name == compat.NAME]
     assert [one.levelname for one in said][-1] == "ERROR"
     assert said[-1].exc_info[0] is ValueError
+
+
+def test_coroutines_run_next_to_each_other(database_url, log):
+    results = [calls.meet.enqueue(log, 20) for _ in range(20)]
+    with worker(database_url, *TABLES, "--coroutines", "20") as process:
+        wait_until(lambda: lines(log).count("all are here") == 20)
+        wait_until(lambda: not AsyncTask.objects.exclude(status=Status.DONE).exists())
+        assert "Traceback" not in process.stderr
+    for one in results:
+        one.refresh()
+    assert {one.return_value for one in results} == {20}
+
+
+@pytest.mark.parametrize("task", [calls.async_fail, calls.async_second_time_lucky])
+def test_an_async_task_has_the_same_outcomes(task):
+    given = task.enqueue()
+    with virtual_clock() as clock, InlineWorker(*TABLES, clock=clock) as worker:
+        worker.drain()
+    given.refresh()
+    if task is calls.async_fail:
+        assert given.errors[0].exception_class is ValueError
+        assert given.status == Status_.FAILED
+    else:
+        assert (given.return_value, given.attempts) == (2, 2)
+        [row] = AsyncTask.objects.all()
+        assert row.progress["done"] == 1
+
+
+def test_a_function_that_became_a_coroutine_function_and_back_runs():
+    plain, later = calls.add.enqueue(1), calls.slow_double.enqueue(4)
+    Task.objects.update(task_path=calls.slow_double.module_path)
+    AsyncTask.objects.update(task_path=calls.add.module_path)
+    work_off()
+    assert Task.objects.get(result_id=plain.id).return_value == 2
+    assert AsyncTask.objects.get(result_id=later.id).return_value == 4
+
+
+def test_an_async_task_that_this_code_has_not_waits():
+    calls.slow_double.enqueue(4)
+    AsyncTask.objects.update(task_path="nowhere.at.all")
+    work_off()
+    [row] = AsyncTask.objects.all()
+    assert (row.status, row.attempts) == (Status.DELAYED, 0)
+
+
+def test_a_coroutine_function_may_be_exactly_once():
+    given = calls.async_pay.enqueue(8)
+    work_off()
+    given.refresh()
+    assert given.return_value == 8
+    assert list(Effect.objects.values_list("job", flat=True)) == [8]
 
 
 def test_a_killed_workers_task_runs_again(database_url, log):
