@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from django.db import router
 from django.db.utils import Error
@@ -17,7 +19,7 @@ from ..worker.children import leave
 from ..worker.session import Session, close_before_fork
 from ..worker.signalling import forget_signals
 from .declared import DECLARED
-from .firing import due_in, run_due
+from .firing import due_in, look
 from .models import Schedule
 from .synchronise import synchronise
 
@@ -26,6 +28,7 @@ logger = logging.getLogger("django_dbqueue")
 LOOK_SECONDS = 1.0  # between two looks
 UNFIT_SECONDS = 60.0  # until another look where our table is missing
 ENQUEUE_SECONDS_MAX = 30  # whole ones; then the process that enqueues is ended
+PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
 # It stays where another schedule is due so soon, yet never for longer than that.
 LINGER_SECONDS, LIFE_SECONDS_MAX = 5.0, 60.0
 
@@ -88,6 +91,8 @@ class Scheduler:
 
 def enqueue(alias: str, agent: int, is_first: bool, is_careful: bool) -> int:
     """What the forked process does, until nothing is due soon or its agent is gone."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(PROCESS_NAME)
     forget_signals()
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
@@ -102,7 +107,8 @@ def enqueue(alias: str, agent: int, is_first: bool, is_careful: bool) -> int:
             synchronise(alias)
         while os.getppid() == agent and time.monotonic() < started + LIFE_SECONDS_MAX:
             signal.alarm(ENQUEUE_SECONDS_MAX)
-            run_due(alias, is_careful=is_careful)
+            if look(alias, is_careful=is_careful):
+                continue
             wait = due_in(alias)
             if wait is None or wait > LINGER_SECONDS:
                 break
