@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django_dbqueue.schedules.models import Schedule, Tick, as_utc
+from tests.queueapp.models import Note
 
 GRID = timedelta(minutes=15)
 START = datetime(2031, 1, 15, 12, tzinfo=UTC)  # a Wednesday
@@ -69,3 +70,13 @@ def notes_of(schedule: Schedule) -> list[str]:
     """What is said of its ticks, in their order; of those that were enqueued plainly, ''."""
     rows = Tick.objects.filter(schedule=schedule).order_by("tick")
     return list(rows.values_list("note", flat=True))
+
+
+class Greeter:
+    """A task."""
+
+    def enqueue(self) -> None:
+        Note.objects.create(text="hello")
+
+
+greeter = Greeter()
