@@ -18,6 +18,7 @@ from ..admin.formatting import time_tag
 from ..admin.lists import CappedPaginator
 from ..admin.pages import row_url
 from ..admin.permissions import allows
+from ..fields import InstantField
 from ..guard import capture
 from .firing import run_now
 from .models import Schedule, Tick, problems_of
@@ -64,6 +65,10 @@ class ScheduleForm(FormBase):
 @admin.register(Schedule)
 class ScheduleAdmin(Base):
     form = ScheduleForm
+    # In one box: Django's two for a date and a time have no labels.
+    formfield_overrides = {
+        InstantField: {"form_class": forms.DateTimeField, "widget": forms.DateTimeInput}
+    }
     fieldsets = ((None, {"fields": SAID}), ("What became of it", {"fields": FOUND}))
     readonly_fields = FOUND
     list_display = ("name", "timing", "zone", "target", "next_tick", "state", "is_declared")

@@ -142,7 +142,8 @@ def _fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick
     dropped = None if (schedule.pk, its.dropped) in known else its.dropped
     rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)
     steps = {"next_tick": its.next, "next_at": its.next, "error": ""}
-    if not rows.update(**steps, count=F("count") + len(ticks) + (dropped is not None)):
+    number = len(ticks) + int(dropped is not None)
+    if not rows.update(**steps, count=F("count") + number):
         return []
     made = [] if dropped is None else [_missed(schedule, dropped, ticks)]
     made += [_enqueue(schedule, tick, using) for tick in ticks]

@@ -15,7 +15,6 @@ from tests.kit import admin_roles
 from tests.kit.connections import empty_tables
 from tests.kit.mail import archived, finished, letter
 from tests.kit.mail_admin import fancy_letter
-from tests.kit.schedules import scheduled
 
 pytestmark = pytest.mark.any_database  # permissions are Django's
 
@@ -51,7 +50,6 @@ def build():
     finished(letter("anna"), failed=True, anna=Outcome.IN_DOUBT)
     finished(fancy_letter())
     archived(finished(fancy_letter()))
-    scheduled()
     rows = {model: list(model._base_manager.order_by("-pk")) for model in admin_roles.MODELS}
     assert all(rows.values())
     # One that goes on beating, for as long as all this takes.

@@ -54,6 +54,7 @@ def test_a_schedule_is_added_and_changed(people):
     )
     assert as_utc(schedule.next_tick) == START.replace(day=16, hour=2)
     changed = FORM | {"timing": "every 2 h", "queue": "slow", "priority": "7"}
+    changed |= {"starts_at": "2031-01-15 00:00:00"}
     assert browser.post(page_of(schedule), changed).status_code == 302
     schedule = again(schedule)
     assert (schedule.timing, schedule.queue, schedule.priority) == ("every 2 h", "slow", 7)

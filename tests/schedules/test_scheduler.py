@@ -3,6 +3,7 @@
 import signal
 import time
 from collections import defaultdict
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
@@ -102,6 +103,10 @@ def test_a_target_that_hangs_is_ended_and_holds_up_no_other_for_good(looking, mo
     assert again(hangs).count == 0
 
 
+def start(stack, database_url):
+    return stack.enter_context(running(database_url, "runworker", "queueapp.Note", **QUICK))
+
+
 @pytest.mark.each_database
 def test_workers_that_are_killed_enqueue_each_second_once(database_url):
     names = [f"s{n}" for n in range(5)]
@@ -110,16 +115,15 @@ def test_workers_that_are_killed_enqueue_each_second_once(database_url):
     def have(number):
         return lambda: Tick.objects.filter(schedule=rows[-1]).count() >= number
 
-    worker = ("runworker", "queueapp.Note")
-    with running(database_url, *worker, **QUICK) as one:
-        with running(database_url, *worker, **QUICK) as other:
-            wait_until(have(3))
-            one.send_group(signal.SIGKILL)
-            wait_until(have(6))
-            with running(database_url, *worker, **QUICK):
-                wait_until(have(8))
-                other.send_group(signal.SIGKILL)
-                wait_until(have(10))
+    with ExitStack() as stack:
+        one, other = (start(stack, database_url) for _ in range(2))
+        wait_until(have(3))
+        one.send_group(signal.SIGKILL)
+        wait_until(have(6))
+        start(stack, database_url)
+        wait_until(have(8))
+        other.send_group(signal.SIGKILL)
+        wait_until(have(10))
     ticks, jobs = defaultdict(list), set()
     for key, tick, job in Tick.objects.values_list("schedule", "tick", "job"):
         ticks[key].append(as_utc(tick))
