@@ -70,7 +70,7 @@ def look(using: str, *, is_careful: bool = False) -> int:
     now = db_now(using)
     rows = Schedule.objects.using(using).filter(next_at__lte=now, next_tick__isnull=False)
     # In the order of their keys: two that write the same rows wait for each other in one order.
-    due = sorted(rows.order_by("next_at", "pk")[:BATCH], key=lambda one: one.pk)
+    due = sorted(rows.order_by("next_at")[:BATCH], key=lambda one: one.pk)
     turns = [turn for one in due if (turn := _turn(one, now, using)) is not None]
     if is_careful:
         random.shuffle(turns)

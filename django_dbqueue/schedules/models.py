@@ -100,7 +100,7 @@ class Schedule(models.Model):
         default_permissions = ("add", "change", "delete", "view", "pause", "run")
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
     @classmethod
     def from_db(cls, *args: Any, **kwargs: Any) -> Self:
@@ -113,7 +113,8 @@ class Schedule(models.Model):
 
     @property
     def zone(self) -> str:
-        return self.time_zone or str(settings.TIME_ZONE)
+        name: str = self.time_zone or settings.TIME_ZONE
+        return name
 
     def ticks(self) -> Timing:
         """``ValidationError`` where the timing means nothing."""
