@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
 
 from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due, run_now
@@ -238,6 +239,48 @@ def test_a_job_that_the_database_refuses_holds_up_nobody(clock):
     assert "IntegrityError" in again(broken).error
     assert len(ticks_of(whole)) == 1
     assert Note.objects.count() == 1
+
+
+def test_what_is_undone_with_others_is_done_again_as_if_it_had_not_been(clock):
+    """A neighbour's job fails their common transaction, in which the last job was cancelled."""
+    scheduled("a", "every 1 h", overlap="replace")
+    clock.move(HOUR)
+    run_due()
+    scheduled("b", "every 1 h", target="shop.Thumbnail", arguments={"photo": 987654})
+    clock.move(HOUR)
+    run_due()
+    assert Note.objects.count() == 1
+
+
+def test_a_tick_that_has_its_row_is_not_enqueued_again(clock):
+    """Somebody has set the schedule back, or the clock of the database was."""
+    schedule = scheduled(timing="every 1 h", missed="all")
+    clock.move(HOUR)
+    run_due()
+    first = START + timedelta(hours=1)
+    clock.move(HOUR)
+    Schedule.objects.update(next_tick=first, next_at=first)
+    run_due()
+    assert ticks_of(schedule) == [first, first + timedelta(hours=1)]
+    assert Note.objects.count() == 2
+    assert again(schedule).error == ""
+
+
+def test_who_pauses_while_a_tick_is_looked_at_has_it_paused(clock):
+    schedule = scheduled(timing="every 1 h")
+    clock.move(HOUR)
+
+    def pause_first(execute, sql, *rest):
+        if sql.startswith("UPDATE") and not paused:
+            paused.append(schedule)
+            again(schedule).pause()
+        return execute(sql, *rest)
+
+    paused: list[Schedule] = []
+    with connection.execute_wrapper(pause_first):
+        run_due()
+    assert not Note.objects.exists()
+    assert again(schedule).next_tick is None
 
 
 def test_mending_a_schedule_has_it_tried_at_once(clock):
