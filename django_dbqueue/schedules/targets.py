@@ -42,7 +42,7 @@ class Target:
     """
 
     label = ""
-    # What an overlap may do, beside "allow": others cannot look at their jobs.
+    # What an overlap may do, besides "allow": others cannot look at their jobs.
     overlaps: frozenset[str] = frozenset()
     # Whether all that it enqueues is undone with the transaction.
     rolls_back = False

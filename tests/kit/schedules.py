@@ -50,7 +50,7 @@ class WallClock:
 
 def scheduled(name: str = "nightly", timing: str = "0 3 * * *", **columns: Any) -> Schedule:
     """A schedule of notes that say its name, stored."""
-    given = {"target": "queueapp.Note", "arguments": {"text": name}} | columns
+    given = {"target": "queueapp.Note", "arguments": {"text": name}, "time_zone": "UTC"} | columns
     schedule = Schedule(name=name, timing=timing, **given)
     schedule.full_clean()
     schedule.save()

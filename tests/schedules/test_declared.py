@@ -27,7 +27,7 @@ def none_declared():
 def synchronised(*calls, **columns):
     DECLARED.clear()
     for call in calls:
-        schedule(*call, **columns)
+        schedule(*call, **{"time_zone": "UTC"} | columns)
     synchronise("default")
     return list(Schedule.objects.order_by("name"))
 
