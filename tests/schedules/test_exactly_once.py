@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 DAYS = 400
 # Each is in a gap on one day, and comes twice on another.
 TIMES = {
-    ("Europe/Berlin", "30 2 * * *"): [(2, 30)],
+    ("Europe/Berlin", "30 2 * * 0"): [(2, 30)],
     ("America/New_York", "15,45 1,2 * * 0"): [(h, m) for h in (1, 2) for m in (15, 45)],
     ("Australia/Lord_Howe", "45 1,2 * * 0"): [(1, 45), (2, 45)],
     ("Australia/Lord_Howe", "0 2 * * *"): [(2, 0)],
@@ -94,13 +94,13 @@ def test_two_schedulers_that_are_killed_enqueue_each_tick_once(monkeypatch):
     now = START
     with ThreadPoolExecutor(2) as threads:
         while now < end:
-            now = min(end, now + timedelta(hours=steps.uniform(6, 120)))
+            now = min(end, now + timedelta(hours=steps.uniform(12, 240)))
             # Mostly one is faster; now and then both look at once.
             who = steps.choice((schedulers, schedulers[:1], schedulers[1:]))
             list(threads.map(run_as, who, [now] * len(who)))
     with virtual_clock(end):
         run_due()
-    assert all(one.kills > 10 for one in schedulers)
+    assert all(one.kills > 5 for one in schedulers)
     for schedule, its in wanted.items():
         assert ticks_of(schedule) == its, schedule
         assert set(notes_of(schedule)) == {""}

@@ -118,13 +118,13 @@ def test_workers_that_are_killed_enqueue_each_second_once(database_url):
 
     with ExitStack() as stack:
         one, other = (start(stack, database_url) for _ in range(2))
-        wait_until(have(3))
+        wait_until(have(2))
         one.send_group(signal.SIGKILL)
-        wait_until(have(6))
+        wait_until(have(4))
         start(stack, database_url)
-        wait_until(have(8))
+        wait_until(have(5))
         other.send_group(signal.SIGKILL)
-        wait_until(have(10))
+        wait_until(have(6))
     ticks, jobs = defaultdict(list), set()
     for key, tick, job in Tick.objects.values_list("schedule", "tick", "job"):
         ticks[key].append(as_utc(tick))
