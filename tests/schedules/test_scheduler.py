@@ -5,6 +5,7 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -97,7 +98,7 @@ def test_what_is_declared_is_written_when_a_worker_starts(looking):
 
 def test_a_target_that_hangs_is_ended_and_holds_up_no_other_for_good(looking, monkeypatch):
     monkeypatch.setattr(scheduler, "ENQUEUE_SECONDS_MAX", 1)
-    task = {"timing": "every 1 s", "kind": "task", "arguments": {}}
+    task: dict[str, Any] = {"timing": "every 1 s", "kind": "task", "arguments": {}}
     hangs = scheduled("a", target=f"{__name__}.sleepy", **task)
     fine = [scheduled(name, target="tests.kit.schedules.greeter", **task) for name in "bc"]
     look_until(looking, lambda: all(again(one).count > 1 for one in fine))
