@@ -197,8 +197,13 @@ class NameField(models.CharField):  # type: ignore[type-arg]
 
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
         super().validate(value, model_instance)
-        if value is not None:
+        if value is None:
+            return
+        try:
             check_name(value, self.name)
+        except ValidationError as error:
+            # Of a field, Django's ``clean_fields`` and forms take messages without its name.
+            raise ValidationError(error.messages) from None
 
     def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
         if isinstance(value, str):

@@ -7,6 +7,7 @@ THUMBNAIL = "/admin/shop/thumbnail/"
 QUEUE, WORKER = "/admin/dbqueue/queue/", "/admin/dbqueue/worker/"
 EMAIL, OLD_EMAIL = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
 MAILER, SUPPRESSION = "/admin/dbqueue_mail/mailer/", "/admin/dbqueue_mail/suppression/"
+SCHEDULE = "/admin/dbqueue_schedules/schedule/"
 STATES = ("ready", "claimed", "done", "delayed", "buried")
 
 LISTS = {
@@ -32,6 +33,8 @@ LISTS = {
     "mailers": MAILER,
     "suppressions": SUPPRESSION,
     "suppression form": f"{SUPPRESSION}add/",
+    "schedules": SCHEDULE,
+    "schedule form": f"{SCHEDULE}add/",
 }
 # By the name of the row in the scene; of each table the one that has most to show comes first.
 ROWS = {
@@ -43,9 +46,10 @@ ROWS = {
     "worker": WORKER,
     "mailer": MAILER,
     "suppression": SUPPRESSION,
+    "schedule": SCHEDULE,
 }
 PARTS = {"page": "change", "history": "history", "delete": "delete"}
-OTHERS = ["history failed", "history refused", "delete suppression"]
+OTHERS = ["history failed", "history refused", "delete suppression", "delete schedule"]
 ALL = [*LISTS, *(f"page {name}" for name in ROWS), *OTHERS]
 # The list of one state differs by its rows.
 OF_ONE_STATE = {f"{table} {state}" for table in ("jobs", "mail") for state in STATES}

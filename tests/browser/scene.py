@@ -10,11 +10,14 @@ from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.schedules.firing import run_now
+from django_dbqueue.schedules.models import Schedule
 from testproject.shop.images import make_thumbnail, paint
 from testproject.shop.models import Photo, Thumbnail
 from tests.kit.jobs import claim_one, fresh, overwrite
 from tests.kit.mail import archived, enqueue, finished, letter, queue_into_memory, queued
 from tests.kit.mail_admin import fancy_letter
+from tests.kit.schedules import scheduled
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
 TABLE = "queueapp.note"
@@ -36,6 +39,7 @@ def build(text="a note", queue="default", error="it does not work"):
         **build_workers(text, error),
         **build_thumbnails(text),
         **build_mail(text, error),
+        **build_schedules(text, error),
     )
 
 
@@ -93,6 +97,16 @@ def build_workers(text, error):
             uuid="d" * 32, pid=14, stopped_at=lately, stop_reason=text[:200], **fields
         ),
     }
+
+
+def build_schedules(text, error):
+    """One that has ticked, and is broken now."""
+    schedule = scheduled("nightly", arguments={"text": text}, priority=0)
+    for _ in range(12):
+        run_now(schedule, text)
+    schedule.ticks_so_far.filter(pk__gt=schedule.ticks_so_far.first().pk + 9).update(job="")
+    Schedule.objects.update(error=error[:500])
+    return {"schedule": schedule}
 
 
 def running():

@@ -11,7 +11,9 @@ from tests.browser.scene import build
 from tests.browser.test_flows import choose, confirm, go, said
 from tests.kit import admin_roles
 
-DONE = re.compile(r"[1-9]\d* (changed|marked|queued|erased)|deleted [1-9]|asked to|Paused|Resumed")
+DONE = re.compile(
+    r"[1-9]\d* (changed|marked|queued|erased)|deleted [1-9]|asked to|Paused|Resumed|Enqueued"
+)
 
 pytestmark = pytest.mark.usefixtures("rows")
 

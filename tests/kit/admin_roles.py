@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.models import Queue, Worker
+from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.tasks.models import AsyncTask, Task
 from tests.queueapp.models import ArchivedKept, Note
 
@@ -28,16 +29,29 @@ MODELS: tuple[type[Model], ...] = (
     Suppression,
     Task,
     AsyncTask,
+    Schedule,
 )
 OURS = "django_dbqueue."
 OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
 # What a page of ours needs to know, and what only its form sends.
 QUEUE = {"table": "queueapp.note", "queue": "default"}
 ASKED = {"charts": QUEUE | {"span": "hour"}, "pause": QUEUE, "resume": QUEUE | {"queue": "paused"}}
+# Of a task: whoever has jobs enqueued into a queue table needs a permission for that one, too.
+SCHEDULE = {
+    "name": "new",
+    "timing": "0 3 * * *",
+    "kind": "task",
+    "target": "tests.kit.schedules.greeter",
+    "arguments": "{}",
+    "missed": "skip",
+    "catch_up_within": "60",
+    "overlap": "allow",
+}
 SENT = {
     "pause": {"how": "minutes", "minutes": "5", "reason": "out of paper"},
     "ask": {"verb": "stop"},
-    "add": {"address": "new@x.example", "reason": "by hand", "note": ""},
+    "add": {"address": "new@x.example", "reason": "by hand", "note": "", **SCHEDULE},
+    "change": SCHEDULE,
     "delete": {"post": "yes"},
 }
 ACTION = {"confirmed": "yes", "post": "yes"}

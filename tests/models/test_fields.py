@@ -241,3 +241,11 @@ def test_a_thread_that_ended_leaves_no_connection_behind():
     left = start(use).result()
     gc.collect()
     assert left() is None
+
+
+@pytest.mark.parametrize("name", ["x" * 201, "a\tb", "\u202eab"])
+def test_a_bad_name_is_told_by_its_field_as_forms_ask(name):
+    with pytest.raises(ValidationError) as refused:
+        Note(queue=name).full_clean()
+    [message] = refused.value.message_dict["queue"]
+    assert message.startswith("queue ") or "at most 200" in message

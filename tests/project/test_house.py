@@ -29,6 +29,7 @@ FLOORS = [
         "management",
         "mail",
         "tasks",
+        "schedules",
         "torture",
         "demo_data",
         "server",
@@ -74,6 +75,15 @@ def test_no_import_runs_upward(imports):
 def test_the_core_imports_no_queue_app_and_they_not_each_other(imports):
     assert [
         pair for pair in imports if part(pair[1]) in QUEUE_APPS and part(pair[0]) != part(pair[1])
+    ] == []
+
+
+def test_nothing_but_tasks_imports_the_schedules(imports):
+    """They are an app that a project may leave out; a target of another kind registers with it."""
+    assert [
+        pair
+        for pair in imports
+        if part(pair[1]) == "schedules" and part(pair[0]) not in {"schedules", "tasks"}
     ] == []
 
 

@@ -1,0 +1,198 @@
+"""Schedules in the admin: added, changed, paused and run now, with what became of their ticks."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin import ModelAdmin, ShowFacets
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from ..admin.confirmation import log
+from ..admin.formatting import time_tag
+from ..admin.lists import CappedPaginator
+from ..admin.pages import row_url
+from ..admin.permissions import allows
+from ..fields import InstantField
+from ..guard import capture
+from .firing import run_now
+from .models import Schedule, Tick, problems_of
+from .targets import TARGETS, Looked, table_model
+
+if TYPE_CHECKING:  # at run time they take no parameters
+    Base = ModelAdmin[Schedule]
+    FormBase = forms.ModelForm[Schedule]
+else:
+    Base = ModelAdmin
+    FormBase = forms.ModelForm
+
+TICKS_SHOWN = 10
+SAID = (
+    *("name", "timing", "time_zone", "starts_at", "kind", "target", "arguments", "queue"),
+    *("priority", "missed", "catch_up_within", "overlap"),
+)
+FOUND = ("state", "next_tick", "count", "is_declared", "last_ticks")
+GONE = Looked("gone, or in the archive")
+
+
+class ScheduleForm(FormBase):
+    # Set by the admin: who enqueues by hand needs the same permission.
+    user: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "kind" in self.fields:
+            kinds = [(name, one.label) for name, one in TARGETS.items()]
+            self.fields["kind"] = forms.ChoiceField(choices=kinds, label="Kind of target")
+
+    def clean(self) -> Any:
+        data: Any = super().clean()
+        meta = None
+        with suppress(ValidationError):  # the model says so, too
+            meta = table_model(data.get("target", ""))._meta
+        if data.get("kind") == "table" and meta is not None:
+            codename = f"{meta.app_label}.add_{meta.model_name}"
+            if not self.user.has_perm(codename):
+                self.add_error("target", f"target: you lack the permission {codename}.")
+        return data
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(Base):
+    form = ScheduleForm
+    # In one box: Django's two for a date and a time have no labels.
+    formfield_overrides = {
+        InstantField: {"form_class": forms.DateTimeField, "widget": forms.DateTimeInput}
+    }
+    fieldsets = ((None, {"fields": SAID}), ("What became of it", {"fields": FOUND}))
+    readonly_fields = FOUND
+    list_display = ("name", "timing", "zone", "target", "next_tick", "state", "is_declared")
+    list_filter = ("is_paused", "is_declared")
+    search_fields = ("name", "target")
+    ordering = ("name",)
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    list_per_page = 50
+    actions = ("pause_selected", "resume_selected", "run_selected")
+
+    has_pause_permission = allows("pause")
+    has_run_permission = allows("run")
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        form = super().get_form(request, *args, **kwargs)
+        return type("ScheduleForm", (form,), {"user": request.user})
+
+    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        # A new one has no ticks yet.
+        return self.fieldsets if obj else self.fieldsets[:1]
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        """What is declared in code is changed there."""
+        is_declared = obj is not None and obj.is_declared
+        return not is_declared and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        is_declared = obj is not None and obj.is_declared
+        return not is_declared and super().has_delete_permission(request, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Their ticks go along without a permission of their own; the declared ones do not go."""
+        declared = [one for one in objs if one.is_declared]
+        counts = {self.opts.verbose_name_plural: len(objs)}
+        return [str(one) for one in objs], counts, set(), [f"{one} (declared)" for one in declared]
+
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        schedule: Any = super().get_object(request, *args, **kwargs)
+        if schedule is not None:
+            # Whose permissions decide what is linked.
+            schedule.asked_by = request
+        return schedule
+
+    @admin.display(description="time zone")
+    def zone(self, schedule: Schedule) -> str:
+        return schedule.zone
+
+    @admin.display(description="state")
+    def state(self, schedule: Schedule) -> str:
+        if schedule.is_paused:
+            return "paused"
+        if schedule.error:
+            return f"broken: {schedule.error}"
+        return "" if schedule.next_tick else "never ticks again"
+
+    @admin.display(description="last ticks")
+    def last_ticks(self, schedule: Any) -> SafeString | str:
+        ticks = list(schedule.ticks_so_far.order_by("-tick")[:TICKS_SHOWN])
+        if not ticks:
+            return "none yet"
+        looked = look_at(ticks, schedule.alias())
+        request = schedule.asked_by
+        rows = ((time_tag(t.tick), self._job(request, t, looked.get(t.pk)), t.note) for t in ticks)
+        cells = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
+        head = "<tr><th>tick</th><th>job</th><th>note</th></tr>"
+        return format_html("<table>" + head + "{}</table>", cells)
+
+    def _job(self, request: HttpRequest, tick: Tick, found: Looked | None) -> SafeString | str:
+        if not tick.job:
+            return "none" if tick.note else tick.target
+        name = f"{tick.target} {tick.job}"
+        if found is None:
+            return name
+        url = row_url(self.admin_site, request, found.model, tick.job) if found.model else ""
+        link = format_html('<a href="{}">{}</a>', url, name) if url else name
+        return format_html("{}: {}", link, found.words)
+
+    @admin.action(permissions=["pause"], description="Pause")
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        self._do(request, queryset, Schedule.pause, "Paused")
+
+    @admin.action(permissions=["pause"], description="Resume")
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        self._do(request, queryset, Schedule.resume, "Resumed")
+
+    @admin.action(permissions=["run"], description="Run now")
+    def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        by = f"{request.user.get_username()}, in the admin"
+        self._do(request, queryset, lambda one: run_now(one, by), "Enqueued a job of")
+
+    def _do(
+        self,
+        request: HttpRequest,
+        queryset: Iterable[Schedule],
+        act: Callable[[Schedule], object],
+        what: str,
+    ) -> None:
+        """One that does not work is named, and is in nobody's way."""
+        done = []
+        for schedule in queryset:
+            with capture() as outcome:
+                act(schedule)
+            if outcome.error is None:
+                done.append(schedule)
+            else:
+                text = f"{schedule}: {problems_of(outcome.error)}"
+                self.message_user(request, text, messages.ERROR)
+        log(request, done, what)
+        if done:
+            names = ", ".join(map(str, done))
+            self.message_user(request, f"{what}: {names}", messages.SUCCESS)
+
+
+def look_at(ticks: list[Tick], using: str) -> dict[int, Looked]:
+    """What became of their jobs, by the ticks' keys; nothing where nobody can tell."""
+    found: dict[int, Looked] = {}
+    for kind, target in {(tick.kind, tick.target) for tick in ticks if tick.job}:
+        its = [t for t in ticks if t.job and (t.kind, t.target) == (kind, target)]
+        if kind not in TARGETS:
+            continue
+        with capture():  # its table may be gone
+            states = TARGETS[kind].look(target, [tick.job for tick in its], using)
+            if states is not None:
+                found |= {tick.pk: states.get(tick.job, GONE) for tick in its}
+    return found

@@ -1,0 +1,238 @@
+"""Schedules, and what became of each of their ticks."""
+
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from django.conf import settings
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import connections, models, router
+from django.utils import timezone
+
+from ..exceptions import shown
+from ..fields import DbNow, InstantField, NameField
+from ..guard import message_of
+from ..lifecycle.enqueue import MAX_PRIORITY
+from .planning import CATCH_UP_MAX, Missed, following
+from .targets import TARGETS, Target
+from .timing import Timing, parse, zone_of
+
+CATCH_UP_SECONDS_MAX = 30 * 86400
+ERROR_CHARS_MAX = 500
+# What a person says of a schedule; the scheduler writes the other columns.
+SAID = (
+    *("name", "timing", "time_zone", "starts_at", "kind", "target", "arguments", "queue"),
+    *("priority", "missed", "catch_up_within", "overlap", "is_paused", "is_declared"),
+)
+OF_TIMING = ("timing", "time_zone", "starts_at", "is_paused")
+PLANNED = ("next_tick", "next_at", "error")
+
+
+class Overlap(models.TextChoices):
+    ALLOW = "allow", "enqueue it all the same"
+    SKIP = "skip", "skip the tick"
+    REPLACE = "replace", "cancel the waiting one first"
+
+
+class Schedule(models.Model):
+    """One job at each tick of ``timing``.
+
+    ``next_tick`` is the instant in UTC of the tick that comes next; ``next_at`` is when somebody
+    looks at it: later than the tick where its target was broken at the last try. Both are null
+    where it is paused, or never ticks again.
+    """
+
+    name = NameField(unique=True)
+    timing = models.CharField(
+        max_length=200, help_text="every 10 s (or min, h, d), or a cron expression: 0 3 * * 1-5"
+    )
+    time_zone = models.CharField(
+        max_length=100, blank=True, help_text="Such as Europe/Berlin; empty: the project's."
+    )
+    starts_at = InstantField(
+        null=True, blank=True, help_text="No tick before it; intervals are counted from it."
+    )
+    kind = models.CharField("kind of target", max_length=20, default="table")
+    target = models.CharField(
+        max_length=200, help_text="A queue table (app.Model), or the dotted path of a task."
+    )
+    arguments: Any = models.JSONField(
+        default=dict, blank=True, help_text='Of a task: {"args": [], "kwargs": {}}. Else: columns.'
+    )
+    queue = NameField(null=True, blank=True, help_text="Empty: the default of the target.")
+    priority = models.BigIntegerField(
+        null=True, blank=True, help_text="Empty: the default of the target."
+    )
+    missed = models.CharField(
+        "if ticks were missed",
+        max_length=10,
+        choices=Missed.choices,
+        default=Missed.LATEST,
+        help_text=f"While no worker ran. Of all at most {CATCH_UP_MAX:,} are made up for.",
+    )
+    catch_up_within = models.PositiveIntegerField(
+        default=86400,
+        validators=[MinValueValidator(1), MaxValueValidator(CATCH_UP_SECONDS_MAX)],
+        help_text=f"Seconds; at most {CATCH_UP_SECONDS_MAX:,}. Older ticks are not made up for.",
+    )
+    overlap = models.CharField(
+        "if the last job has not ended",
+        max_length=10,
+        choices=Overlap.choices,
+        default=Overlap.ALLOW,
+    )
+    is_paused = models.BooleanField("paused", default=False, editable=False)
+    is_declared = models.BooleanField("declared in code", default=False, editable=False)
+    next_tick = InstantField(null=True, editable=False)
+    next_at = InstantField(null=True, editable=False, db_index=True)
+    error = models.CharField(max_length=ERROR_CHARS_MAX, blank=True, editable=False)
+    # Ticks so far; the old ones among their rows are deleted.
+    count = models.PositiveBigIntegerField("ticks so far", default=0, editable=False)
+    # What it enqueued last, by which kind of target.
+    last_kind = models.CharField(max_length=20, blank=True, editable=False)
+    last_target = models.CharField(max_length=200, blank=True, editable=False)
+    last_job = models.CharField(max_length=64, blank=True, editable=False)
+
+    # Its timing as the row had it; None where it is new.
+    planned_for: tuple[Any, ...] | None = None
+
+    class Meta:
+        default_permissions = ("add", "change", "delete", "view", "pause", "run")
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+    @classmethod
+    def from_db(cls, *args: Any, **kwargs: Any) -> Self:
+        schedule = super().from_db(*args, **kwargs)
+        schedule.planned_for = schedule._timing_columns()
+        return schedule
+
+    def _timing_columns(self) -> tuple[Any, ...]:
+        return tuple(self.__dict__.get(name) for name in OF_TIMING)
+
+    @property
+    def zone(self) -> str:
+        name: str = self.time_zone or settings.TIME_ZONE
+        return name
+
+    def ticks(self) -> Timing:
+        """``ValidationError`` where the timing means nothing."""
+        return parse(self.timing, self.zone, as_utc(self.starts_at) if self.starts_at else None)
+
+    def target_kind(self) -> Target:
+        if self.kind not in TARGETS:
+            known = ", ".join(sorted(TARGETS))
+            problem = f"kind of target must be one of {known}, not {shown(self.kind)}"
+            raise ValidationError({"kind": problem})
+        return TARGETS[self.kind]
+
+    def clean(self) -> None:
+        """All that is wrong, by field; also that the target is there and takes the arguments."""
+        zone_of(self.zone)
+        if self.starts_at is not None:
+            self.starts_at = self.starts_at.replace(microsecond=0)
+        self.ticks()
+        if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
+            problem = f"priority must be between 0 and {MAX_PRIORITY}, not {self.priority}"
+            raise ValidationError({"priority": problem})
+        target = self.target_kind()
+        if self.overlap != Overlap.ALLOW and self.overlap not in target.overlaps:
+            problem = f"overlap: what becomes of a {target.label} is not known here: only allow"
+            raise ValidationError({"overlap": problem})
+        target.clean(self, self.alias())
+
+    def alias(self) -> str:
+        """The database on which it is, as is all that it enqueues."""
+        return str(self._state.db or router.db_for_write(type(self)))
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Write what a person may say; a changed timing is looked for from now on."""
+        using = kwargs.get("using") or self.alias()
+        self.queue = self.queue or None
+        columns: set[str] = set(SAID)
+        if self._state.adding or self._timing_columns() != self.planned_for:
+            self.plan(db_now(using))
+            columns |= set(PLANNED)
+        else:
+            # Its target may have been mended: no later than at its tick.
+            broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
+            broken.update(next_at=models.F("next_tick"), error="")
+        if not self._state.adding and kwargs.get("update_fields") is None:
+            kwargs["update_fields"] = columns
+        super().save(*args, **kwargs)
+        self.planned_for = self._timing_columns()
+
+    def plan(self, now: datetime) -> None:
+        """From now on."""
+        tick = None if self.is_paused else following(self.ticks(), now)
+        self.next_tick = self.next_at = tick
+        self.error = ""
+
+    def pause(self) -> None:
+        """No tick until it is resumed; those in between are not made up for."""
+        self.is_paused = True
+        self.save(using=self._state.db)
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self.save(using=self._state.db)
+
+
+class Tick(models.Model):
+    """One tick, and the job that it became; the row makes it happen once.
+
+    What a person asks for is at no whole second, so that it is none of the timing's ticks.
+    """
+
+    schedule = models.ForeignKey(
+        Schedule, on_delete=models.CASCADE, related_name="ticks_so_far", db_index=False
+    )
+    tick = InstantField()
+    kind = models.CharField(max_length=20, blank=True)
+    target = models.CharField(max_length=200, blank=True)
+    # Empty where nothing was enqueued; then ``note`` says why.
+    job = models.CharField(max_length=64, blank=True)
+    note = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["schedule", "tick"], name="dbqueue_schedules_tick_once")
+        ]
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.schedule_id} at {self.tick}"
+
+
+def as_utc(instant: datetime) -> datetime:
+    """Of what a project reads, which is naive without ``USE_TZ``."""
+    if timezone.is_naive(instant):
+        instant = timezone.make_aware(instant, timezone.get_default_timezone())
+    return instant.astimezone(UTC)
+
+
+def db_now(using: str) -> datetime:
+    """The clock of a database, in UTC."""
+    compiler = Schedule._base_manager.using(using).query.get_compiler(using=using)
+    field, (sql, params) = InstantField(), compiler.compile(DbNow())
+    sql, params = field.select_format(compiler, sql, params)
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT {sql}", params)
+        [value] = cursor.fetchone()
+    now = field.from_db_value(value, None, connections[using])
+    assert now is not None, "a clock has the time"
+    return as_utc(now)
+
+
+def problems_of(error: Exception) -> str:
+    """What is wrong, each problem with the name of its field."""
+    if not isinstance(error, ValidationError):
+        return f"{type(error).__name__}: {message_of(error)}"
+    if not hasattr(error, "error_dict"):
+        return " ".join(error.messages)
+    found = []
+    for name, messages in error.message_dict.items():
+        is_said = name == NON_FIELD_ERRORS
+        found += [one if is_said or one.startswith(name) else f"{name}: {one}" for one in messages]
+    return " ".join(found)

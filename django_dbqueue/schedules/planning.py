@@ -1,0 +1,56 @@
+"""What is to be done at a look: which ticks are due, and what becomes of those that were missed."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import models
+
+from .timing import Timing, latest, newest
+
+LATE_SECONDS = 60  # after which a tick that nobody looked for counts as missed
+CATCH_UP_MAX = 1000  # missed ticks of one schedule that ``all`` makes up for
+CHUNK_TICKS = 50  # of one schedule in one transaction; the rest follows at once
+
+
+class Missed(models.TextChoices):
+    SKIP = "skip", "skip them"
+    LATEST = "latest", "make up for the latest"
+    ALL = "all", "make up for all"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The ticks to enqueue, the first one that is left out, and the one to look for next."""
+
+    ticks: list[datetime] = field(default_factory=list)
+    dropped: datetime | None = None
+    next: datetime | None = None
+
+
+def plan(timing: Timing, first: datetime, now: datetime, missed: str, within: int) -> Plan:
+    """``first`` is the tick that was to come next; ``within``: the seconds that ``latest`` and
+    ``all`` look back."""
+    recent = max(first, now - timedelta(seconds=LATE_SECONDS))
+    oldest = max(first, now - timedelta(seconds=within))
+    due = newest(timing, recent, now, CATCH_UP_MAX)
+    if missed == Missed.ALL and oldest < recent:
+        due = newest(timing, oldest, now, CATCH_UP_MAX)
+    elif missed == Missed.LATEST and not due:
+        found = latest(timing, oldest, now)
+        due = [found] if found else []
+    dropped = None if first > now or first in due else first
+    more = due[CHUNK_TICKS] if len(due) > CHUNK_TICKS else following(timing, now)
+    return Plan(due[:CHUNK_TICKS], dropped, more)
+
+
+def following(timing: Timing, now: datetime) -> datetime | None:
+    """The first tick later than now."""
+    try:
+        return next(timing.after(now.replace(microsecond=0)), None)
+    except OverflowError:  # beyond the year 9999
+        return None
+
+
+def whole(instant: datetime) -> datetime:
+    """Ticks come at whole seconds; what a person asks for comes between them."""
+    return instant + timedelta(microseconds=1) if not instant.microsecond else instant

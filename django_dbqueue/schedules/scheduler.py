@@ -1,0 +1,118 @@
+"""Who looks for due schedules: each agent, about once a second, and what is due it leaves to a
+process that it forks, since enqueueing runs code of the project's."""
+
+import logging
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from django.db import router
+from django.db.utils import Error
+
+from ..lifecycle.table import Table
+from ..worker.children import leave
+from ..worker.session import Session, close_before_fork
+from ..worker.signalling import forget_signals
+from .declared import DECLARED
+from .firing import due_in, look
+from .models import Schedule
+from .synchronise import synchronise
+
+logger = logging.getLogger("django_dbqueue")
+
+LOOK_SECONDS = 1.0  # between two looks
+UNFIT_SECONDS = 60.0  # until another look where our table is missing
+ENQUEUE_SECONDS_MAX = 30  # whole ones; then the process that enqueues is ended
+PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
+# It stays where another schedule is due so soon, yet never for longer than that.
+LINGER_SECONDS, LIFE_SECONDS_MAX = 5.0, 60.0
+
+
+class Scheduler:
+    """A ``Writer`` of ``worker/background.py``: one for each database's agent."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self.alias = tables[0].connection.alias if tables else ""
+        self._is_used = bool(tables) and router.allow_migrate_model(self.alias, Schedule)
+        # Not all workers of a host at once.
+        self._look_at = time.monotonic() + random.uniform(0, LOOK_SECONDS)
+        self._is_synchronised = False
+        self._is_careful = False
+        self._pid = 0
+
+    def due_in(self) -> float:
+        return max(0.0, self._look_at - time.monotonic()) if self._is_used else UNFIT_SECONDS
+
+    def write(self) -> None:
+        """One statement, where nothing is due."""
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        if self._is_enqueueing():
+            return
+        try:
+            wait = due_in(self.alias)
+            is_due = wait is not None and wait <= 0
+            if not self._is_synchronised:
+                declared = Schedule.objects.using(self.alias).filter(is_declared=True)
+                is_due = is_due or bool(DECLARED) or declared.exists()
+        except Error:
+            # Where it is not migrated here, it is asked seldom.
+            self._look_at = time.monotonic() + UNFIT_SECONDS
+            raise
+        if is_due:
+            self._fork()
+        self._is_synchronised = True
+
+    def _is_enqueueing(self) -> bool:
+        """Whether the process that enqueues is still there."""
+        if not self._pid:
+            return False
+        ended, status = os.waitpid(self._pid, os.WNOHANG)
+        if not ended:
+            return True
+        self._pid, code = 0, os.waitstatus_to_exitcode(status)
+        self._is_careful = code == -signal.SIGALRM
+        if code:
+            message = "enqueueing what is due on %s ended with code %d, and is tried again"
+            logger.warning(message, self.alias, code)
+        return False
+
+    def _fork(self) -> None:
+        close_before_fork()
+        agent = os.getpid()
+        self._pid = os.fork()
+        if not self._pid:
+            leave(lambda: enqueue(self.alias, agent, not self._is_synchronised, self._is_careful))
+
+
+def enqueue(alias: str, agent: int, is_first: bool, is_careful: bool) -> int:
+    """What the forked process does, until nothing is due soon or its agent is gone."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(PROCESS_NAME)
+    forget_signals()
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    random.seed()
+    started, rest = time.monotonic(), threading.Event()
+    session = Session({alias})
+    try:
+        # It ends even if what it calls hangs.
+        signal.alarm(ENQUEUE_SECONDS_MAX)
+        session.prepare()
+        if is_first:
+            synchronise(alias)
+        while os.getppid() == agent and time.monotonic() < started + LIFE_SECONDS_MAX:
+            signal.alarm(ENQUEUE_SECONDS_MAX)
+            if look(alias, is_careful=is_careful):
+                continue
+            wait = due_in(alias)
+            if wait is None or wait > LINGER_SECONDS:
+                break
+            rest.wait(min(LOOK_SECONDS, max(0.0, wait)))
+    except Error as error:
+        logger.debug("what is due on %s is left for another time: %s", alias, error)
+    return 0

@@ -1,0 +1,81 @@
+"""Writes the schedules that are declared in code to the database, when a worker starts."""
+
+import logging
+from typing import Any
+
+from django.apps import apps
+from django.db import router
+from django.db.utils import Error
+
+from ..exceptions import shown
+from ..guard import capture
+from ..models import Job
+from .declared import DECLARED, Declared, timing_text
+from .models import SAID, Schedule, as_utc, db_now, problems_of
+
+logger = logging.getLogger("django_dbqueue")
+
+INSTANTS = ("starts_at",)
+
+
+def synchronise(using: str) -> None:
+    """On one database: those that are new or have changed are written, and those that are declared
+    no more are deleted. A pause stays. One that is wrong is logged and left as it is."""
+    rows, names = Schedule.objects.using(using), {one.name for one in DECLARED}
+    found = {row.name: row for row in rows.filter(name__in=names)}
+    for one in DECLARED:
+        with capture() as outcome:
+            row, alias = row_of(one)
+            if alias == using:
+                _write(row, found.get(one.name), using)
+        if isinstance(outcome.error, Error):
+            raise outcome.error
+        if outcome.error is not None:
+            why = problems_of(outcome.error)
+            logger.error("schedule %s is not written: %s", one.name, why)
+    rows.filter(is_declared=True).exclude(name__in=names).delete()
+
+
+def _write(row: Schedule, stored: Schedule | None, using: str) -> None:
+    if stored is None:
+        row._state.db = using
+        row.full_clean(validate_unique=False, validate_constraints=False)
+        row.plan(db_now(using))
+        Schedule.objects.using(using).bulk_create([row], ignore_conflicts=True)
+        return
+    row.is_paused = stored.is_paused
+    columns = [name for name in SAID if _value(row, name) != _value(stored, name)]
+    for name in columns:
+        setattr(stored, name, getattr(row, name))
+    if columns:
+        stored.full_clean(validate_unique=False, validate_constraints=False)
+        stored.save(using=using)
+
+
+def _value(row: Schedule, name: str) -> Any:
+    value = getattr(row, name)
+    return as_utc(value) if name in INSTANTS and value is not None else value
+
+
+def row_of(declared: Declared) -> tuple[Schedule, str]:
+    """As it would be stored, and on which database; ``ValidationError`` where an interval is not
+    of whole seconds."""
+    kind, target, model = resolved(declared.target, str(declared.columns["kind"]))
+    timing = timing_text(declared.timing)
+    columns = {**declared.columns, "kind": kind, "target": target, "timing": timing}
+    row = Schedule(name=declared.name, is_declared=True, **columns)
+    return row, declared.using or router.db_for_write(model or Schedule)
+
+
+def resolved(target: Any, kind: str) -> tuple[str, str, type[Job] | None]:
+    """Kind, name and model of what was given as a target."""
+    if isinstance(target, type) and issubclass(target, Job):
+        return kind or "table", target._meta.label, target
+    if not isinstance(target, str):
+        path = getattr(target, "module_path", None)
+        return kind or "task", path if isinstance(path, str) else shown(target), None
+    try:
+        model = apps.get_model(target)
+    except (LookupError, ValueError):
+        return kind or "task", target, None
+    return kind or "table", target, model if issubclass(model, Job) else None

@@ -1,0 +1,163 @@
+"""What a schedule enqueues: a kind of target says how it is checked, and how one job is made."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db import models
+
+from ..exceptions import shown
+from ..lifecycle.enqueue import prepare
+from ..lifecycle.table import LIFECYCLE_COLUMNS
+from ..models import Job
+from ..states import Status
+
+if TYPE_CHECKING:
+    from .models import Schedule
+
+WAITING = (Status.READY, Status.DELAYED)
+
+
+class State(Enum):
+    """Of a job, as an overlap is judged; one that is buried waits for a person, and has ended."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What became of a job, for people, and the model of its row, if it has one."""
+
+    words: str
+    model: type[models.Model] | None = None
+
+
+class Target:
+    """One kind of target. Its methods raise ``ValidationError`` for what is wrong with a schedule,
+    and may raise anything else: the schedule keeps the message, and is tried again later.
+    """
+
+    label = ""
+    # What an overlap may do, besides "allow": others cannot look at their jobs.
+    overlaps: frozenset[str] = frozenset()
+    # Whether all that it enqueues is undone with the transaction.
+    rolls_back = False
+
+    def clean(self, schedule: "Schedule", using: str) -> None:
+        """Refuse a target that there is not, or arguments that it does not take."""
+        raise NotImplementedError
+
+    def enqueue(self, schedule: "Schedule", using: str) -> str:
+        """Enqueue one job in the open transaction on ``using``; its key, at most 64 characters."""
+        raise NotImplementedError
+
+    def state(self, target: str, key: str, using: str) -> State:
+        """Of a job of ours; for overlaps."""
+        return State.ENDED
+
+    def cancel(self, target: str, key: str, using: str) -> bool:
+        """Take a waiting job out; whether it was still waiting."""
+        return False
+
+    def look(self, target: str, keys: list[str], using: str) -> dict[str, Looked] | None:
+        """What the admin says of jobs of ours, by key; None where that cannot be told."""
+        return None
+
+
+class QueueTable(Target):
+    """``target`` is a queue table's label, ``arguments`` are columns of its job."""
+
+    label = "queue table"
+    overlaps = frozenset({"skip", "replace"})
+    rolls_back = True
+
+    def clean(self, schedule: "Schedule", using: str) -> None:
+        job = table_model(schedule.target)(**self._columns(schedule))
+        try:
+            prepare(job)
+            # Whether a foreign key leads anywhere, the database says at each tick.
+            keys = {field.name for field in job._meta.concrete_fields if field.is_relation}
+            job.clean_fields(exclude=LIFECYCLE_COLUMNS | {"id"} | keys)
+        except ValidationError as error:
+            raise _of_schedule(error) from None
+
+    def enqueue(self, schedule: "Schedule", using: str) -> str:
+        model: Any = table_model(schedule.target)
+        job, _ = model.objects.using(using).enqueue(**self._columns(schedule))
+        return str(job.pk)
+
+    def state(self, target: str, key: str, using: str) -> State:
+        rows: Any = table_model(target)._base_manager.using(using)
+        status = rows.filter(pk=key).values_list("status", flat=True).first()
+        if status == Status.CLAIMED:
+            return State.RUNNING
+        return State.WAITING if status in WAITING else State.ENDED
+
+    def cancel(self, target: str, key: str, using: str) -> bool:
+        rows: Any = table_model(target).objects.using(using)
+        return bool(rows.filter(pk=key, status__in=WAITING).cancel().changed)
+
+    def look(self, target: str, keys: list[str], using: str) -> dict[str, Looked]:
+        model = table_model(target)
+        rows: Any = model._base_manager.using(using).filter(pk__in=keys)
+        jobs = rows.only("status", "dequeued_time", "expires_at")
+        return {str(job.pk): Looked(job.state, model) for job in jobs}
+
+    def _columns(self, schedule: "Schedule") -> dict[str, Any]:
+        """As ``enqueue`` takes them; of a foreign key, the key."""
+        given = schedule.arguments
+        if not isinstance(given, dict):
+            raise ValidationError({"arguments": f"arguments must be a dict, not {shown(given)}"})
+        meta, found = table_model(schedule.target)._meta, dict[str, Any]()
+        for name, value in given.items():
+            found.update([_column(meta, name, value)])
+        if schedule.queue:
+            found["queue"] = schedule.queue
+        if schedule.priority is not None:
+            found["priority"] = schedule.priority
+        return found
+
+
+def table_model(label: str) -> type[Job]:
+    """``ValidationError`` where no queue table has this label."""
+    try:
+        model = apps.get_model(label)
+    except (LookupError, ValueError):
+        raise ValidationError({"target": f"target: no model {shown(label)} is installed"}) from None
+    if not issubclass(model, Job):
+        raise ValidationError({"target": f"target: {label} is no queue table"})
+    return model
+
+
+def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
+    try:
+        field = meta.get_field(name.removesuffix("_id"))
+        field = field if name in {field.name, field.attname} else meta.get_field(name)
+        is_column = field.concrete and not field.many_to_many and not field.primary_key
+    except FieldDoesNotExist:
+        is_column = False
+    if not is_column or name in LIFECYCLE_COLUMNS:
+        problem = f"arguments: {shown(name)} is no column of {meta.label} that may be given"
+        raise ValidationError({"arguments": problem})
+    try:
+        return field.attname, field.to_python(value)
+    except ValidationError as error:
+        raise ValidationError({"arguments": f"arguments: {name}: {error.messages[0]}"}) from None
+
+
+def _of_schedule(error: ValidationError) -> ValidationError:
+    """What is wrong with a job, as said of the schedule's own fields."""
+    problems = {"queue": [], "priority": [], "arguments": []}  # type: dict[str, list[str]]
+    for name, messages in error.message_dict.items():
+        own = name if name in problems else "arguments"
+        prefix = "" if own == name else f"{name}: "
+        problems[own] += [f"{prefix}{one}" for one in messages]
+    return ValidationError({name: found for name, found in problems.items() if found})
+
+
+# By the name that a schedule stores. An app adds its own kind in ``ready()``.
+TARGETS: dict[str, Target] = {"table": QueueTable()}

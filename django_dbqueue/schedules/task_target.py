@@ -1,0 +1,68 @@
+"""A task of Django's Tasks framework, or any object that has ``enqueue``."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import ValidationError
+from django.utils.module_loading import import_string
+
+from ..exceptions import shown
+from ..guard import capture, message_of
+from .targets import TARGETS, Target
+
+if TYPE_CHECKING:
+    from .models import Schedule
+
+KEY_CHARS_MAX = 64
+
+
+class TaskTarget(Target):
+    """``target`` is a task's dotted path, ``arguments`` are ``{"args": [], "kwargs": {}}``.
+
+    A tick is one task only where its backend writes to the same database in the caller's
+    transaction; elsewhere a worker that dies between the two enqueues it again.
+    """
+
+    label = "task"
+
+    def clean(self, schedule: "Schedule", using: str) -> None:
+        task_at(schedule.target)
+        _arguments(schedule)
+
+    def enqueue(self, schedule: "Schedule", using: str) -> str:
+        task, (args, kwargs) = task_at(schedule.target), _arguments(schedule)
+        wanted = {"queue_name": schedule.queue or None, "priority": schedule.priority}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        if given:
+            task = task.using(**given)
+        return str(getattr(task.enqueue(*args, **kwargs), "id", ""))[:KEY_CHARS_MAX]
+
+
+def task_at(path: str) -> Any:
+    """``ValidationError`` where no task is at this path."""
+    task = None
+    with capture() as outcome:  # its module is the project's code
+        task = import_string(path)
+    if outcome.error is not None:
+        raise ValidationError({"target": f"target: {shown(path)}: {message_of(outcome.error)}"})
+    if not callable(getattr(task, "enqueue", None)):
+        raise ValidationError({"target": f"target: {shown(path)} has no enqueue(): it is no task"})
+    return task
+
+
+def _arguments(schedule: "Schedule") -> tuple[list[Any], dict[str, Any]]:
+    given = schedule.arguments
+    args, kwargs = (
+        (given.get("args", []), given.get("kwargs", {}))
+        if isinstance(given, dict)
+        else (None, None)
+    )
+    is_whole = isinstance(given, dict) and not given.keys() - {"args", "kwargs"}
+    if not is_whole or not isinstance(args, list) or not isinstance(kwargs, dict):
+        problem = 'arguments of a task must be {"args": [..], "kwargs": {..}}, not ' + shown(given)
+        raise ValidationError({"arguments": problem})
+    return args, kwargs
+
+
+def register() -> None:
+    """An app of tasks may have put a better one there."""
+    TARGETS.setdefault("task", TaskTarget())

@@ -1,0 +1,157 @@
+"""What is wrong with a schedule is refused, or written down where it comes too late for that; no
+other schedule suffers from it."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection
+
+from django_dbqueue.schedules import firing
+from django_dbqueue.schedules.firing import run_due
+from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.testing import virtual_clock
+from tests.kit.schedules import START, again, scheduled, ticks_of
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+HOUR = 3600
+
+
+@pytest.fixture
+def clock():
+    with virtual_clock(START) as clock:
+        yield clock
+
+
+def test_a_broken_target_holds_up_nobody_and_is_tried_again(clock):
+    broken, whole = scheduled("a", "every 1 h"), scheduled("b", "every 1 h")
+    Schedule.objects.filter(pk=broken.pk).update(target="shop.Gone")
+    clock.move(HOUR)
+    run_due()
+    assert ticks_of(broken) == []
+    assert ticks_of(whole) == [START + timedelta(hours=1)]
+    assert "no model 'shop.Gone' is installed" in again(broken).error
+    clock.move(10)
+    assert run_due() == 0, "not at once"
+    Schedule.objects.filter(pk=broken.pk).update(target="queueapp.Note")
+    clock.move(firing.RETRY_SECONDS)
+    run_due()
+    assert ticks_of(broken) == [START + timedelta(hours=1)]
+    assert again(broken).error == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "word"),
+    [
+        ({"timing": "0 0 30 2 *"}, "timing"),
+        ({"time_zone": "Mars/Base", "timing": "0 3 * * *"}, "time_zone"),
+        ({"kind": "carrier pigeon"}, "kind"),
+        ({"arguments": ["no", "dict"]}, "arguments"),
+        ({"arguments": {"texts": "x"}}, "arguments: 'texts' is no column"),
+        ({"arguments": {"seconds": "x"}}, "arguments: seconds"),
+    ],
+)
+def test_whatever_a_hand_wrote_into_the_row_stops_nobody(clock, columns, word):
+    broken, whole = scheduled("a", "every 1 h"), scheduled("b", "every 1 h")
+    Schedule.objects.filter(pk=broken.pk).update(**columns)
+    clock.move(HOUR)
+    run_due()
+    assert word in again(broken).error
+    assert len(ticks_of(whole)) == 1
+    assert Note.objects.count() == 1
+
+
+def test_a_job_that_the_database_refuses_holds_up_nobody(clock):
+    """Some databases say so at the commit, which is that of others, too."""
+    broken = scheduled("a", "every 1 h", target="shop.Thumbnail", arguments={"photo": 987654})
+    whole = scheduled("b", "every 1 h")
+    clock.move(HOUR)
+    run_due()
+    assert "IntegrityError" in again(broken).error
+    assert len(ticks_of(whole)) == 1
+    assert Note.objects.count() == 1
+
+
+def test_what_is_undone_with_others_is_done_again_as_if_it_had_not_been(clock):
+    """A neighbour's job fails their common transaction, in which the last job was cancelled."""
+    scheduled("a", "every 1 h", overlap="replace")
+    clock.move(HOUR)
+    run_due()
+    scheduled("b", "every 1 h", target="shop.Thumbnail", arguments={"photo": 987654})
+    clock.move(HOUR)
+    run_due()
+    assert Note.objects.count() == 1
+
+
+def test_a_tick_that_has_its_row_is_not_enqueued_again(clock):
+    """Somebody has set the schedule back, or the clock of the database was."""
+    schedule = scheduled(timing="every 1 h", missed="all")
+    clock.move(HOUR)
+    run_due()
+    first = START + timedelta(hours=1)
+    clock.move(HOUR)
+    Schedule.objects.update(next_tick=first, next_at=first)
+    run_due()
+    assert ticks_of(schedule) == [first, first + timedelta(hours=1)]
+    assert Note.objects.count() == 2
+    assert again(schedule).error == ""
+
+
+def test_who_pauses_while_a_tick_is_looked_at_has_it_paused(clock):
+    schedule = scheduled(timing="every 1 h")
+    clock.move(HOUR)
+
+    def pause_first(execute, sql, *rest):
+        if sql.startswith("UPDATE") and not paused:
+            paused.append(schedule)
+            again(schedule).pause()
+        return execute(sql, *rest)
+
+    paused: list[Schedule] = []
+    with connection.execute_wrapper(pause_first):
+        run_due()
+    assert not Note.objects.exists()
+    assert again(schedule).next_tick is None
+
+
+def test_mending_a_schedule_has_it_tried_at_once(clock):
+    schedule = scheduled(timing="every 1 h")
+    Schedule.objects.filter(pk=schedule.pk).update(target="shop.Gone")
+    clock.move(HOUR)
+    run_due()
+    row = again(schedule)
+    row.target = "queueapp.Note"
+    row.save()
+    run_due()
+    assert ticks_of(schedule) == [START + timedelta(hours=1)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "field", "words"),
+    [
+        ({"timing": "often"}, "timing", "cron expression of 5 fields"),
+        ({"time_zone": "Mars/Base"}, "time_zone", "IANA name"),
+        ({"target": "shop.Gone"}, "target", "no model 'shop.Gone' is installed"),
+        ({"target": "auth.User"}, "target", "no queue table"),
+        ({"kind": "pigeon"}, "kind", "one of table, task"),
+        ({"arguments": [1]}, "arguments", "must be a dict"),
+        ({"arguments": {"owner": "me"}}, "arguments", "no column of queueapp.Note that may be"),
+        ({"arguments": {"id": 1}}, "arguments", "no column"),
+        ({"arguments": {"seconds": "soon"}}, "arguments", "seconds"),
+        ({"arguments": {"action": "x" * 31}}, "arguments", "30 characters"),
+        ({"queue": "x" * 201}, "queue", "200"),
+        ({"priority": 2**32}, "priority", "4294967295"),
+        ({"catch_up_within": 30 * 86400 + 1}, "catch_up_within", "2592000"),
+        ({"missed": "some"}, "missed", "not a valid choice"),
+        ({"kind": "task", "target": "os.getcwd"}, "target", "no enqueue()"),
+        ({"kind": "task", "target": "no.such.task"}, "target", "No module named"),
+        ({"name": ""}, "name", "blank"),
+    ],
+)
+def test_bad_input_is_refused_with_its_field(columns, field, words):
+    with pytest.raises(ValidationError) as refused:
+        scheduled(**columns)
+    assert words in " ".join(refused.value.message_dict[field])
+    assert not Schedule.objects.exists()

@@ -1,0 +1,105 @@
+"""Schedules that are declared in code."""
+
+from datetime import timedelta
+
+import pytest
+
+from django_dbqueue.schedules import schedule
+from django_dbqueue.schedules.checks import check_declared
+from django_dbqueue.schedules.declared import DECLARED
+from django_dbqueue.schedules.models import Schedule, as_utc
+from django_dbqueue.schedules.synchronise import synchronise
+from django_dbqueue.testing import virtual_clock
+from tests.kit.schedules import START, scheduled
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture(autouse=True)
+def none_declared():
+    before = DECLARED[:]
+    DECLARED.clear()
+    yield
+    DECLARED[:] = before
+
+
+def synchronised(*calls, **columns):
+    DECLARED.clear()
+    for call in calls:
+        schedule(*call, **{"time_zone": "UTC"} | columns)
+    synchronise("default")
+    return list(Schedule.objects.order_by("name"))
+
+
+def test_what_is_declared_is_written_once_and_again_where_it_changes():
+    with virtual_clock(START) as clock:
+        for _ in range(2):
+            [row] = synchronised(("nightly", "0 3 * * *", Note, {"text": "x"}), queue="slow")
+        assert (row.timing, row.target, row.kind) == ("0 3 * * *", "queueapp.Note", "table")
+        assert (row.arguments, row.queue, row.is_declared) == ({"text": "x"}, "slow", True)
+        assert as_utc(row.next_tick) == START.replace(day=16, hour=3)
+        clock.move(3600)
+        [same] = synchronised(("nightly", timedelta(hours=6), "queueapp.Note"), starts_at=START)
+        assert (same.pk, same.timing, same.arguments) == (row.pk, "every 6 h", {})
+        assert as_utc(same.next_tick) == START + timedelta(hours=6)
+
+
+def test_a_pause_outlasts_a_start_and_so_does_the_next_tick():
+    with virtual_clock(START) as clock:
+        [row] = synchronised(("nightly", "0 3 * * *", Note), starts_at=START)
+        clock.move(86400)
+        [row] = synchronised(("nightly", "0 3 * * *", Note), starts_at=START)
+        assert as_utc(row.next_tick) == START.replace(day=16, hour=3), "it is due, not forgotten"
+        row.pause()
+        [row] = synchronised(("nightly", "0 4 * * *", Note))
+    assert row.is_paused
+    assert row.timing == "0 4 * * *"
+    assert row.next_tick is None
+
+
+def test_what_is_declared_no_more_is_deleted_and_nothing_else():
+    scheduled("by hand")
+    synchronised(("a", "0 3 * * *", Note), ("b", "0 3 * * *", Note))
+    assert [row.name for row in synchronised(("a", "0 3 * * *", Note))] == ["a", "by hand"]
+
+
+def test_a_declaration_takes_over_what_was_added_by_hand():
+    scheduled("nightly", "0 5 * * *")
+    [row] = synchronised(("nightly", "0 3 * * *", Note))
+    assert (row.timing, row.is_declared) == ("0 3 * * *", True)
+
+
+def test_one_that_is_wrong_is_logged_and_keeps_the_others_from_nothing(caplog):
+    rows = synchronised(("bad", "often", Note), ("good", "0 3 * * *", Note))
+    assert [row.name for row in rows] == ["good"]
+    assert "schedule bad is not written: timing must be" in caplog.text
+
+
+def test_one_of_another_database_is_left_to_that_one():
+    assert synchronised(("elsewhere", "0 3 * * *", Note), using="other") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("x", "often", Note), "timing must be"),
+        (("x", timedelta(seconds=0.5), Note), "whole seconds"),
+        (("x", "0 3 * * *", "shop.Gone"), "target"),
+        (("x", "0 3 * * *", 7), "target"),
+        (("x", "0 3 * * *", Note, {"owner": 1}), "arguments: 'owner' is no column"),
+        (("", "0 3 * * *", Note), "name: This field cannot be blank"),
+        (("x", "0 3 * * *", Note, {"text": object()}), "arguments"),
+    ],
+)
+def test_the_system_checks_name_what_is_wrong_with_a_declaration(call, words):
+    schedule(*call)
+    [error] = check_declared()
+    assert error.id == "dbqueue_schedules.E001"
+    assert words in error.msg
+
+
+def test_the_system_checks_find_a_name_that_comes_twice():
+    for _ in range(2):
+        schedule("twin", "0 3 * * *", Note)
+    assert [error.id for error in check_declared()] == ["dbqueue_schedules.E002"]

@@ -1,0 +1,138 @@
+"""Who looks: the workers' agents, and the process that each forks for what is due."""
+
+import signal
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.schedules import schedule, scheduler
+from django_dbqueue.schedules.declared import DECLARED
+from django_dbqueue.schedules.models import Schedule, Tick, as_utc
+from django_dbqueue.schedules.scheduler import Scheduler
+from tests.kit.agents import AgentHere
+from tests.kit.processes import QUICK, running
+from tests.kit.schedules import again, scheduled
+from tests.kit.waiting import wait_until
+from tests.queueapp.models import Note
+
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.process]
+
+SECOND = timedelta(seconds=1)
+
+
+class Sleepy:
+    """A task whose backend never answers."""
+
+    def enqueue(self):
+        time.sleep(3600)
+
+
+sleepy = Sleepy()
+
+
+@pytest.fixture
+def looking(monkeypatch):
+    """A scheduler of this process, which looks whenever it is asked."""
+    monkeypatch.setattr(scheduler, "LIFE_SECONDS_MAX", 0.5)
+    here = Scheduler([table_of(Note, "default")])
+    yield here
+    wait_until(lambda: not here._is_enqueueing())
+
+
+def look_until(here, condition):
+    def look():
+        here.write()
+        return condition()
+
+    wait_until(look, every=0.1)
+
+
+def test_what_is_due_is_enqueued_by_a_process_of_its_own(looking):
+    scheduled(timing="every 1 s")
+    look_until(looking, Note.objects.exists)
+
+
+def test_where_nothing_is_due_a_look_is_one_statement(looking):
+    looking.write()
+    statements = []
+
+    def note(execute, sql, *rest):
+        statements.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(note):
+        looking.write()
+    assert len(statements) == 1
+
+
+def test_an_agent_looks_about_once_a_second(monkeypatch):
+    monkeypatch.setattr(scheduler, "LIFE_SECONDS_MAX", 0.5)
+    scheduled(timing="every 1 s")
+    here = AgentHere()
+    here.beat()
+
+    def turn():
+        here.beat()
+        return Note.objects.exists()
+
+    wait_until(turn, every=0.1)
+    [looks] = [one for one in here.agent.writers if isinstance(one, Scheduler)]
+    assert looks.due_in() <= scheduler.LOOK_SECONDS
+    wait_until(lambda: not looks._is_enqueueing())
+
+
+def test_what_is_declared_is_written_when_a_worker_starts(looking):
+    before = DECLARED[:]
+    schedule("declared", "0 3 * * *", Note)
+    try:
+        look_until(looking, Schedule.objects.filter(name="declared").exists)
+    finally:
+        DECLARED[:] = before
+
+
+def test_a_target_that_hangs_is_ended_and_holds_up_no_other_for_good(looking, monkeypatch):
+    monkeypatch.setattr(scheduler, "ENQUEUE_SECONDS_MAX", 1)
+    task: dict[str, Any] = {"timing": "every 1 s", "kind": "task", "arguments": {}}
+    hangs = scheduled("a", target=f"{__name__}.sleepy", **task)
+    fine = [scheduled(name, target="tests.kit.schedules.greeter", **task) for name in "bc"]
+    look_until(looking, lambda: all(again(one).count > 1 for one in fine))
+    assert again(hangs).count == 0
+
+
+def start(stack, database_url):
+    return stack.enter_context(running(database_url, "runworker", "queueapp.Note", **QUICK))
+
+
+@pytest.mark.each_database
+def test_workers_that_are_killed_enqueue_each_second_once(database_url):
+    names = [f"s{n}" for n in range(5)]
+    rows = [scheduled(name, "every 1 s", missed="all") for name in names]
+
+    def have(number):
+        return lambda: Tick.objects.filter(schedule=rows[-1]).count() >= number
+
+    with ExitStack() as stack:
+        one, other = (start(stack, database_url) for _ in range(2))
+        wait_until(have(2))
+        one.send_group(signal.SIGKILL)
+        wait_until(have(4))
+        start(stack, database_url)
+        wait_until(have(5))
+        other.send_group(signal.SIGKILL)
+        wait_until(have(6))
+    ticks, jobs = defaultdict(list), set()
+    for key, tick, job in Tick.objects.values_list("schedule", "tick", "job"):
+        ticks[key].append(as_utc(tick))
+        jobs.add(job)
+    for row in rows:
+        its = sorted(ticks[row.pk])
+        assert its == [its[0] + n * SECOND for n in range(len(its))]
+        assert again(row).count == len(its)
+    assert len(jobs) == sum(map(len, ticks.values()))
+    assert jobs == {str(pk) for pk in Note.objects.values_list("pk", flat=True)}
