@@ -111,10 +111,14 @@ class Process:
 
 @contextmanager
 def running(database_url: str, *args: str, **environment: Any) -> Iterator[Process]:
-    """A process that is gone afterwards, with all its children."""
+    """A process that is gone afterwards, with all its children; where the test fails, what it wrote
+    is shown."""
     process = Process(database_url, *args, **environment)
     try:
         yield process
+    except BaseException:
+        print(process.stderr)
+        raise
     finally:
         process.kill()
 
