@@ -1,15 +1,15 @@
 """django-tasks-db, the usual database backend of Django Tasks."""
 
 from django.db import transaction
-from django.utils.module_loading import import_string
 
 from benchmarks.adapters import Result
-from benchmarks.django_project import DjangoProject, Mode
+from benchmarks.django_project import Mode
+from benchmarks.tasks_project import TasksProject
 
 TASKS = {"TASKS": {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}}
 
 
-class Adapter(DjangoProject):
+class Adapter(TasksProject):
     apps = ("django_tasks_db",)
     package = "django-tasks-db"
     model = "django_tasks_database.DBTaskResult"
@@ -20,10 +20,8 @@ class Adapter(DjangoProject):
     }
 
     def enqueue(self, jobs: int) -> None:
-        noop = import_string("benchmarks.noop.tasks.noop")
         with transaction.atomic():
-            for number in range(jobs):
-                noop.enqueue(number)
+            self.each(jobs)
 
     def left(self) -> int:
         return int(self.table.objects.exclude(status="SUCCESSFUL").count())
