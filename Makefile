@@ -136,6 +136,8 @@ bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## que
 
 bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.stamp)  ## Django Tasks beside three other queues: enqueueing, and a drain (10 minutes); TASKS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.tasks $(TASKS_ARGS)
+	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost default
+	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost best
 
 bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)

@@ -135,16 +135,16 @@ def cell(outcomes: Outcomes, label: str, name: str) -> str:
 
 
 def table(place: str, outcomes: Outcomes) -> str:
-    lines = [[TITLES[place], *HEADS], ["---", *["---:"] * len(HEADS)]]
-    for label in dict.fromkeys(label for label, _ in outcomes):
-        lines.append([label, *(cell(outcomes, label, name) for name in MEASURES)])
+    labels = dict.fromkeys(label for label, _ in outcomes)
+    rows = [[label, *(cell(outcomes, label, name) for name in MEASURES)] for label in labels]
+    lines = [[TITLES[place], *HEADS], ["---", *["---:"] * len(HEADS)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def page(facts: dict[str, Any], found: Mapping[str, Outcomes]) -> str:
     conditions = (
-        f"Tasks per second, medians of {facts['rounds']} rounds in turn; in brackets how many times "
-        f"as fast ours is. {facts['cores']} cores, load {facts['load']:.1f} before; "
+        f"Tasks per second, medians of {facts['rounds']} rounds in turn; in brackets how many "
+        f"times as fast ours is. {facts['cores']} cores, load {facts['load']:.1f} before; "
         f"`{facts['command']}`, {facts['date']}."
     )
     told = (line for p, o in found.items() for line in versions_of(TITLES[p], o.values()))

@@ -9,6 +9,9 @@ from django.utils.module_loading import import_string
 from benchmarks.adapters import BULK, WARM
 from benchmarks.django_project import DjangoProject
 
+# Django's own line for each start and each end of a task: made, and by default thrown away.
+QUIET = {"LOGGING": {"version": 1, "loggers": {"django.tasks": {"level": "ERROR"}}}}
+
 
 class TasksProject(DjangoProject):
     """The base of their adapters."""

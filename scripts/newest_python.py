@@ -1,6 +1,6 @@
 """The newest Python on this machine, in a virtual environment with the newest Django.
 
-    newest_python.py    prints where it is
+newest_python.py    prints where it is
 """
 
 from __future__ import annotations

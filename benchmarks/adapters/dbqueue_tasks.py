@@ -2,7 +2,7 @@
 
 from benchmarks.adapters import Result
 from benchmarks.django_project import Mode
-from benchmarks.tasks_project import TasksProject
+from benchmarks.tasks_project import QUIET, TasksProject
 from django_dbqueue.states import Status
 
 TASKS = {"TASKS": {"default": {"BACKEND": "django_dbqueue.tasks.backends.DatabaseBackend"}}}
@@ -16,7 +16,9 @@ class Adapter(TasksProject):
     modes = {
         "default": Mode(("runworker", *TWO), {}, TASKS),
         "best": Mode(
-            ("runworker", "dbqueue_tasks.Task", "--batch-size", "500", "-v", "0", *TWO), {}, TASKS
+            ("runworker", "dbqueue_tasks.Task", "--batch-size", "500", "-v", "0", *TWO),
+            {},
+            TASKS | QUIET,
         ),
     }
 

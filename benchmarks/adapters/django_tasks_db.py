@@ -4,7 +4,7 @@ from django.db import transaction
 
 from benchmarks.adapters import Result
 from benchmarks.django_project import Mode
-from benchmarks.tasks_project import TasksProject
+from benchmarks.tasks_project import QUIET, TasksProject
 
 TASKS = {"TASKS": {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}}
 
@@ -16,7 +16,11 @@ class Adapter(TasksProject):
     modes = {
         "default": Mode(("db_worker",), {}, TASKS),
         # It closes old connections twice per job: without CONN_MAX_AGE it reconnects each time.
-        "best": Mode(("db_worker", "-v", "0", "--interval", "0.1"), {"CONN_MAX_AGE": None}, TASKS),
+        "best": Mode(
+            ("db_worker", "-v", "0", "--interval", "0.1"),
+            {"CONN_MAX_AGE": None},
+            TASKS | QUIET,
+        ),
     }
 
     def enqueue(self, jobs: int) -> None:

@@ -14,10 +14,10 @@ from benchmarks.adapters import BULK, URL_VARIABLE, WARM, Timeless
 from benchmarks.marks import mark
 
 # Jobs at once, and connections.
-MODES = {"best": ("--queues", "default:20", "--pool-max-size", "20", "--log-level", "CRITICAL")}
+MODES = {"best": ("--queues", "default:100", "--pool-max-size", "10", "--log-level", "CRITICAL")}
 
 
-@job()
+@job()  # type: ignore[untyped-decorator,unused-ignore]
 async def noop(number: int) -> None:
     mark(number)
 
