@@ -17,6 +17,7 @@ from ..lifecycle.policy import MAX_SECONDS, backoff_problem
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
 from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, option, restored
+from .results import new_result
 
 Call = tuple[Any, Sequence[Any], dict[str, Any]]
 
@@ -49,12 +50,12 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Insert the task; its result. On an error nothing is written."""
-        row = self._row(task, args, kwargs)
-        alias = self._alias()
+        self.validate_task(task)
+        columns, alias = self._columns(task, args, kwargs), self._alias()
         if self.options.get("enqueue_on_commit"):
-            transaction.on_commit(partial(self._insert, row, task, alias), using=alias)
-            return row.enqueued(task)
-        return self._insert(row, task, alias)
+            transaction.on_commit(partial(self._insert, task, columns, alias), using=alias)
+            return new_result(task, columns)
+        return self._insert(task, columns, alias)
 
     async def aenqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The same, in the transaction of the thread in which async code runs what is not."""
@@ -63,11 +64,17 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
     def enqueue_many(self, calls: Iterable[Call]) -> list[Any]:
         """Insert (task, args, kwargs) of each call by multi-row INSERTs; their results, in order.
         On an error none is written. ``ValueError`` where a task has a ``dedup_key``."""
-        made = [(task, self._row(task, args, kwargs)) for task, args, kwargs in calls]
-        if any(row.dedup_key is not None for _, row in made):
-            raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
-        results = [row.enqueued(task) for task, row in made]
-        insert = partial(self._insert_many, [row for _, row in made], results, self._alias())
+        rows, results, valid = [], [], None
+        for task, args, kwargs in calls:
+            if task is not valid:
+                self.validate_task(task)
+                valid = task
+            columns = self._columns(task, args, kwargs)
+            if columns["dedup_key"] is not None:
+                raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
+            rows.append(columns)
+            results.append(new_result(task, columns))
+        insert = partial(self._insert_many, rows, results, self._alias())
         if self.options.get("enqueue_on_commit"):
             transaction.on_commit(insert, using=self._alias())
         else:
@@ -91,19 +98,19 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
     def check(self, **_: Any) -> Iterable[checks.CheckMessage]:
         return check_backend(self.alias, self.options)
 
-    def _row(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        self.validate_task(task)
-        return self._model().of_call(task, self.alias, args, kwargs)
+    def _columns(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        columns: dict[str, Any] = self._model().columns_of(task, self.alias, args, kwargs)
+        return columns
 
-    def _insert(self, row: Any, task: Any, alias: str) -> Any:
-        created = row.insert(alias)
-        result = row.enqueued(task)
-        if created is not row:
-            return created.result()
+    def _insert(self, task: Any, columns: dict[str, Any], alias: str) -> Any:
+        twin = self._model().insert(columns, alias)
+        if twin is not None:
+            return twin.result()
+        result = new_result(task, columns)
         self._tell(result)
         return result
 
-    def _insert_many(self, rows: list[Any], results: list[Any], alias: str) -> None:
+    def _insert_many(self, rows: list[dict[str, Any]], results: list[Any], alias: str) -> None:
         self._model().insert_many(rows, alias)
         for result in results:
             self._tell(result)

@@ -1,5 +1,6 @@
 """A row of the queue table as the framework's ``TaskResult``."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -23,8 +24,7 @@ STATUSES: dict[int, Any] = {
 }
 
 
-def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
-    """``task``: the one that was enqueued, where it is known."""
+def result_of(row: Any, status: Any = None) -> Any:
     status = STATUSES[row.status] if status is None else status
     if row.state == "expired":
         status = TaskResultStatus.FAILED
@@ -32,7 +32,7 @@ def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
     has_ended = status in {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
     attempted_at = row.dequeued_time or (_moment(kept[-1].get("started")) if kept else None)
     result = TaskResult(
-        task=task or task_of(row),
+        task=task_of(row),
         id=str(row.result_id),
         status=status,
         enqueued_at=row.created_at,
@@ -48,6 +48,25 @@ def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
     if status == TaskResultStatus.SUCCESSFUL:
         object.__setattr__(result, "_return_value", row.return_value)
     return result
+
+
+def new_result(task: Any, columns: Mapping[str, Any]) -> Any:
+    """Of a row that was just made, by what was written."""
+    run_after = columns["run_after"]
+    return TaskResult(
+        task=task if run_after == task.run_after else restored(task, run_after=run_after),
+        id=str(columns["result_id"]),
+        status=TaskResultStatus.READY,
+        enqueued_at=columns["created_at"],
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=columns["args"],
+        kwargs=columns["kwargs"],
+        backend=columns["backend"],
+        errors=[],
+        worker_ids=[],
+    )
 
 
 def task_of(row: Any) -> Any:

@@ -229,6 +229,34 @@ def test_the_frameworks_log_has_the_error(caplog):
     assert said[-1].exc_info[0] is ValueError
 
 
+def test_the_frameworks_log_tells_of_each_task(caplog):
+    with caplog.at_level(logging.INFO, logger=compat.NAME):
+        found = ran(calls.add.using(priority=7), 1)
+    said = [one.getMessage() for one in caplog.records if one.name == compat.NAME]
+    told = f"Task id={found.id} path={calls.add.module_path} state="
+    assert said == [f"{told}{state}" for state in ("RUNNING", "SUCCESSFUL")]
+
+
+def test_a_log_for_errors_only_has_the_errors(caplog):
+    with caplog.at_level(logging.ERROR, logger=compat.NAME):
+        ran(calls.add, 1)
+        ran(calls.fail)
+    [said] = [one for one in caplog.records if one.name == compat.NAME]
+    assert said.exc_info[0] is ValueError
+
+
+def test_a_log_that_was_disconnected_says_nothing(caplog):
+    log = compat.signals.log_task_started
+    assert compat.signals.task_started.disconnect(log)
+    try:
+        with caplog.at_level(logging.INFO, logger=compat.NAME):
+            ran(calls.add, 1)
+    finally:
+        compat.signals.task_started.connect(log)
+    said = [one.getMessage() for one in caplog.records if one.name == compat.NAME]
+    assert [one.rpartition("=")[2] for one in said] == ["SUCCESSFUL"]
+
+
 def test_a_killed_workers_task_runs_again(database_url, log):
     given = calls.sleep.enqueue(log, 3)
     with worker(database_url, "dbqueue_tasks.task") as process:
