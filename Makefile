@@ -9,9 +9,12 @@ ONCE_ARGS ?=
 MAIL_ARGS ?=
 MAIL_PACKAGES ?=
 ADMIN_ARGS ?=
+TASKS_ARGS ?=
 TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
+# The same for Django Tasks, on the newest Python that is found, and the newest Django.
+TASK_PEERS = dbqueue_tasks django_tasks_db dj_queue oban
 export BENCH_PEERS ?= .venv-peers
 BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
@@ -23,7 +26,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -120,7 +123,7 @@ once: packages $(STAMPS)/servers  ## 5,000 exactly-once jobs under SIGKILL on si
 torture: packages $(STAMPS)/servers  ## kill, stop and cut off workers and servers for 5 minutes each; TORTURE_ARGS
 	$(BIN)/python scripts/torture.py --handover 3 $(TORTURE_ARGS)
 
-bench: bench-peers bench-ours bench-mail bench-admin  ## all figures of README and docs (95 minutes)
+bench: bench-peers bench-ours bench-mail bench-tasks bench-admin  ## all figures of README and docs (105 minutes)
 
 bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (25 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
@@ -130,6 +133,11 @@ bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory, 
 
 bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.mail $(MAIL_ARGS)
+
+bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.stamp)  ## Django Tasks beside three other queues: enqueueing, and a drain (10 minutes); TASKS_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.tasks $(TASKS_ARGS)
+	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost default
+	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost best
 
 bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
@@ -180,5 +188,10 @@ $(STAMPS)/servers: $(STAMPS)/check | packages
 
 $(BENCH_PEERS)/%/.stamp: benchmarks/adapters/%.txt | packages
 	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+$(BENCH_PEERS)/newest-%/.stamp: benchmarks/adapters/%.txt | packages
+	$$($(PYTHON) scripts/newest_python.py) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@

@@ -60,12 +60,19 @@ class DjangoProject:
     def prepare(self) -> None:
         call_command("migrate", run_syncdb=True, verbosity=0)
 
+    @property
+    def filled(self) -> list[Any]:
+        """The models that enqueueing writes to."""
+        return [self.table]
+
     def fill(self, jobs: int) -> None:
         self.empty()
         self.enqueue(jobs)
-        if connection.vendor in ANALYZE:
-            name = connection.ops.quote_name(self.table._meta.db_table)
-            with connection.cursor() as cursor:
+        if connection.vendor not in ANALYZE:
+            return
+        with connection.cursor() as cursor:
+            for model in self.filled:
+                name = connection.ops.quote_name(model._meta.db_table)
                 cursor.execute(f"{ANALYZE[connection.vendor]} {name}")
 
     def empty(self) -> None:

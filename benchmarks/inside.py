@@ -1,7 +1,7 @@
 """A contestant, inside its own environment: python -m benchmarks.inside ADAPTER MODE VERB [JOBS].
 
-VERB: prepare, fill, work, watch, result or versions. The last line of the output is the answer in
-JSON.
+VERB: prepare, fill, work, watch, result or versions; of Django Tasks also enqueue, enqueue_many and
+aenqueue. The last line of the output is the answer in JSON.
 """
 
 import json
@@ -9,8 +9,9 @@ import sys
 import time
 from dataclasses import asdict
 from importlib import import_module
+from typing import cast
 
-from benchmarks.adapters import Adapter
+from benchmarks.adapters import WAYS, Adapter, TaskAdapter
 from benchmarks.marks import from_environment
 
 READY = "ready"
@@ -47,6 +48,8 @@ def call(adapter: Adapter, verb: str, jobs: int) -> object:
             return asdict(adapter.result(jobs))
         case "versions":
             return adapter.versions()
+        case way if way in WAYS:
+            return cast(TaskAdapter, adapter).enqueue_seconds(way, jobs)
         case _:
             raise SystemExit(f"unknown verb {verb}")
     return None

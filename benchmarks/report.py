@@ -1,7 +1,7 @@
 """The results of a run: medians, ratios, a JSON file and Markdown tables."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -141,14 +141,15 @@ def page(about: dict[str, Any], comparisons: Sequence[Comparison]) -> str:
 
 def versions(comparisons: Iterable[Comparison]) -> list[str]:
     """Who ran with what, once each."""
-    lines = (
-        f"- {outcome.contestant.name} on {one.title}: "
-        + ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
-        for one in comparisons
-        for outcome in one.outcomes
-        if outcome.versions
-    )
+    lines = (line for one in comparisons for line in versions_of(one.title, one.outcomes))
     return list(dict.fromkeys(lines))
+
+
+def versions_of(title: str, outcomes: Iterable[Outcome]) -> Iterator[str]:
+    for outcome in outcomes:
+        if outcome.versions:
+            told = ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
+            yield f"- {outcome.contestant.name} on {title}: {told}"
 
 
 def as_dict(comparison: Comparison, everywhere: Sequence[Comparison]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The newest Python on this machine, in a virtual environment with the newest Django."""
+"""The newest Python on this machine, in a virtual environment with the newest Django.
+
+newest_python.py    prints where it is
+"""
 
 from __future__ import annotations
 
@@ -65,3 +68,13 @@ def venv_with(folder: Path, python: str, django: str) -> str:
         subprocess.run(install, cwd=ROOT, check=True)
         stamp.write_text(wanted)
     return str(own_python)
+
+
+def main() -> int:
+    found = newest_python()
+    print(found[1] if found else sys.executable)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,8 @@ URL_VARIABLE = "BENCH_DATABASE_URL"
 WORKER_VARIABLE = "BENCH_WORKER"  # the number of a worker, from 0, where there are several
 TRACE_VARIABLE = "BENCH_TRACE"  # the file for the statements of a worker on SQLite
 BULK = 1000  # jobs that are enqueued together, where the queue can
+WARM = 20  # tasks that are enqueued before the clock starts: all is imported and connected
+WAYS = ("enqueue", "enqueue_many", "aenqueue")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ class Adapter(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Of the packages that matter, and of the server."""
+
+
+class TaskAdapter(Adapter, Protocol):
+    """What a contestant in the comparison of Django Tasks offers, too."""
+
+    def enqueue_seconds(self, way: str, jobs: int) -> float:
+        """Empty the queue and enqueue so many no-op tasks in one of ``WAYS``; the seconds that it
+        took. Fails where not all were written."""
 
 
 class Timeless:

@@ -10,51 +10,69 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.apps import apps
+from django.conf import settings
 from django.core import checks
+from django.core.exceptions import ValidationError
 from django.db import router, transaction
+from django.utils.timezone import is_aware
 
+from ..fields import check_name
 from ..lifecycle.policy import MAX_SECONDS, backoff_problem
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
 from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, is_for_event_loop, option, restored
+from .results import new_result
 
 Call = tuple[Any, Sequence[Any], dict[str, Any]]
+Made = tuple[Any, dict[str, Any], Any]  # task, columns, result
 
 
-class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
+class TakesOptions(backends.BaseTaskBackend):  # type: ignore[misc]
+    """A backend for tasks with our options; it refuses what the queue table would."""
+
+    task_class = QueuedTask
+
+    def validate_task(self, task: Any) -> None:
+        """``InvalidTask`` names the option and what it may be."""
+        run_after = task.run_after
+        if isinstance(run_after, timedelta):
+            if not timedelta(0) <= run_after <= timedelta(seconds=MAX_SECONDS):
+                raise InvalidTask(f"run_after must be between 0 and {MAX_SECONDS} seconds.")
+            task = restored(task, run_after=None)
+        for name, problem in _unlike_the_frameworks(task):
+            raise InvalidTask(f"{name} {problem}.")
+        super().validate_task(task)
+        for name, problem in _problems(task):
+            raise InvalidTask(f"{name} {problem}.")
+
+    def enqueue_many(self, calls: Iterable[Call]) -> list[Any]:
+        """One after the other; their results."""
+        return [self.enqueue(task, args, kwargs) for task, args, kwargs in calls]
+
+
+class DatabaseBackend(TakesOptions):
     """Tasks are rows of ``dbqueue_tasks.Task``, enqueued in the caller's transaction.
 
     ``OPTIONS``: ``database``, an alias (by default the router's); ``enqueue_on_commit=True``
     inserts the row once the caller's transaction commits.
     """
 
-    task_class = QueuedTask
     supports_defer = True
     supports_async_task = True
     supports_get_result = True
     supports_priority = True
 
-    def validate_task(self, task: Any) -> None:
-        """``InvalidTask`` names the option and what it may be."""
-        run_after = task.run_after
-        if isinstance(run_after, timedelta):
-            if run_after < timedelta(0):
-                raise InvalidTask(f"run_after must not be negative, and is {run_after}.")
-            task = restored(task, run_after=None)
-        elif run_after is not None and not isinstance(run_after, datetime):
-            raise InvalidTask("run_after must be a datetime or a timedelta.")
-        super().validate_task(task)
-        for name, problem in _problems(task):
-            raise InvalidTask(f"{name} {problem}.")
-
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Insert the task; its result. On an error nothing is written."""
-        row = self._row(task, args, kwargs)
-        alias = self._alias()
+        self.validate_task(task)
+        columns, alias = self._columns(task, args, kwargs), self._alias()
+        # Before anything is written: it may be refused, too.
+        result = new_result(task, columns)
+        insert = partial(self._insert, task, columns, result, alias)
         if self.options.get("enqueue_on_commit"):
-            transaction.on_commit(partial(self._insert, row, task, alias), using=alias)
-            return row.enqueued(task)
-        return self._insert(row, task, alias)
+            transaction.on_commit(insert, using=alias)
+            return result
+        return insert()
 
     async def aenqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The same, in the transaction of the thread in which async code runs what is not."""
@@ -63,16 +81,22 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
     def enqueue_many(self, calls: Iterable[Call]) -> list[Any]:
         """Insert (task, args, kwargs) of each call by multi-row INSERTs; their results, in order.
         On an error none is written. ``ValueError`` where a task has a ``dedup_key``."""
-        made = [(task, self._row(task, args, kwargs)) for task, args, kwargs in calls]
-        if any(row.dedup_key is not None for _, row in made):
-            raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
-        results = [row.enqueued(task) for task, row in made]
-        insert = partial(self._insert_many, [row for _, row in made], results, self._alias())
+        made: list[Made] = []
+        valid = None
+        for task, args, kwargs in calls:
+            if task is not valid:
+                self.validate_task(task)
+                valid = task
+            columns = self._columns(task, args, kwargs)
+            if columns["dedup_key"] is not None:
+                raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
+            made.append((task, columns, new_result(task, columns)))
+        insert = partial(self._insert_many, made, self._alias())
         if self.options.get("enqueue_on_commit"):
             transaction.on_commit(insert, using=self._alias())
         else:
             insert()
-        return results
+        return [result for _, _, result in made]
 
     def get_result(self, result_id: str) -> Any:
         """``TaskResultDoesNotExist`` where this backend has no such task, or no longer."""
@@ -80,7 +104,8 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
             key = UUID(result_id)
             for model in self._models():
                 rows = model._base_manager.using(self._alias())
-                if row := rows.filter(result_id=key, backend=self.alias).first():
+                row = rows.filter(result_id=key, backend=self.alias).first()
+                if row is not None and str(key) == result_id:
                     return row.result()
         raise TaskResultDoesNotExist(result_id)
 
@@ -90,23 +115,24 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
     def check(self, **_: Any) -> Iterable[checks.CheckMessage]:
         return check_backend(self.alias, self.options)
 
-    def _row(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        self.validate_task(task)
-        return self._models()[is_for_event_loop(task)].of_call(task, self.alias, args, kwargs)
+    def _columns(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        columns: dict[str, Any] = self._model(task).columns_of(task, self.alias, args, kwargs)
+        return columns
 
-    def _insert(self, row: Any, task: Any, alias: str) -> Any:
-        created = row.insert(alias)
-        result = row.enqueued(task)
-        if created is not row:
-            return created.result()
+    def _insert(self, task: Any, columns: dict[str, Any], result: Any, alias: str) -> Any:
+        twin = self._model(task).insert(columns, alias)
+        if twin is not None:
+            return twin.result()
         self._tell(result)
         return result
 
-    def _insert_many(self, rows: list[Any], results: list[Any], alias: str) -> None:
+    def _insert_many(self, made: list[Made], alias: str) -> None:
         with transaction.atomic(using=alias, savepoint=False):
             for model in self._models():
-                model.insert_many([row for row in rows if type(row) is model], alias)
-        for result in results:
+                rows = [columns for one, columns, _ in made if self._model(one) is model]
+                if rows:
+                    model.insert_many(rows, alias)
+        for _, _, result in made:
             self._tell(result)
 
     def _tell(self, result: Any) -> None:
@@ -114,6 +140,9 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
 
     def _alias(self) -> str:
         return str(self.options.get("database") or router.db_for_write(self._models()[0]))
+
+    def _model(self, task: Any) -> Any:
+        return self._models()[is_for_event_loop(task)]
 
     @staticmethod
     def _models() -> tuple[Any, Any]:
@@ -123,16 +152,26 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
         return get("Task"), get("AsyncTask")
 
 
-class DummyBackend(dummy.DummyBackend):  # type: ignore[misc]
+class DummyBackend(TakesOptions, dummy.DummyBackend):  # type: ignore[misc]
     """Django's, which keeps what was enqueued in ``results`` and runs nothing; with our options."""
 
-    task_class = QueuedTask
 
-
-class ImmediateBackend(immediate.ImmediateBackend):  # type: ignore[misc]
+class ImmediateBackend(TakesOptions, immediate.ImmediateBackend):  # type: ignore[misc]
     """Django's, which runs a task at once, and once; with our options and context."""
 
-    task_class = QueuedTask
+
+def _unlike_the_frameworks(task: Any) -> Iterator[tuple[str, str]]:
+    """What the framework does not look at, or meets with another error."""
+    if not isinstance(task.priority, int | float):
+        yield "priority", "must be a whole number"
+    if task.run_after is not None and not isinstance(task.run_after, datetime):
+        yield "run_after", "must be a datetime or a timedelta"
+    elif task.run_after is not None and not settings.USE_TZ and is_aware(task.run_after):
+        yield "run_after", "must be a naive datetime without USE_TZ"
+    try:
+        check_name(task.queue_name, "queue_name")
+    except ValidationError as error:
+        yield "queue_name", error.messages[0].removeprefix("queue_name ").removesuffix(".")
 
 
 def _problems(task: Any) -> Iterator[tuple[str, str]]:

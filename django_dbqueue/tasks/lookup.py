@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from django.utils.module_loading import import_string
 
+from ..guard import capture, message_of
 from .compat import InvalidTaskBackend, Task, task_backends
 
 
@@ -16,10 +17,12 @@ class Found(NamedTuple):
 
 def find(path: str) -> Found:
     """The task of a path; whatever its module raises is a problem like others."""
-    try:
+    task = None
+    with capture() as look:  # importing is user code
         task = import_string(path)
-    except Exception as error:  # noqa: BLE001  # why: importing is user code
-        return Found(None, f"{path} cannot be imported: {type(error).__name__}: {error}")
+    if look.error is not None:
+        why = f"{type(look.error).__name__}: {message_of(look.error)}"
+        return Found(None, f"{path} cannot be imported: {why}")
     if not isinstance(task, Task):
         return Found(None, f"{path} is no task any more")
     return Found(task)

@@ -15,22 +15,18 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from ..exceptions import Bury, Retry
-from ..fields import InstantField
+from ..fields import InstantField, check_name
 from ..models import Job
 from .conf import task_conf
 from .json_text import JSONText, to_text
 from .lookup import Found, look_up
-from .queued_task import backoff_of, option, restored
+from .queued_task import backoff_of, option
 from .results import MIDDLE_PRIORITY, result_of
 from .running import acall, call
 
 PROGRESS_SECONDS = 1.0  # between two that are written
 WAITS = 10.0, 3600.0  # seconds that a task waits at least, and at most, for code that has it
 SHARE = 0.5  # of the time since it was enqueued
-ENQUEUED = (
-    *("result_id", "queue", "priority", "task_path", "backend", "args", "kwargs", "run_after"),
-    *("retry_at", "created_at", "max_attempts", "time_to_run", "in_transaction", "dedup_key"),
-)
 
 
 def new_id() -> uuid.UUID:
@@ -59,6 +55,7 @@ class TaskRow(Job):
         abstract = True
 
     class Policy:
+        time_to_run: int = task_conf["TIME_TO_RUN"]
         results = ("return_value",)
         prune_after: float | None = task_conf["KEEP_RESULTS"] or None
 
@@ -71,55 +68,48 @@ class TaskRow(Job):
         return look_up(self.task_path, self.backend, self.queue)
 
     @classmethod
-    def of_call(
+    def columns_of(
         cls, task: Any, backend: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Self:
-        """The unsaved row of a call; ``TypeError`` or ``ValueError`` where it cannot be stored."""
+    ) -> dict[str, Any]:
+        """What a call writes; ``TypeError`` or ``ValueError`` where it cannot be stored."""
         text = to_text([args, kwargs], "the arguments", task_conf["MAX_BYTES"])
         args, kwargs = json.loads(text)
         now, key = timezone.now(), option(task, "dedup_key")
+        key = key(*args, **kwargs) if callable(key) else key
+        if key is not None:
+            check_name(key, "dedup_key")
         run_after = task.run_after
         if isinstance(run_after, timedelta):
             run_after = now + run_after
-        return cls(
-            queue=task.queue_name,
-            priority=MIDDLE_PRIORITY - int(task.priority),
-            task_path=task.module_path,
-            backend=backend,
-            args=args,
-            kwargs=kwargs,
-            run_after=run_after,
-            retry_at=run_after if run_after is not None and run_after > now else None,
-            created_at=now,
-            max_attempts=option(task, "max_attempts"),
-            time_to_run=option(task, "time_to_run"),
-            in_transaction=option(task, "exactly_once"),
-            dedup_key=key(*args, **kwargs) if callable(key) else key,
-        )
-
-    def insert(self, using: str) -> Self:
-        """The row that was written, or the one that waits with the same ``dedup_key``."""
-        if self.dedup_key is None:
-            self.save(using=using, force_insert=True)
-            return self
-        given = {f.attname: getattr(self, f.attname) for f in self._meta.concrete_fields}
-        columns = {name: v for name, v in given.items() if name in ENQUEUED}
-        twin, created = type(self).objects.db_manager(using).enqueue(**columns)
-        if created or twin is None:
-            self.pk = twin and twin.pk
-            return self
-        return cast(Self, twin)
+        return {
+            "result_id": new_id(),
+            "queue": task.queue_name,
+            "priority": MIDDLE_PRIORITY - int(task.priority),
+            "task_path": task.module_path,
+            "backend": backend,
+            "args": args,
+            "kwargs": kwargs,
+            "run_after": run_after,
+            "retry_at": run_after if run_after is not None and run_after > now else None,
+            "created_at": now,
+            "max_attempts": option(task, "max_attempts"),
+            "time_to_run": option(task, "time_to_run"),
+            "in_transaction": option(task, "exactly_once"),
+            "dedup_key": key,
+        }
 
     @classmethod
-    def insert_many(cls, rows: Sequence[Self], using: str) -> None:
-        manager = cls.objects.db_manager(using)
-        if rows:
-            manager.enqueue_many([{name: getattr(row, name) for name in ENQUEUED} for row in rows])
+    def insert(cls, columns: dict[str, Any], using: str) -> Self | None:
+        """Write a row; the one that waits with the same ``dedup_key``, if nothing was written."""
+        if columns["dedup_key"] is None:
+            cls(**columns).save(using=using, force_insert=True)
+            return None
+        twin, created = cls.objects.db_manager(using).enqueue(**columns)
+        return None if created else cast(Self | None, twin)
 
-    def enqueued(self, task: Any) -> Any:
-        """The result of a row that was just made."""
-        is_same = self.run_after == task.run_after
-        return result_of(self, task if is_same else restored(task, run_after=self.run_after))
+    @classmethod
+    def insert_many(cls, rows: Sequence[Mapping[str, Any]], using: str) -> None:
+        cls.objects.db_manager(using).enqueue_many(rows)
 
     def result(self) -> Any:
         """Its ``TaskResult``, as its row is now."""
@@ -136,8 +126,9 @@ class TaskRow(Job):
         rows.filter(owner=self.claim_owner).update(progress=self.progress)
 
     def _returned(self, value: Any) -> None:
-        text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
-        self.return_value = json.loads(text)
+        if value is not None:
+            text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
+            self.return_value = json.loads(text)
 
     def _ended_by(self, task: Any, error: BaseException) -> Exception:
         """What the worker is told of an error: tried again, or final."""

@@ -6,11 +6,17 @@ from datetime import datetime, timedelta
 from inspect import iscoroutinefunction
 from typing import Any, Self, overload
 
+from django.utils.module_loading import import_string
+
 from ..backoff import Backoff, Exponential, Fixed, Listed
 from .compat import Task, TaskContext
 from .context import Context
 
 MAX_ATTEMPTS = 2**31 - 1
+CHANGED = (
+    *("priority", "backend", "queue_name", "run_after", "max_attempts", "time_to_run"),
+    "dedup_key",
+)
 DedupKey = str | Callable[..., str] | None
 
 
@@ -38,6 +44,11 @@ class QueuedTask(Task):  # type: ignore[misc]
             object.__setattr__(self, "retry_on", tuple(self.retry_on))
         # super() would look for the class that had no slots yet.
         Task.__post_init__(self)
+
+    def __reduce__(self) -> Any:
+        """By its path, and what ``using()`` may have changed: the rest may not be pickled."""
+        names = [name for name in CHANGED if not callable(getattr(self, name))]
+        return _unpickled, (self.module_path, {name: getattr(self, name) for name in names})
 
     def using(
         self,
@@ -129,6 +140,7 @@ def task(
     def decorated(func: Callable[..., Any]) -> QueuedTask:
         return QueuedTask(
             func=func,
+            run_after=None,  # Django 6.0 has no default
             priority=priority,
             queue_name=queue_name,
             backend=backend,
@@ -137,6 +149,13 @@ def task(
         )
 
     return decorated if function is None else decorated(function)
+
+
+def _unpickled(path: str, options: dict[str, Any]) -> Any:
+    try:
+        return restored(import_string(path), **options)
+    except (ImportError, TypeError) as error:
+        raise ValueError(f"Expected {path!r} to point to a Task instance.") from error
 
 
 # What a task that was made for another backend lacks.

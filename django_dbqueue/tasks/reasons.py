@@ -38,5 +38,7 @@ def progress_text(progress: Any) -> str:
     done: Any = progress.get("done")
     total: Any = progress.get("total")
     note: Any = progress.get("note")
-    text = f"{done} of {total} ({100 * done / total:.0f} %)" if total else str(done)
+    text = str(done)
+    if isinstance(done, int | float) and isinstance(total, int | float) and total:
+        text = f"{done} of {total} ({100 * done / total:.0f} %)"
     return f"{text}: {note}" if note else text

@@ -1,15 +1,17 @@
 """A row of the queue table as the framework's ``TaskResult``."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
+from ..exceptions import Bury
 from ..lifecycle.errors import entries
 from ..states import Status
 from .compat import TaskError, TaskResult, TaskResultStatus
 from .lookup import find
-from .queued_task import QueuedTask, restored
+from .queued_task import QueuedTask, option, restored
 
 # Higher is more urgent there, and lower here.
 MIDDLE_PRIORITY = 1024
@@ -23,8 +25,7 @@ STATUSES: dict[int, Any] = {
 }
 
 
-def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
-    """``task``: the one that was enqueued, where it is known."""
+def result_of(row: Any, status: Any = None) -> Any:
     status = STATUSES[row.status] if status is None else status
     if row.state == "expired":
         status = TaskResultStatus.FAILED
@@ -32,7 +33,7 @@ def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
     has_ended = status in {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
     attempted_at = row.dequeued_time or (_moment(kept[-1].get("started")) if kept else None)
     result = TaskResult(
-        task=task or task_of(row),
+        task=task_of(row),
         id=str(row.result_id),
         status=status,
         enqueued_at=row.created_at,
@@ -42,7 +43,7 @@ def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
         args=row.args,
         kwargs=row.kwargs,
         backend=row.backend,
-        errors=[_error(one) for one in kept],
+        errors=[_error(one) for one in kept] or _without_an_error(status, row),
         worker_ids=_worker_ids(row, kept),
     )
     if status == TaskResultStatus.SUCCESSFUL:
@@ -50,9 +51,30 @@ def result_of(row: Any, task: Any = None, status: Any = None) -> Any:
     return result
 
 
+def new_result(task: Any, columns: Mapping[str, Any]) -> Any:
+    """Of a row that was just made, by what was written."""
+    run_after, backend = columns["run_after"], columns["backend"]
+    is_same = (run_after, backend) == (task.run_after, task.backend)
+    return TaskResult(
+        task=task if is_same else restored(task, run_after=run_after, backend=backend),
+        id=str(columns["result_id"]),
+        status=TaskResultStatus.READY,
+        enqueued_at=columns["created_at"],
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=columns["args"],
+        kwargs=columns["kwargs"],
+        backend=columns["backend"],
+        errors=[],
+        worker_ids=[],
+    )
+
+
 def task_of(row: Any) -> Any:
     """The task as it was enqueued; one that this code does not have any more can be read, too."""
     task = find(row.task_path).task or _missing(row.task_path)
+    key = option(task, "dedup_key")
     return restored(
         task,
         priority=MIDDLE_PRIORITY - row.priority,
@@ -60,6 +82,8 @@ def task_of(row: Any) -> Any:
         run_after=row.run_after,
         backend=row.backend,
         max_attempts=row.max_attempts,
+        time_to_run=row.time_to_run,
+        **({"dedup_key": row.dedup_key} if isinstance(key, str) or not key else {}),
     )
 
 
@@ -85,13 +109,22 @@ def _error(entry: dict[str, Any]) -> Any:
     return TaskError(exception_class_path=path, traceback=str(text))
 
 
+def _without_an_error(status: Any, row: Any) -> list[Any]:
+    """A failure that no attempt of its own has led to."""
+    if status != TaskResultStatus.FAILED:
+        return []
+    what = "it had expired before it was run" if row.state == "expired" else "a person buried it"
+    return [TaskError(exception_class_path=f"{Bury.__module__}.Bury", traceback=f"Bury: {what}")]
+
+
 def _worker_ids(row: Any, kept: list[dict[str, Any]]) -> list[str]:
-    """One for each attempt. Of attempts whose error is kept no more nobody knows it."""
+    """One for each attempt. Of those whose error is kept no more, or whose worker was lost as a
+    whole, nobody knows it; the latter may not have begun."""
     owners = [str(one.get("owner") or "") for one in kept]
     if row.owner and row.status in {Status.CLAIMED, Status.DONE}:
         owners.append(row.owner)
     known = [owner.partition(".")[0] for owner in owners]
-    return ["unknown"] * (row.attempts - len(known)) + known
+    return ["unknown"] * (row.attempts + row.losses - len(known)) + known
 
 
 def _moment(text: Any) -> datetime | None:

@@ -1,14 +1,17 @@
 """The framework's signals, sent when ours are: after what they tell is written."""
 
+import logging
 from functools import partial
 from typing import Any
 
 from .. import signals
 from .backends import DatabaseBackend
-from .compat import InvalidTaskBackend, TaskResult, TaskResultStatus, task_backends
+from .compat import NAME, InvalidTaskBackend, TaskResult, TaskResultStatus, task_backends
 from .compat import signals as task_signals
 from .models import AsyncTask, Task
 from .results import task_of
+
+logger = logging.getLogger(NAME)
 
 
 def connect() -> None:
@@ -23,6 +26,8 @@ def connect() -> None:
 
 
 def _started(job: Any, **_: Any) -> None:
+    if job.found.task is None:
+        return  # it only waits for code that has it
     _send(task_signals.task_started, task_signals.log_task_started, job, TaskResultStatus.RUNNING)
 
 
@@ -44,11 +49,15 @@ def _failed(job: Any, error: BaseException | None = None, **_: Any) -> None:
 
 
 def _send(signal: Any, log: Any, job: Any, status: Any) -> None:
-    """Where the framework's own log is the only one to hear of it, the row is not read again."""
-    others = [one for one in signal.receivers if one[0][0] != id(log)]
-    result = _whole(job) if others else _brief(job, status)
-    if result is not None:
-        signal.send_robust(_backend_class(job), task_result=result)
+    """Where the framework's own log is the only one to hear of it, the row is not read again, and
+    nothing is made that it would not write."""
+    if any(one[0][0] != id(log) for one in signal.receivers):
+        if (result := _whole(job)) is not None:
+            signal.send_robust(_backend_class(job), task_result=result)
+        return
+    level = logging.ERROR if status == TaskResultStatus.FAILED else logging.INFO
+    if signal.receivers and logger.isEnabledFor(level):
+        log(_backend_class(job), _brief(job, status))
 
 
 def _whole(job: Any) -> Any:
@@ -58,7 +67,8 @@ def _whole(job: Any) -> Any:
 
 def _brief(job: Any, status: Any) -> Any:
     return TaskResult(
-        task=task_of(job),
+        # As the code has it: what using() has changed the log does not tell.
+        task=job.found.task or task_of(job),
         id=str(job.result_id),
         status=status,
         enqueued_at=None,

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import math
+import pickle
 from datetime import datetime, timedelta
 
 import pytest
@@ -198,7 +199,9 @@ def test_what_was_due_in_the_past_runs_at_once():
     "change",
     [
         {"run_after": timedelta(seconds=-1)},
+        {"run_after": timedelta(days=999_999_999)},
         {"run_after": "tomorrow"},
+        {"priority": "high"},
         {"run_after": datetime(2026, 1, 1)},
         {"priority": 101},
         {"priority": 3.5},
@@ -274,6 +277,62 @@ def test_other_backends_of_ours_know_the_options(name):
     if name == "ImmediateBackend":
         assert given.status == compat.TaskResultStatus.FAILED
         assert walked.status == compat.TaskResultStatus.SUCCESSFUL
+
+
+@pytest.mark.parametrize("name", ["DummyBackend", "ImmediateBackend"])
+def test_other_backends_of_ours_refuse_what_the_queue_table_would(name):
+    path = f"django_dbqueue.tasks.backends.{name}"
+    with override_settings(TASKS={"default": {"BACKEND": path}}):
+        with pytest.raises(compat.InvalidTask, match="max_attempts"):
+            calls.noop.using(max_attempts=0)
+        assert len(calls.noop.enqueue_many([(1,), (2,)])) == 2
+        if name == "DummyBackend":
+            calls.noop.using(run_after=timedelta(seconds=5)).enqueue()
+
+
+@pytest.mark.parametrize("task", [calls.noop, calls.once_for_each, calls.fail_thrice])
+def test_tasks_and_their_results_can_be_pickled(task):
+    changed = task.using(priority=3)
+    assert pickle.loads(pickle.dumps(changed)) == changed
+    result = changed.enqueue(*[1] if task is calls.once_for_each else [])
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_what_using_has_changed_is_in_the_result_that_is_asked_for():
+    given = calls.noop.using(time_to_run=9, max_attempts=4, dedup_key="one").enqueue()
+    assert calls.noop.get_result(given.id) == given
+
+
+def test_a_backend_that_is_asked_itself_finds_its_results():
+    two = {"default": {"BACKEND": PATH}, "other": {"BACKEND": PATH}}
+    with override_settings(TASKS=two):
+        given = backend("other").enqueue(calls.noop, (), {})
+        given.refresh()
+        assert (given.backend, given.task.backend) == ("other", "other")
+        with pytest.raises(compat.TaskResultDoesNotExist):
+            backend().get_result(given.id)
+
+
+@override_settings(TASKS={"default": {"BACKEND": PATH, "QUEUES": []}})
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", ""])
+def test_a_name_that_no_queue_can_have_is_refused(name):
+    with pytest.raises(compat.InvalidTask, match="queue_name"):
+        calls.noop.using(queue_name=name)
+
+
+def test_an_id_is_known_by_its_own_spelling_alone():
+    given = calls.noop.enqueue()
+    for other in (given.id.upper(), given.id.replace("-", ""), f"urn:uuid:{given.id}"):
+        with pytest.raises(compat.TaskResultDoesNotExist):
+            backend().get_result(other)
+
+
+@override_settings(
+    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
+)
+def test_a_dedup_key_that_is_too_long_is_refused_before_the_commit():
+    with transaction.atomic(), pytest.raises(ValidationError, match="dedup_key"):
+        calls.noop.using(dedup_key="x" * 201).enqueue()
 
 
 def test_wrong_options_are_found_by_the_system_checks():

@@ -13,11 +13,13 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue import diagnose
-from django_dbqueue.lifecycle import sweep
+from django_dbqueue.exceptions import Bury
+from django_dbqueue.lifecycle import reap, sweep
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.models import AsyncTask, Task
+from django_dbqueue.tasks.reasons import progress_text
 from django_dbqueue.testing import InlineWorker, virtual_clock
 from django_dbqueue.worker import reaper
 from tests.kit.jobs import overwrite
@@ -229,6 +231,37 @@ def test_the_frameworks_signals_are_sent(heard):
     ]
 
 
+def test_a_row_that_waits_for_its_code_is_not_told_to_have_started(heard):
+    calls.noop.enqueue()
+    Task.objects.update(task_path="nowhere.at.all")
+    work_off()
+    assert heard == []
+
+
+def test_a_task_that_a_person_buried_has_failed_with_a_reason():
+    given = calls.noop.enqueue()
+    Task.objects.bury()
+    given.refresh()
+    assert given.status == Status_.FAILED
+    assert given.errors[0].exception_class is Bury
+    assert "a person buried it" in given.errors[0].traceback
+
+
+def test_a_task_whose_whole_worker_was_lost_knows_that_it_may_have_run_before():
+    given = calls.who_am_i.enqueue()
+    Task.objects.claim(owner="f" * 32 + ".1-1")
+    reap.reap_owner(table_of(Task, "default"), "f" * 32 + ".")
+    work_off()
+    given.refresh()
+    assert given.return_value["workers"] == 2
+    assert given.attempts == 2
+
+
+@pytest.mark.parametrize("total", ["x", None, 0, [1]])
+def test_a_progress_that_a_hand_wrote_can_be_shown(total):
+    assert progress_text({"done": 1, "total": total, "note": "n"}) == "1: n"
+
+
 def test_the_frameworks_log_has_the_error(caplog):
     with caplog.at_level(logging.INFO, logger=compat.NAME):
         ran(calls.fail)
@@ -286,6 +319,34 @@ def test_a_coroutine_function_may_be_exactly_once():
     given.refresh()
     assert given.return_value == 8
     assert list(Effect.objects.values_list("job", flat=True)) == [8]
+
+
+def test_the_frameworks_log_tells_of_each_task(caplog):
+    with caplog.at_level(logging.INFO, logger=compat.NAME):
+        found = ran(calls.add.using(priority=7), 1)
+    said = [one.getMessage() for one in caplog.records if one.name == compat.NAME]
+    told = f"Task id={found.id} path={calls.add.module_path} state="
+    assert said == [f"{told}{state}" for state in ("RUNNING", "SUCCESSFUL")]
+
+
+def test_a_log_for_errors_only_has_the_errors(caplog):
+    with caplog.at_level(logging.ERROR, logger=compat.NAME):
+        ran(calls.add, 1)
+        ran(calls.fail)
+    [said] = [one for one in caplog.records if one.name == compat.NAME]
+    assert said.exc_info[0] is ValueError
+
+
+def test_a_log_that_was_disconnected_says_nothing(caplog):
+    log = compat.signals.log_task_started
+    assert compat.signals.task_started.disconnect(log)
+    try:
+        with caplog.at_level(logging.INFO, logger=compat.NAME):
+            ran(calls.add, 1)
+    finally:
+        compat.signals.task_started.connect(log)
+    said = [one.getMessage() for one in caplog.records if one.name == compat.NAME]
+    assert [one.rpartition("=")[2] for one in said] == ["SUCCESSFUL"]
 
 
 def test_a_killed_workers_task_runs_again(database_url, log):
