@@ -25,7 +25,10 @@ Model = type[Job]
 LOOSE: dict[str, Any] = {"queue": NameField, "priority": models.BigIntegerField}
 FIXED = LIFECYCLE_COLUMNS | {"created_at", "expires_at", "time_to_run"}
 # What a subclass is meant to define, or may well extend.
-FREE = {"run", "save", "state", "last_error", "idempotency_key"}
+FREE = {
+    *("run", "save", "state", "last_error", "idempotency_key"),
+    *("written_databases", "exactly_once"),
+}
 OURS = {
     name
     for part in Job.__mro__[: Job.__mro__.index(models.Model)]

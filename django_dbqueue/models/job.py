@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from django.db import models
+from django.db import models, router
 from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost, Undone
@@ -125,6 +125,11 @@ class Job(JobColumns):
         """A key for services that take one: the same for every attempt of this job, also
         after its class was renamed, as long as its table keeps its name."""
         return f"{self._meta.db_table}:{self.pk}"
+
+    @classmethod
+    def written_databases(cls) -> list[str]:
+        """The aliases on which jobs come in, and on which a worker serves it unless told others."""
+        return [router.db_for_write(cls)]
 
     @classmethod
     def policy(cls) -> Policy:

@@ -5,12 +5,13 @@ import os
 import time
 import uuid
 from asyncio import CancelledError
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self, cast
 
 from asgiref.sync import sync_to_async
-from django.db import models
+from django.conf import settings
+from django.db import connections, models
 from django.utils import timezone
 from django.utils.functional import cached_property
 
@@ -37,6 +38,12 @@ def new_id() -> uuid.UUID:
     return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
 
 
+def _backends() -> Iterable[Mapping[str, Any]]:
+    """The entries of ``TASKS``."""
+    entries = getattr(settings, "TASKS", {}).values()
+    return [one for one in entries if isinstance(one, Mapping)]
+
+
 class TaskRow(Job):
     """One call of a task: what is called, with what, and what came of it."""
 
@@ -61,6 +68,12 @@ class TaskRow(Job):
 
     def __str__(self) -> str:
         return f"task {self.pk} ({self.task_path})"
+
+    @classmethod
+    def written_databases(cls) -> list[str]:
+        """Also those that ``TASKS`` names."""
+        named = {str(one.get("OPTIONS", {}).get("database") or "") for one in _backends()}
+        return sorted({*super().written_databases(), *named & set(connections)})
 
     @cached_property
     def found(self) -> Found:

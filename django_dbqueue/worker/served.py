@@ -56,7 +56,9 @@ def queue_tables() -> list[type[Job]]:
 def all_served(using: str | None = None) -> tuple[Served, ...]:
     """Every installed queue table where it is written, or all that one database may have."""
     if using is None:
-        return tuple(Served(model, router.db_for_write(model)) for model in queue_tables())
+        return tuple(
+            Served(model, alias) for model in queue_tables() for alias in model.written_databases()
+        )
     return tuple(
         Served(model, using) for model in queue_tables() if router.allow_migrate_model(using, model)
     )

@@ -3,10 +3,12 @@
 import os
 import select
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 STOPPING = signal.SIGTERM, signal.SIGINT
+HANDLED = (*STOPPING, signal.SIGHUP, signal.SIGUSR2, signal.SIGCONT, signal.SIGCHLD)
 POLL_SECONDS_MAX = 1e6  # a poll counts its milliseconds in 31 bits
 
 
@@ -86,13 +88,24 @@ class Signals:
                 self.paused = number == signal.SIGUSR2
             self.wakeup.set()
 
-        for number in (*STOPPING, signal.SIGHUP, signal.SIGUSR2, signal.SIGCONT, signal.SIGCHLD):
+        for number in HANDLED:
             signal.signal(number, note)
 
     def ignore(self) -> None:
         """While the process ends: Python takes its own handlers off then, and would die of one."""
         for number in (*STOPPING, signal.SIGHUP, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def own_handlers() -> Iterator[None]:
+    """Of a process that is no worker's own: its handlers of signals are as before at the end."""
+    before = {number: signal.getsignal(number) for number in HANDLED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def forget_signals() -> None:

@@ -4,11 +4,13 @@ import json
 import logging
 import os
 import signal
+from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.db import connections
 from django.test import override_settings
 from django.utils import timezone
 
@@ -22,12 +24,24 @@ from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.tasks.reasons import progress_text
 from django_dbqueue.testing import InlineWorker, virtual_clock
 from django_dbqueue.worker import reaper
+from django_dbqueue.worker.served import all_served
 from tests.kit.jobs import overwrite
 from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.once import Effect
 from tests.tasks import calls
 from tests.tasks.test_backend import PATH, TABLES, rows, work_off
+
+
+@contextmanager
+def virtual_alias(name):
+    """One more alias, which nobody connects to."""
+    connections.settings[name] = connections.settings["default"]
+    try:
+        yield
+    finally:
+        del connections.settings[name]
+
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 Status_ = compat.TaskResultStatus
@@ -360,6 +374,13 @@ def test_a_killed_workers_task_runs_again(database_url, log):
     given.refresh()
     assert given.attempts == 2
     assert len(given.worker_ids) == 2
+
+
+def test_a_worker_serves_the_databases_that_tasks_name():
+    named = {"default": {"BACKEND": PATH}, "other": {"BACKEND": PATH, "OPTIONS": {"database": "x"}}}
+    with override_settings(TASKS=named), virtual_alias("x"):
+        served = {(one.label, one.using) for one in all_served()}
+    assert served >= {(label, using) for label in TABLES for using in ("default", "x")}
 
 
 def test_what_a_hand_wrote_into_a_row_stops_no_worker():

@@ -52,7 +52,7 @@ def test_nothing_starts_while_outcomes_find_no_room_and_none_is_lost(private, lo
         add_failing(FEW, log)
         args = "queueapp.Note", "--tries", "1", "--batch-size", "5"
         with worker(private.database_url, *args) as process:
-            wait_until(lambda: notes().buried().count() == FEW)
+            wait_until(lambda: notes().buried().count() == FEW, seconds=180)
             # However long that takes, no job runs meanwhile.
             process.send_group(signal.SIGSTOP)
             add_failing(COUNT - FEW, log)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +23,7 @@ from ...worker.parent import PARENT, take_parent
 from ...worker.reload import Reloader
 from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
+from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import NotMigrated, Startup, say
 from ._log import log_to_stderr
@@ -82,11 +84,27 @@ class Command(BaseCommand):
         if options["reload"] and PARENT not in os.environ:
             sys.exit(self.reload())
         chosen = self.options(options)
+        self.refuse_transaction(chosen)
         start = Startup(chosen, lambda: self.prepare(chosen, options))
         if options["once"]:
             start.run_once()
             return
-        sys.exit(start.run())
+        if self._called_from_command_line:  # type: ignore[attr-defined]
+            sys.exit(start.run())
+        if threading.current_thread() is not threading.main_thread():
+            raise CommandError("runworker needs the main thread, which alone gets signals")
+        with own_handlers():
+            code = start.run()
+        if code:
+            sys.exit(code)
+
+    def refuse_transaction(self, chosen: Options) -> None:
+        for using in chosen.serves():
+            if connections[using].in_atomic_block:
+                raise CommandError(
+                    f"{using} is inside atomic(), where nothing can be claimed before the commit. "
+                    "In a TestCase use JobTestMixin, or pytest's fixture dbqueue (docs/testing.md)."
+                )
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         # With a server or a reloader, someone may be about to migrate in another terminal.
