@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import Error
 
@@ -30,6 +30,7 @@ from ...monitor.worker_list import (
     request_stop,
 )
 from ...worker.served import UnknownTable, all_served, parse_served
+from ..verbs import VERBS
 from ._log import printable
 from ._text import asked_text, check_text, status_json, status_text, workers_text
 from .runworker import alias
@@ -50,7 +51,7 @@ class ProblemsFound(CommandError):
 
 class Command(BaseCommand):
     help = "Look after queues: status, workers [--stop NAME], check, explain TABLE ID, "
-    "adopt APP.MODEL, demo-data, torture"
+    "adopt APP.MODEL, demo-data, torture" + "".join(f", {name}" for name in VERBS)
     # They would hide the advice of `adopt`, and hinder people who have to stop a worker.
     requires_system_checks = ()
 
@@ -90,6 +91,8 @@ class Command(BaseCommand):
         demo.add_argument("--database", type=alias, help="only this database alias")
         torture = verbs.add_parser("torture", help="kill workers on a scratch database, and judge")
         import_module(TORTURE + "options").add_arguments(torture, alias)
+        for name, added in VERBS.items():
+            added.add_arguments(verbs.add_parser(name, help=added.help))
 
     def handle(self, *args: Any, **options: Any) -> None:
         verbs: dict[str, Callable[..., str]] = {
@@ -102,7 +105,8 @@ class Command(BaseCommand):
             "torture": torture,
         }
         try:
-            self.stdout.write(printable(verbs[options["verb"]](options)))
+            run: Callable[[dict[str, Any]], str] = verbs.get(options["verb"], of_an_app)
+            self.stdout.write(printable(run(options)))
         except ProblemsFound as found:
             self.stdout.write(printable(found.text))
             raise
@@ -182,6 +186,15 @@ def demo_data(options: dict[str, Any]) -> str:
     if options["remove"]:
         return "\n".join(f"removed from {one}" for one in remove(tables, using))
     return "\n".join(map(str, fill(options["jobs"], tables, using)))
+
+
+def of_an_app(options: dict[str, Any]) -> str:
+    try:
+        return VERBS[options["verb"]].run(options)
+    except ValidationError as error:
+        raise CommandError(printable(" ".join(error.messages))) from error
+    except ValueError as error:
+        raise CommandError(printable(str(error))) from error
 
 
 def torture(options: dict[str, Any]) -> str:
