@@ -10,11 +10,14 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         from .. import diagnose  # noqa: PLC0415
         from ..lifecycle.sweep import FailedPruner  # noqa: PLC0415
+        from ..management.verbs import VERBS  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
         from . import reasons, task_signals  # noqa: PLC0415
         from .conf import task_conf  # noqa: PLC0415
+        from .imports.command import IMPORT  # noqa: PLC0415
 
         task_signals.connect()
         diagnose.REASONS["dbqueue_tasks.task"] = reasons.reasons
         pruner = FailedPruner(lambda: task_conf["KEEP_FAILED"])
         reaper.MAINTENANCE["dbqueue_tasks.task"] = pruner
+        VERBS["import"] = IMPORT

@@ -50,7 +50,7 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Insert the task; its result. On an error nothing is written."""
         row = self._row(task, args, kwargs)
-        alias = self._alias()
+        alias = self.database
         if self.options.get("enqueue_on_commit"):
             transaction.on_commit(partial(self._insert, row, task, alias), using=alias)
             return row.enqueued(task)
@@ -67,9 +67,9 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
         if any(row.dedup_key is not None for _, row in made):
             raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
         results = [row.enqueued(task) for task, row in made]
-        insert = partial(self._insert_many, [row for _, row in made], results, self._alias())
+        insert = partial(self._insert_many, [row for _, row in made], results, self.database)
         if self.options.get("enqueue_on_commit"):
-            transaction.on_commit(insert, using=self._alias())
+            transaction.on_commit(insert, using=self.database)
         else:
             insert()
         return results
@@ -79,7 +79,7 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
         row = None
         with suppress(ValueError, AttributeError, TypeError):
             key = UUID(result_id)
-            rows = self._model()._base_manager.using(self._alias())
+            rows = self._model()._base_manager.using(self.database)
             row = rows.filter(result_id=key, backend=self.alias).first()
         if row is None:
             raise TaskResultDoesNotExist(result_id)
@@ -111,7 +111,9 @@ class DatabaseBackend(backends.BaseTaskBackend):  # type: ignore[misc]
     def _tell(self, result: Any) -> None:
         signals.task_enqueued.send_robust(type(self), task_result=result)
 
-    def _alias(self) -> str:
+    @property
+    def database(self) -> str:
+        """The alias on which its tasks are."""
         return str(self.options.get("database") or router.db_for_write(self._model()))
 
     @staticmethod
