@@ -267,3 +267,49 @@ def test_a_table_or_a_column_that_is_not_there_is_named(backend):
             imported(backend)
     finally:
         rows(f"ALTER TABLE {backend.jobs} RENAME COLUMN old_path TO task_path")
+
+
+LIMITED = """
+from dj_queue.api import concurrency
+from dj_queue.models import ReadyExecution, RecurringExecution, RecurringTask
+from dj_queue.operations.queues import pause_queue
+from dj_queue.operations.recurring import fire_recurring_task, schedule_recurring_task
+"""
+TICK = "told['at'] = schedule_recurring_task(key='k', task_path=calls.noop.module_path, "
+TICK += "schedule='0 3 * * *').pk\n"
+FIRE = """
+at = timezone.now().replace(hour=3, minute=0, second=0, microsecond=0)
+told["fired"] = fire_recurring_task(RecurringTask.objects.get(), at) is not None
+told["ticks"] = RecurringExecution.objects.count()
+"""
+
+
+dj_queue_alone = pytest.mark.parametrize("tables", BACKENDS[1:], indirect=True, ids=["dj-queue"])
+
+
+@dj_queue_alone
+def test_what_a_concurrency_key_limits_is_left_and_counted(backend):
+    """Here nothing would hold them back."""
+    code = "concurrency(key='one', limit=1)(calls.noop)\n"
+    backend.fill(LIMITED + code + "[calls.noop.enqueue() for _ in range(3)], calls.add.enqueue(1)")
+    first, *left = imported(backend)
+    assert first == "1 tasks were moved from dj-queue, 0 of them due later"
+    assert [line.split(" ")[2:4] for line in left] == [["2", "blocked"], ["1", "limited"]]
+    assert backend.count() == 3
+
+
+@dj_queue_alone
+def test_a_tick_whose_job_was_moved_is_not_enqueued_there_again(backend):
+    assert backend.fill(LIMITED + TICK + FIRE)["fired"]
+    assert imported(backend) == [
+        "1 tasks were moved from dj-queue, 0 of them due later",
+        "note: 1 recurring tasks are declared there, and are not taken over",
+    ]
+    told = backend.fill(LIMITED + FIRE)
+    assert (told["fired"], told["ticks"], backend.count()) == (False, 1, 0)
+
+
+@dj_queue_alone
+def test_queues_that_are_paused_there_are_named(backend):
+    backend.fill(LIMITED + "pause_queue('slow'), pause_queue('default'), calls.noop.enqueue()")
+    assert imported(backend)[1:] == ["note: paused there, and not here: default, slow"]

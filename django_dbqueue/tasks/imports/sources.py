@@ -40,6 +40,18 @@ class Source:
         """What else is there that a person should know of."""
         return []
 
+    def _delete(self, one: Any, keys: list[Any]) -> int:
+        """One by one, as a server may look through a small table for several, and so wait for
+        locks on other rows; how many there were."""
+        if not keys:
+            return 0
+        connection, pk = connections[self.using], one._meta.pk
+        name, column = map(connection.ops.quote_name, (one._meta.db_table, pk.column))
+        raw = [[pk.get_db_prep_value(key, connection)] for key in keys]
+        with connection.cursor() as cursor:
+            cursor.executemany(f"DELETE FROM {name} WHERE {column} = %s", raw)
+            return int(cursor.rowcount)
+
     def _free(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Lock rows, passing over those that a worker is about to claim."""
         skips = connections[self.using].features.has_select_for_update_skip_locked
@@ -66,8 +78,7 @@ class DjangoTasksDB(Source):
         return list(self._free(self.jobs().filter(pk__in=keys, status="READY")))
 
     def remove(self, keys: list[UUID]) -> int:
-        rows = tables.DJANGO_TASKS_DB.objects.using(self.using).filter(pk__in=keys)
-        return int(rows._raw_delete(self.using))
+        return self._delete(tables.DJANGO_TASKS_DB, keys)
 
 
 class DjQueue(Source):
@@ -112,11 +123,16 @@ class DjQueue(Source):
         return list(self.jobs().filter(pk__in=free, state=WAITING))
 
     def remove(self, keys: list[UUID]) -> int:
-        # With an id that is nobody's, its scheduler would enqueue that tick once more.
-        self._rows(tables.DJ_QUEUE_TICKS, keys).update(job_id=None, intended_job_id=None)
-        removed = sum(self._rows(one, keys)._raw_delete(self.using) for one in self.queued)
-        jobs = tables.DJ_QUEUE_JOBS.objects.using(self.using).filter(pk__in=keys)
-        return int(min(removed, jobs._raw_delete(self.using)))
+        ticks = self._rows(tables.DJ_QUEUE_TICKS, keys)
+        if found := list(ticks.values_list("pk", flat=True)):
+            # With an id that is nobody's, its scheduler would enqueue that tick once more.
+            all_ticks = tables.DJ_QUEUE_TICKS.objects.using(self.using)
+            all_ticks.filter(pk__in=found).update(job_id=None, intended_job_id=None)
+        waited = sum(
+            self._delete(one, list(self._rows(one, keys).values_list("pk", flat=True)))
+            for one in self.queued
+        )
+        return min(waited, self._delete(tables.DJ_QUEUE_JOBS, keys))
 
     def notes(self) -> list[str]:
         pauses = tables.DJ_QUEUE_PAUSES.objects.using(self.using)
