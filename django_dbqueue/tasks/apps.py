@@ -10,13 +10,16 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         from .. import diagnose  # noqa: PLC0415
         from ..lifecycle.sweep import FailedPruner  # noqa: PLC0415
+        from ..management.verbs import VERBS  # noqa: PLC0415
         from ..monitor import overview  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
         from . import reasons, task_signals  # noqa: PLC0415
         from .conf import task_conf  # noqa: PLC0415
+        from .imports.command import IMPORT  # noqa: PLC0415
 
         task_signals.connect()
         for label in ("dbqueue_tasks.task", "dbqueue_tasks.asynctask"):
             diagnose.REASONS[label] = reasons.reasons
             overview.UNDER_WAY[label] = reasons.under_way
             reaper.MAINTENANCE[label] = FailedPruner(lambda: task_conf["KEEP_FAILED"])
+        VERBS["import"] = IMPORT

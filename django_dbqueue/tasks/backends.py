@@ -65,7 +65,7 @@ class DatabaseBackend(TakesOptions):
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Insert the task; its result. On an error nothing is written."""
         self.validate_task(task)
-        columns, alias = self._columns(task, args, kwargs), self._alias()
+        columns, alias = self._columns(task, args, kwargs), self.database
         # Before anything is written: it may be refused, too.
         result = new_result(task, columns)
         insert = partial(self._insert, task, columns, result, alias)
@@ -91,9 +91,9 @@ class DatabaseBackend(TakesOptions):
             if columns["dedup_key"] is not None:
                 raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
             made.append((task, columns, new_result(task, columns)))
-        insert = partial(self._insert_many, made, self._alias())
+        insert = partial(self._insert_many, made, self.database)
         if self.options.get("enqueue_on_commit"):
-            transaction.on_commit(insert, using=self._alias())
+            transaction.on_commit(insert, using=self.database)
         else:
             insert()
         return [result for _, _, result in made]
@@ -103,7 +103,7 @@ class DatabaseBackend(TakesOptions):
         with suppress(ValueError, AttributeError, TypeError):
             key = UUID(result_id)
             for model in self._models():
-                rows = model._base_manager.using(self._alias())
+                rows = model._base_manager.using(self.database)
                 row = rows.filter(result_id=key, backend=self.alias).first()
                 if row is not None and str(key) == result_id:
                     return row.result()
@@ -138,7 +138,9 @@ class DatabaseBackend(TakesOptions):
     def _tell(self, result: Any) -> None:
         signals.task_enqueued.send_robust(type(self), task_result=result)
 
-    def _alias(self) -> str:
+    @property
+    def database(self) -> str:
+        """The alias on which its tasks are."""
         return str(self.options.get("database") or router.db_for_write(self._models()[0]))
 
     def _model(self, task: Any) -> Any:

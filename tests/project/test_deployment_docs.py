@@ -21,6 +21,7 @@ KUBERNETES = (DOCS / "examples/kubernetes.yaml").read_text()
 OPERATIONS = (DOCS / "operations.md").read_text()
 # Options of other programs that the pages name.
 FOREIGN = {
+    *("--queue-name", "--exclude-queues", "--batch", "--max-tasks", "--backend"),  # of db_worker
     "--measure",
     "--without",
     "--gil",

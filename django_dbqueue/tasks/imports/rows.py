@@ -1,0 +1,89 @@
+"""From a row of another backend to one of ours."""
+
+import json
+from collections.abc import Container
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+
+from ...lifecycle.enqueue import CHECKS
+from ..lookup import find
+from ..models import Task
+from ..queued_task import DEFAULTS, option
+
+# Texts without a check of their own.
+TEXTS: list[Any] = [Task._meta.get_field(name) for name in ("task_path", "backend")]
+# django-tasks-db has the year 9999, in some time zone, where a task may run at once.
+NEVER = 9998
+
+
+class Refused(ValueError):
+    """This row cannot be taken over, and why."""
+
+
+class Converter:
+    """Makes rows of ours; the options of each task are those that this code gives it now."""
+
+    def __init__(self) -> None:
+        self._options: dict[str, dict[str, Any]] = {}
+
+    def row(self, given: Any, taken: Container[UUID] = ()) -> dict[str, Any]:
+        """What is written; ``Refused`` names what is wrong with the given one. ``taken``: ids that
+        tasks here have."""
+        if given.pk in taken:
+            raise Refused("a task with this id is here already")
+        args, kwargs = _arguments(given.payload)
+        call = SimpleNamespace(
+            **self._options_of(given.task_path),
+            module_path=given.task_path,
+            queue_name=given.queue_name,
+            priority=given.priority,
+            run_after=_due(given.run_after),
+        )
+        try:
+            columns = Task.columns_of(call, given.backend_name, args, kwargs)
+            _check(columns)
+        except ValidationError as error:
+            raise Refused(" ".join(error.messages)) from error
+        except (TypeError, ValueError) as error:
+            raise Refused(str(error)) from error
+        return columns | {"result_id": given.pk, "created_at": given.enqueued_at}
+
+    def _options_of(self, path: str) -> dict[str, Any]:
+        if path not in self._options:
+            task = find(path).task
+            # What waits there waits there twice, if it does: a key would drop one of them.
+            known = {name: option(task, name) for name in DEFAULTS} | {"dedup_key": None}
+            self._options[path] = known
+        return self._options[path]
+
+
+def _check(columns: dict[str, Any]) -> None:
+    """``ValidationError`` names the column and its limit."""
+    for name, check in CHECKS.items():
+        if name in columns:
+            check(columns[name])
+    for text in TEXTS:
+        try:
+            text.clean(columns[text.name], None)
+        except ValidationError as error:
+            raise ValidationError(f"{text.name}: {' '.join(error.messages)}") from error
+
+
+def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:
+    try:
+        found = json.loads(payload) if isinstance(payload, str | bytes) else payload
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"its arguments are no JSON: {error}") from None
+    args = found.get("args", []) if isinstance(found, dict) else None
+    kwargs = found.get("kwargs", {}) if isinstance(found, dict) else None
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise Refused('its arguments are not {"args": [...], "kwargs": {...}}')
+    return args, kwargs
+
+
+def _due(run_after: datetime | None) -> datetime | None:
+    return None if run_after is None or run_after.year >= NEVER else run_after
