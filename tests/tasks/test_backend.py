@@ -112,6 +112,15 @@ def test_of_many_all_or_none_are_enqueued():
     assert rows() == []
 
 
+def test_of_many_each_task_is_validated():
+    path = "django_dbqueue.tasks.backends.DatabaseBackend"
+    with override_settings(TASKS={"default": {"BACKEND": path, "QUEUES": ["other"]}}):
+        right = calls.noop.using(queue_name="other")
+        with pytest.raises(compat.InvalidTask, match="default"):
+            backend().enqueue_many([(right, (), {}), (calls.noop, (), {}), (right, (), {})])
+    assert rows() == []
+
+
 @pytest.mark.parametrize(
     "result_id", ["123", "", "x" * 64, "\0", None, 7, str(new_id()), str(new_id())[:-1]]
 )
