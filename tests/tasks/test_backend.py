@@ -115,6 +115,28 @@ def test_of_many_all_or_none_are_enqueued():
     assert rows() == []
 
 
+def test_of_many_each_has_its_own_options():
+    usual, later = calls.noop, calls.noop.using(run_after=timedelta(hours=1), max_attempts=7)
+    urgent = calls.noop.using(priority=100, time_to_run=9)
+    backend().enqueue_many([(one, (), {}) for one in (usual, later, urgent)])
+    assert [(row.queue, row.priority, row.max_attempts, row.time_to_run) for row in rows()] == [
+        ("default", 1024, 1, None),
+        ("default", 1024, 7, None),
+        ("default", 924, 1, 9),
+    ]
+    assert [row.retry_at is None for row in rows()] == [True, False, True]
+    assert [row.state for row in rows()] == ["ready", "delayed", "ready"]
+
+
+def test_of_many_each_task_is_validated():
+    path = "django_dbqueue.tasks.backends.DatabaseBackend"
+    with override_settings(TASKS={"default": {"BACKEND": path, "QUEUES": ["other"]}}):
+        right = calls.noop.using(queue_name="other")
+        with pytest.raises(compat.InvalidTask, match="default"):
+            backend().enqueue_many([(right, (), {}), (calls.noop, (), {}), (right, (), {})])
+    assert rows() == []
+
+
 @pytest.mark.parametrize(
     "result_id", ["123", "", "x" * 64, "\0", None, 7, UNKNOWN_ID, UNKNOWN_ID[:-1]]
 )
