@@ -8,6 +8,7 @@ QUEUE, WORKER = "/admin/dbqueue/queue/", "/admin/dbqueue/worker/"
 EMAIL, OLD_EMAIL = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
 MAILER, SUPPRESSION = "/admin/dbqueue_mail/mailer/", "/admin/dbqueue_mail/suppression/"
 SCHEDULE = "/admin/dbqueue_schedules/schedule/"
+TASK, ASYNC_TASK = "/admin/dbqueue_tasks/task/", "/admin/dbqueue_tasks/asynctask/"
 STATES = ("ready", "claimed", "done", "delayed", "buried")
 
 LISTS = {
@@ -33,6 +34,8 @@ LISTS = {
     "mailers": MAILER,
     "suppressions": SUPPRESSION,
     "suppression form": f"{SUPPRESSION}add/",
+    "tasks": TASK,
+    "async tasks": ASYNC_TASK,
     "schedules": SCHEDULE,
     "schedule form": f"{SCHEDULE}add/",
 }
@@ -47,6 +50,8 @@ ROWS = {
     "mailer": MAILER,
     "suppression": SUPPRESSION,
     "schedule": SCHEDULE,
+    "task": TASK,
+    "async_task": ASYNC_TASK,
 }
 PARTS = {"page": "change", "history": "history", "delete": "delete"}
 OTHERS = ["history failed", "history refused", "delete suppression", "delete schedule"]

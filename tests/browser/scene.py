@@ -12,6 +12,8 @@ from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.tasks.models import AsyncTask, Task
+from django_dbqueue.testing import InlineWorker
 from testproject.shop.images import make_thumbnail, paint
 from testproject.shop.models import Photo, Thumbnail
 from tests.kit.jobs import claim_one, fresh, overwrite
@@ -19,6 +21,7 @@ from tests.kit.mail import archived, enqueue, finished, letter, queue_into_memor
 from tests.kit.mail_admin import fancy_letter
 from tests.kit.schedules import scheduled
 from tests.queueapp.models import ArchivedKept, Kept, Note
+from tests.tasks import calls
 
 TABLE = "queueapp.note"
 
@@ -40,6 +43,7 @@ def build(text="a note", queue="default", error="it does not work"):
         **build_thumbnails(text),
         **build_mail(text, error),
         **build_schedules(text, error),
+        **build_tasks(text),
     )
 
 
@@ -107,6 +111,20 @@ def build_schedules(text, error):
     schedule.ticks_so_far.filter(pk__gt=schedule.ticks_so_far.first().pk + 9).update(job="")
     Schedule.objects.update(error=error[:500])
     return {"schedule": schedule}
+
+
+def build_tasks(text):
+    """One that failed, one that runs and says how far it is, and one of a coroutine function."""
+    calls.fail.enqueue(text)
+    with InlineWorker("dbqueue_tasks.task") as worker:
+        worker.run()
+    failed = Task.objects.get()
+    calls.walk.enqueue(10)
+    [walking] = Task.objects.claim()
+    Task.objects.filter(pk=walking.pk).update(progress={"done": 3, "total": 10, "note": text})
+    calls.slow_double.enqueue(1)
+    AsyncTask.objects.update(progress={"done": 1, "total": None, "note": text})
+    return {"task": failed, "async_task": AsyncTask.objects.get()}
 
 
 def running():
