@@ -11,7 +11,16 @@ CANARY = "<script>pwned=1</script>\"'><img src=x onerror=pwned=2>"
 SEEN = "<script>pwned=1</script>"
 # Where nothing of strangers stands.
 NOTHING = (
-    *("index", "app", "jobs none", "suppression form", "pause form", "page fancy", "charts"),
+    *(
+        "index",
+        "app",
+        "jobs none",
+        "suppression form",
+        "schedule form",
+        "pause form",
+        "page fancy",
+        "charts",
+    ),
     *("history", "delete"),
 )
 IS_TEXT = "() => typeof pwned === 'undefined' && !document.querySelector('img[src=x]')"
