@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Run Django's own tests of tasks on Django 6.0 and 6.1: as they are, with this package installed,
-and re-pointed at our backend.
+and re-pointed at our backend; and our own tests of tasks there.
 
     django_tasks_tests.py [VERSION...]
 
 They are in the source distribution of each Django, which pip fetches once, into build/.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -68,7 +69,15 @@ def run(python: str, folder: Path, label: str) -> None:
         print(told)
 
 
+def run_ours(python: str) -> int:
+    """1 where one fails, else 0."""
+    env = os.environ | {"DBQUEUE_TESTS": "1"}
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", "tests/tasks"]
+    return int(subprocess.run(command, cwd=ROOT, env=env, check=False).returncode != 0)
+
+
 def main(versions: list[str]) -> int:
+    failed = 0
     for version, python in environments():
         if version == "5.2" or (versions and version not in versions):
             continue
@@ -83,7 +92,9 @@ def main(versions: list[str]) -> int:
             path.write_text(text.replace(old, new))
         print(f"Django {version}, at our backend", flush=True)
         run(python, folder, "tasks.test_tasks")
-    return 0
+        print(f"Django {version}, our own tests of tasks", flush=True)
+        failed += run_ours(python)
+    return failed
 
 
 if __name__ == "__main__":
