@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import signal
+import time
 from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
@@ -369,6 +370,9 @@ def test_a_killed_workers_task_runs_again(database_url, log):
         wait_for_lines(log, 1)
         [child] = process.children()
         os.kill(child, signal.SIGKILL)
+        killed = time.monotonic()
+        wait_until(lambda: lines(log) == ["started", "started"], seconds=60)
+        print(f"it ran again {time.monotonic() - killed:.2f} s after the kill")
         wait_until(lambda: lines(log) == ["started", "started", "ended"], seconds=60)
         wait_until(lambda: calls.sleep.get_result(given.id).status == Status_.SUCCESSFUL)
     given.refresh()
