@@ -47,8 +47,14 @@ class capture:  # a context manager reads as a verb
             self.error = error
         elif isinstance(error, LEAVING):
             exited = Exited(f"it raised {type(error).__name__}({error})")
+            exited.__cause__ = error
             self.error = exited.with_traceback(error.__traceback__)
         return self.error is not None
+
+
+def raised(error: BaseException) -> BaseException:
+    """What the code of a block has raised itself, where ``capture`` has made something of it."""
+    return error.__cause__ or error if isinstance(error, Exited) else error
 
 
 def _handle(record: logging.LogRecord) -> None:

@@ -94,9 +94,8 @@ class Job(JobColumns):
     restart_clock: Callable[[], None] | None = None
     # Seconds that a claim outlasts the time to run, for the worker to stop the job.
     grace: float = 0
-    # Its run and its end are one transaction, also where the policy does not say so.
+    # Its run and its end are one transaction, also where the policy does not say so; it is open.
     exactly_once: bool = False
-    # They are, and it is open now.
     in_exactly_once_run: bool = False
 
     objects: ClassVar[JobManager] = JobManager()

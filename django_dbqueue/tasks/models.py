@@ -17,6 +17,7 @@ from django.utils.functional import cached_property
 
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
+from ..guard import capture, raised
 from ..models import Job
 from .conf import task_conf
 from .json_text import JSONText, to_text
@@ -153,8 +154,10 @@ class TaskRow(Job):
             text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
             self.return_value = json.loads(text)
 
-    def _ended_by(self, task: Any, error: BaseException) -> Exception:
-        """What the worker is told of an error: tried again, or final."""
+    def _ended_by(self, task: Any, error: BaseException) -> BaseException:
+        """What the worker is told of an error: tried again, or final. Who cancels it knows why."""
+        if isinstance(error, Retry | Bury | CancelledError):
+            return error
         name = type(error).__name__
         if not isinstance(error, option(task, "retry_on")):
             return Bury(f"{name} is none of retry_on", of=error)
@@ -184,12 +187,10 @@ class Task(TaskRow):
         if task is None:
             self._wait_for_code()
             return
-        try:
+        with capture() as run:
             self._returned(call(task, self))
-        except (Retry, Bury):
-            raise
-        except BaseException as error:  # noqa: BLE001  # why: sys.exit() is its own failure
-            raise self._ended_by(task, error) from None
+        if run.error is not None:
+            raise self._ended_by(task, raised(run.error)) from None
 
 
 class AsyncTask(TaskRow):
@@ -204,9 +205,7 @@ class AsyncTask(TaskRow):
         if task is None:
             await sync_to_async(self._wait_for_code)()
             return
-        try:
+        with capture() as run:
             self._returned(await acall(task, self))
-        except (Retry, Bury, CancelledError):
-            raise
-        except BaseException as error:  # noqa: BLE001  # why: sys.exit() is its own failure
-            raise self._ended_by(task, error) from None
+        if run.error is not None:
+            raise self._ended_by(task, raised(run.error)) from None

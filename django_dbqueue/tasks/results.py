@@ -26,9 +26,7 @@ STATUSES: dict[int, Any] = {
 
 
 def result_of(row: Any, status: Any = None) -> Any:
-    status = STATUSES[row.status] if status is None else status
-    if row.state == "expired":
-        status = TaskResultStatus.FAILED
+    status = _status_of(row) if status is None else status
     kept = entries(row.errors)
     has_ended = status in {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
     attempted_at = row.dequeued_time or (_moment(kept[-1].get("started")) if kept else None)
@@ -49,6 +47,10 @@ def result_of(row: Any, status: Any = None) -> Any:
     if status == TaskResultStatus.SUCCESSFUL:
         object.__setattr__(result, "_return_value", row.return_value)
     return result
+
+
+def _status_of(row: Any) -> Any:
+    return TaskResultStatus.FAILED if row.state == "expired" else STATUSES[row.status]
 
 
 def new_result(task: Any, columns: Mapping[str, Any]) -> Any:

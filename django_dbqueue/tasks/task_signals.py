@@ -43,8 +43,8 @@ def _failed(job: Any, error: BaseException | None = None, **_: Any) -> None:
         send()
         return
     try:
-        raise error  # noqa: TRY301
-    except BaseException:  # noqa: BLE001  # why: receivers ask for the error that is handled
+        raise error
+    except type(error):  # receivers ask for the error that is handled
         send()
 
 

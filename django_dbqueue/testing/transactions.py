@@ -100,12 +100,13 @@ class _Hidden:
             return execute(sql, params, many, context)
         # Its error would break the transaction, which in autocommit is its own alone.
         self._savepoint("_savepoint", STATEMENT)
+        has_worked = False
         try:
             result = execute(sql, params, many, context)
-        except BaseException:  # why: whatever it was, the transaction goes on
-            self._savepoint("_savepoint_rollback", STATEMENT)
-            raise
-        self._savepoint("_savepoint_commit", STATEMENT)
+            has_worked = True
+        finally:
+            end = "_savepoint_commit" if has_worked else "_savepoint_rollback"
+            self._savepoint(end, STATEMENT)
         return result
 
     def commit(self) -> None:

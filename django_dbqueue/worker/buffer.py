@@ -120,3 +120,13 @@ class JobSizes:
         """Jobs for one claim, while about as many wait; any number, as long as none was seen."""
         mean = 0.0 if table.takes_batches else self._mean_bytes.get(table.place, 0.0)
         return max(1, int(AHEAD_BYTES_MAX / 2 / mean)) if mean else sys.maxsize
+
+
+def by_results(done: list[Outcome]) -> list[tuple[Results, list[Any]]]:
+    """The jobs that one statement completes: those that leave the same results."""
+    if all(one.results is NONE for one in done):
+        return [(NONE, [one.job.claim_key for one in done])]
+    found: dict[str, tuple[Results, list[Any]]] = {}
+    for one in done:
+        found.setdefault(repr(one.results), (one.results, []))[1].append(one.job.claim_key)
+    return list(found.values())

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django.db.utils import Error
 
@@ -17,10 +16,9 @@ from ..guard import capture, message_of
 from ..lifecycle import holder
 from ..lifecycle.execute import try_once, unlocked_keys
 from ..lifecycle.holder import Written
-from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 from .background import WRITERS, write_due
-from .buffer import GivenBack, Outcome
+from .buffer import GivenBack, Outcome, by_results
 from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session, connect_impatiently
 
 logger = logging.getLogger("django_dbqueue")
@@ -258,7 +256,7 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
         is_done = one.owner == owner and one.error is None and not one.expired
         (done if is_done else others).append(one)
     written = Written()
-    for results, keys in _by_results(done):
+    for results, keys in by_results(done):
         written += holder.complete(table, owner, keys, results)
     if written.lost or written.gone:
         lost, gone = set(written.lost), set(written.gone)
@@ -270,16 +268,6 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
         done = [one for one in done if one.job.claim_key not in lost | gone]
     events.completed(table, [(one.job, one.seconds) for one in done])
     return others
-
-
-def _by_results(done: list[Outcome]) -> list[tuple[Results, list[Any]]]:
-    """The jobs that one statement completes: those that leave the same results."""
-    if all(one.results is NONE for one in done):
-        return [(NONE, [one.job.claim_key for one in done])]
-    found: dict[str, tuple[Results, list[Any]]] = {}
-    for one in done:
-        found.setdefault(repr(one.results), (one.results, []))[1].append(one.job.claim_key)
-    return list(found.values())
 
 
 def _write_failure(table: Table, outcome: Outcome) -> None:

@@ -45,10 +45,7 @@ STUCK = "{} outcomes cannot be recorded: they are kept, and written once the dat
 
 
 class Supervisor:
-    """Keeps children at work until it is told to stop; ``run`` returns the exit code.
-
-    It never waits for a database: its agents do.
-    """
+    """Keeps children at work until it is told to stop, and never waits for a database."""
 
     def __init__(
         self,

@@ -38,12 +38,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add(
-            "tables",
-            nargs="*",
-            metavar="TABLE[@DATABASE][:QUEUE]",
-            help="default: every queue table",
-        )
+        place = "TABLE[@DATABASE][:QUEUE]"
+        add("tables", nargs="*", metavar=place, help="default: every queue table")
         add(
             "--except",
             action="append",

@@ -13,7 +13,7 @@ from ...sending.dry_run import DryRun
 FIXED: dict[str, Any] = {
     "tables": [Email._meta.label],
     "stop_when_empty": 0.0,
-    **dict.fromkeys(("once", "reload")),
+    **dict.fromkeys(("once", "reload", "coroutines")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
     **dict.fromkeys(("sleep", "database", "without")),
 }
