@@ -181,13 +181,13 @@ def _parked(facts: Facts) -> Iterator[str]:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
     elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
-    elif reason := facts.last_reason:
-        yield f"It was buried{held}: {reason}."
     elif facts.attempts >= most:
         yield (
             f"It was buried{held}: {facts.attempts} of {most} attempts are used up, the last one "
             f"by {facts.last_exception or '?'}."
         )
+    elif reason := facts.last_reason:
+        yield f"It was buried{held}: {reason}."
     else:
         attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
         yield f"It was buried{held} by hand, after {attempts}."

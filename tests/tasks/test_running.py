@@ -116,6 +116,7 @@ def test_a_policy_of_its_own_retries_with_its_pauses():
     given.refresh()
     assert (given.status, given.attempts, len(given.errors)) == (Status_.FAILED, 3, 3)
     assert {one.exception_class for one in given.errors} == {OSError}
+    assert "3 of 3 attempts are used up, the last one by OSError" in explained(rows()[0])
 
 
 def test_an_error_that_is_not_to_be_retried_is_final():
