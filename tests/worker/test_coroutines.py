@@ -203,7 +203,9 @@ def test_who_holds_up_the_loop_is_named_and_pays_for_those_that_are_late_by_it(d
 
 
 @pytest.mark.parametrize("which", ["child", "worker"])
-def test_all_run_again_and_none_is_charged_when_it_is_killed(database_url, log, which):
+def test_all_run_again_when_it_is_killed_and_those_that_waited_are_not_charged(
+    database_url, log, which
+):
     waiting = at_gate(log, 50)
     served = "queueapp.Fetched", "--coroutines", "50"
     with worker(database_url, *served, **QUICK) as process:
@@ -216,8 +218,11 @@ def test_all_run_again_and_none_is_charged_when_it_is_killed(database_url, log, 
             wait_for(log, "start", 100)
             open_gate(log)
             wait_until(lambda: all_done(waiting))
-    assert [charge(job) for job in waiting] == [UNCHARGED] * 50
-    assert {(fresh(job).attempts, fresh(job).losses) for job in waiting} == {(1, 1)}
+    charged = [job for job in waiting if charge(job) != UNCHARGED]
+    # That of a child may have had its turn in that very moment.
+    assert len(charged) <= (which == "child")
+    others = [fresh(job) for job in waiting if job not in charged]
+    assert {(job.attempts, job.losses) for job in others} == {(1, 1)}
 
 
 @pytest.mark.parametrize("action", ["segfault", "segfault_in_a_thread"])
