@@ -97,7 +97,7 @@ class Fetched(Logged):
 
     async def do_touch(self) -> None:
         for _ in range(4):
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(1)
             await sync_to_async(self.touch)()
 
     async def do_wait_in_a_thread(self) -> None:
