@@ -40,6 +40,11 @@ TAKE_ROOM = {
         ),
     ],
 }
+# What other tests have deleted leaves room in the table's own pages.
+COMPACT = {
+    "mysql": "OPTIMIZE TABLE queueapp_note",
+    "postgresql": "VACUUM FULL queueapp_note",
+}
 GIVE_ROOM = {
     "mysql": "DROP TRIGGER IF EXISTS no_room",
     "postgresql": "DROP TRIGGER IF EXISTS no_room ON queueapp_note",
@@ -103,6 +108,7 @@ def without_room_for_completions(private):
 @contextmanager
 def on_a_disk_of_its_own(private, disk):
     """Have the server keep its tables on a small disk in memory; the rest of it stays."""
+    private.sql(COMPACT[connection.vendor])
     files = tables_of(private)
     size = SPARE + sum(file.stat().st_size for file in files.iterdir())
     disk.mkdir()
