@@ -94,9 +94,8 @@ class Job(JobColumns):
     restart_clock: Callable[[], None] | None = None
     # Seconds that a claim outlasts the time to run, for the worker to stop the job.
     grace: float = 0
-    # Its run and its end are one transaction, also where the policy does not say so; it is open.
-    exactly_once: bool = False
-    in_exactly_once_run: bool = False
+    exactly_once: bool = False  # also where the policy does not say so
+    in_exactly_once_run: bool = False  # the transaction of its run and its end is open
 
     objects: ClassVar[JobManager] = JobManager()
 

@@ -36,7 +36,7 @@ OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
 # What a page of ours needs to know, and what only its form sends.
 QUEUE = {"table": "queueapp.note", "queue": "default"}
 ASKED = {"charts": QUEUE | {"span": "hour"}, "pause": QUEUE, "resume": QUEUE | {"queue": "paused"}}
-# Of a task: whoever has jobs enqueued into a queue table needs a permission for that one, too.
+# Of a task: to have jobs enqueued into a queue table takes a permission for that one, too.
 SCHEDULE = {
     "name": "new",
     "timing": "0 3 * * *",

@@ -157,6 +157,36 @@ def test_progress_is_kept():
     assert f"task {row.pk} (tests.tasks.calls.walk): 10 of 10 (100 %): step 10" in said.getvalue()
 
 
+def test_progress_is_written_at_most_once_a_second(django_assert_num_queries):
+    calls.noop.enqueue()
+    [row] = Task.objects.claim()
+    with django_assert_num_queries(2):  # the first, and the last
+        for step in range(1, 101):
+            row.note_progress(step, 100, "")
+
+
+def test_a_late_worker_writes_no_progress_over_its_new_owners():
+    calls.noop.enqueue()
+    [late] = Task.objects.claim()
+    Task.objects.release()
+    [row] = Task.objects.claim()
+    row.note_progress(1, 2, "new")
+    late.note_progress(9, 9, "late")
+    assert rows()[0].progress["note"] == "new"
+
+
+@pytest.mark.parametrize(
+    ("task", "state"), [(calls.noop, "buried"), (calls.fail_thrice, "delayed")]
+)
+def test_the_end_of_a_time_to_run_asks_for_the_tasks_own_attempts(task, state):
+    task.enqueue()
+    [row] = Task.objects.claim()
+    overwrite(row, retry_at=timezone.now() - timedelta(seconds=60))
+    table = table_of(Task, "default")
+    assert len(reap.end_overdue(table, reap.find_overdue(table))) == 1
+    assert rows()[0].state == state
+
+
 def test_exactly_once_commits_its_effects_with_its_end():
     paid, failed = calls.pay.enqueue(1), calls.pay_and_fail.enqueue(2)
     work_off()
