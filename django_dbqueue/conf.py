@@ -171,6 +171,7 @@ conf = Section(
     "",
     {
         # runworker
+        "QUEUE_ORDER": (),
         "PROCESSES": 1,
         "THREADS": 1,
         "COROUTINES": 0,

@@ -60,7 +60,7 @@ def of_pause(facts: Facts) -> Iterator[str]:
 
 def of_workers(facts: Facts) -> Iterator[str]:
     workers, label = list_workers(facts.table.connection.alias), facts.table.label
-    serving = [one for one in workers if {label, f"{label}:{facts.queue}"} & set(one.serves)]
+    serving = [one for one in workers if one.takes(label, facts.queue)]
     willing = [one for one in serving if one.state == "alive"]
     if not willing:
         yield from _of_the_unwilling([one for one in serving if one.state != "stopped"])

@@ -13,6 +13,7 @@ from ..metrics.counts import QUEUES_MAX, count_ready, due_by_queue, oldest_ready
 from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
 from ..states import Status
+from ..worker.queue_order import is_pattern
 from ..worker.served import Served, all_served
 from .report import COUNTED_MAX, count_together, known_queues
 from .worker_list import ListedWorker, list_workers
@@ -76,7 +77,8 @@ def overview(tables: list[Served] | None = None) -> Overview:
 def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -> None:
     workers = [one for one in found.workers if one.lives and one.database == served.using]
     parts = [name.partition(":") for one in workers for name in one.serves]
-    served_by_name = {queue for label, _, queue in parts if label == served.label and queue}
+    named = {queue for label, _, queue in parts if label == served.label and queue}
+    served_by_name = {queue for queue in named if not is_pattern(queue)}
     rows = Queue.objects.using(served.using).filter(job_table=served.job_table)
     try:
         paused = {row.name: row for row in rows.filter(paused_until__gt=DbNow())}

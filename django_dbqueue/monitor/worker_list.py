@@ -11,6 +11,7 @@ from ..conf import conf
 from ..dialects import dialect_of
 from ..fields import DbNow
 from ..models import Worker
+from ..worker.queue_order import matches
 from ..worker.served import all_served
 
 UUID_PREFIX_MIN = 4  # characters
@@ -50,7 +51,11 @@ class ListedWorker:
 
     def takes(self, job_table: str, queue: str) -> bool:
         """Whether it serves a queue; what it was told to leave out is not known."""
-        return bool({job_table, f"{job_table}:{queue}"} & set(self.serves))
+        for name in self.serves:
+            label, _, wanted = name.partition(":")
+            if label == job_table and (not wanted or matches(wanted, queue)):
+                return True
+        return False
 
     def knows(self, job_table: str) -> bool:
         """Whether it serves any queue of a table."""

@@ -17,7 +17,8 @@ from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
 from .buffer import ALLOWANCE, Buffer, Item, JobSizes
 from .options import Options
-from .queue_poller import QueueScheduler, TablePoller
+from .ordered_queues import scheduler_of
+from .queue_poller import TablePoller
 from .reconcile import InHand, Reconciler
 from .session import ReconnectBackoff, Session
 from .shared_memory import Role, SharedMemory
@@ -68,9 +69,12 @@ class Claimer:
         self.reconciler = Reconciler(owner_prefix, in_hand)
         self.allotment = Allotment(float("inf") if share is None else share)
         self.unwritten = unwritten
-        self.scheduler = QueueScheduler(options)
+        self.scheduler = scheduler_of(options)
         self.sizes = JobSizes()
-        self.batch = options.batch_size
+        # What was fetched ahead of the first queue runs before it: until jobs are seen to be quick,
+        # one by one.
+        is_careful = bool(options.queue_order) and options.batch_grows
+        self.batch = 1 if is_careful else options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
         self._recheck_suspects_at = 0.0
@@ -180,6 +184,7 @@ class Claimer:
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note)
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
+        self.scheduler.claimed(queue, len(jobs))
         self.left -= len(jobs)
         self._was_full = len(jobs) == limit
         if not self._was_full:

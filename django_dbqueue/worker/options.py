@@ -13,6 +13,7 @@ from ..conf import conf
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
+from .queue_order import IN_TURN, QueueOrder
 from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
@@ -28,6 +29,7 @@ class Options:
     """The options of ``runworker``; times in seconds."""
 
     served: tuple[Served, ...]
+    queue_order: QueueOrder = IN_TURN
     processes: int = 1
     threads: int = 1
     # At once in each child, next to its threads; 0 = jobs that are coroutines run in the threads.
@@ -84,7 +86,7 @@ class Options:
         """By database alias, the names of what is served there."""
         names: dict[str, list[str]] = {}
         for one in sorted(self.served, key=str):
-            names.setdefault(one.using, []).append(str(one))
+            names.setdefault(one.using, []).extend(one.names())
         return names
 
     @property

@@ -77,12 +77,14 @@ class TablePoller:
             if unpaused or not (self.has_news or self.floors.may_look):
                 return unpaused
         began = self._whole_since = time.monotonic()
-        if self.served.queue is not None:
-            head = head_of(table, self.served.queue)
-            found = [head] if head else []
-        else:
-            found = heads(table, QUEUES_MAX, after=self._last)
-            self._last = found[-1].queue if len(found) == QUEUES_MAX else ""
+        exact, wanted = self.served.exact, self.served.wanted
+        # Where names alone are wanted, and no pattern, nothing else is looked at.
+        found = [] if wanted and exact == wanted else heads(table, QUEUES_MAX, after=self._last)
+        self._last = found[-1].queue if len(found) == QUEUES_MAX else ""
+        if self._last or exact == wanted:
+            seen = {head.queue for head in found}
+            named = [head_of(table, name) for name in exact if name not in seen]
+            found += [head for head in named if head]
         self.floors.looked(table, found, time.monotonic() - began)
         return [head.queue for head in found]
 
@@ -102,12 +104,15 @@ class QueueScheduler:
         # Tables of which nothing is to be claimed for now.
         self.locked_tables: frozenset[tuple[str, str]] = frozenset()
 
-    def next(self) -> tuple[TablePoller, str] | None:
-        """The queue whose turn it is, or None when all are empty as far as is known."""
+    def look_where_due(self) -> None:
         now = time.monotonic()
         for poller in self.pollers:
             if now >= poller.next_look:
                 poller.look(self.options)
+
+    def next(self) -> tuple[TablePoller, str] | None:
+        """The queue whose turn it is, or None when all are empty as far as is known."""
+        self.look_where_due()
         for _ in range(len(self.pollers)):
             poller = self.pollers[0]
             self.pollers.rotate(-1)
@@ -116,6 +121,9 @@ class QueueScheduler:
                 poller.queues.rotate(-1)
                 return poller, name
         return None
+
+    def claimed(self, queue: str, count: int) -> None:
+        """So many jobs were claimed from a queue."""
 
     def empty(self, poller: TablePoller, queue: str) -> None:
         """A claim came back short: there is nothing left in this queue for now."""

@@ -10,6 +10,9 @@ from ..conf import nearest
 from ..exceptions import shown
 from ..fields import check_name
 from ..models import Job
+from .queue_order import QueueOrder, is_pattern, matches
+
+ANY_TABLE = "*"
 
 
 class UnknownTable(ValueError):
@@ -18,12 +21,16 @@ class UnknownTable(ValueError):
 
 @dataclass(frozen=True)
 class Served:
-    """A queue table on a database, and the one queue of it to serve, or all but some."""
+    """A queue table on a database, and those of its queues to serve: names, or patterns of them.
+
+    ``queue``: the only one; ``among``: only these; ``left_out``: none of these.
+    """
 
     model: type[Job]
     using: str
     queue: str | None = None
     left_out: frozenset[str] = frozenset()
+    among: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -40,7 +47,25 @@ class Served:
         return self.using, self.label
 
     def takes(self, queue: str) -> bool:
-        return self.queue in {None, queue} and queue not in self.left_out
+        if self.queue != queue and not (self.queue is None or matches(self.queue, queue)):
+            return False
+        if self.among and not any(matches(one, queue) for one in self.among):
+            return False
+        return not any(matches(one, queue) for one in self.left_out)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The names and patterns that it may take; none = all."""
+        return self.among if self.queue is None else (self.queue,)
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """The names among them that are no patterns."""
+        return tuple(name for name in self.wanted if not is_pattern(name))
+
+    def names(self) -> list[str]:
+        """What it serves, as others read it."""
+        return [f"{self.label}:{name}" for name in self.wanted] or [self.label]
 
     def __str__(self) -> str:
         return f"{self.label}:{self.queue}" if self.queue else self.label
@@ -65,25 +90,51 @@ def all_served(using: str | None = None) -> tuple[Served, ...]:
 
 
 def parse_served(
-    names: list[str], using: str | None = None, without: list[str] | None = None
+    names: list[str],
+    using: str | None = None,
+    without: list[str] | None = None,
+    order: QueueOrder | None = None,
 ) -> tuple[Served, ...]:
     """Read ``TABLE[@DATABASE][:QUEUE]`` arguments, none = all, ``without`` those that are left to
-    others, on every database if none is named.
+    others, on every database if none is named; only the queues of ``order``, where there is one.
 
     ``UnknownTable`` names the known ones.
     """
     served = tuple(_parse(name, using) for name in names) or all_served(using)
     # Each with whether its database was named.
-    others = [(_parse(name, using), "@" in name.partition(":")[0]) for name in without or ()]
+    others = [
+        (other, "@" in name.partition(":")[0])
+        for name in without or ()
+        for other in _parse_left_out(name, using, served)
+    ]
+    among = order.patterns if order else ()
     found = []
-    for other, _ in others:
-        if other.queue is None:
-            raise UnknownTable(f"{other.label} names no queue: leave out TABLE:QUEUE")
     for one in served:
         there = [other for other, is_exact in others if other.using == one.using or not is_exact]
         queues = [other.queue for other in there if other.queue and other.model is one.model]
-        found.append(replace(one, left_out=frozenset(queues)))
+        found.append(replace(one, left_out=frozenset(queues), among=among))
+        _refuse_none(found[-1])
     return tuple(found)
+
+
+def _parse_left_out(name: str, using: str | None, served: tuple[Served, ...]) -> list[Served]:
+    place, _, queue = name.partition(":")
+    label, at, alias = place.partition("@")
+    if label == ANY_TABLE:
+        tables = {one.label for one in served}
+        found = [_parse(f"{table}{at}{alias}:{queue}", using) for table in sorted(tables)]
+    else:
+        found = [_parse(name, using)]
+    if not queue:
+        raise UnknownTable(f"{place} names no queue: leave out TABLE:QUEUE")
+    return found
+
+
+def _refuse_none(one: Served) -> None:
+    """Where a queue is named that is not among those in order, there would be nothing to serve."""
+    queue = None if one.queue is None or is_pattern(one.queue) else one.queue
+    if queue and one.among and not any(matches(name, queue) for name in one.among):
+        raise UnknownTable(f"{one} is not among the queues {', '.join(one.among)}")
 
 
 def _parse(name: str, using: str | None) -> Served:

@@ -20,6 +20,7 @@ from .finisher import Finisher
 from .health import HealthCheck
 from .options import EXIT_STOPPED, Options
 from .runner import Runner
+from .served import Served
 from .session import ReconnectBackoff, Session, connect_impatiently
 from .shared_memory import SharedMemory
 from .signalling import Signals, WakeupPipe
@@ -100,23 +101,34 @@ class Startup:
 
 def run_once(options: Options) -> int:
     """Claim and run one job in this thread, on its connection; 1, or 0 when nothing is ready."""
+    for served, queue in _ready_in_order(options):
+        table, owner = options.table(served.model, served.using), new_owner()
+        jobs = claim(table, queue, 1, owner)
+        if not jobs:
+            continue
+        stop, shared = threading.Event(), SharedMemory(1)
+        finisher = Finisher(Session(set()), 1, lambda: None)
+        given = Buffer(1), finisher, shared, options.worker_timeout, stop, lambda: None
+        Runner(0, *given).life(Item(table, owner, jobs, 0.0, 0))
+        pause = finisher.flush()
+        while finisher.pending:
+            stop.wait(pause)
+            pause = finisher.flush()
+        return 1
+    return 0
+
+
+def _ready_in_order(options: Options) -> list[tuple[Served, str]]:
+    """The queues with ready jobs, those first that come first."""
+    found = []
     for served in options.served:
         table = options.table(served.model, served.using)
         paused = Queue.objects.db_manager(served.using).paused(served.job_table)
-        for queue in ready_queues(table):
-            if queue in paused or not served.takes(queue):
-                continue
-            owner = new_owner()
-            jobs = claim(table, queue, 1, owner)
-            if not jobs:
-                continue
-            stop, shared = threading.Event(), SharedMemory(1)
-            finisher = Finisher(Session(set()), 1, lambda: None)
-            given = Buffer(1), finisher, shared, options.worker_timeout, stop, lambda: None
-            Runner(0, *given).life(Item(table, owner, jobs, 0.0, 0))
-            pause = finisher.flush()
-            while finisher.pending:
-                stop.wait(pause)
-                pause = finisher.flush()
-            return 1
-    return 0
+        names = {*ready_queues(table), *served.exact}
+        found += [(served, name) for name in sorted(names) if name not in paused]
+    order = options.queue_order
+    place = order.draw().index
+    return sorted(
+        [(served, name) for served, name in found if served.takes(name)],
+        key=lambda one: place(order.rank(one[1])),
+    )

@@ -20,6 +20,7 @@ from ...lifecycle.policy import MAX_SECONDS
 from ...monitor.first_steps import advice_for_beginners
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
+from ...worker.queue_order import QueueOrder, parse_order
 from ...worker.reload import Reloader
 from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
@@ -45,7 +46,14 @@ class Command(BaseCommand):
             action="append",
             dest="without",
             metavar="TABLE:QUEUE",
-            help="leave this queue to other workers; may be given more than once",
+            help="leave this queue to other workers; * for any; may be given more than once",
+        )
+        add(
+            "--queue",
+            type=order,
+            dest="queue_order",
+            metavar="NAME,..",
+            help="these queues only, in this order, or by weight: a=3,b=1; mail-* for all such",
         )
         add("--processes", type=positive, help="children to run jobs in")
         add("--threads", type=positive, help="jobs at once in each child")
@@ -121,8 +129,10 @@ class Command(BaseCommand):
 
     def options(self, given: dict[str, Any]) -> Options:
         try:
-            served = parse_served(given["tables"], given["database"], given["without"])
-        except UnknownTable as error:
+            queue_order = order_of(given["queue_order"])
+            tables, using, without = given["tables"], given["database"], given["without"]
+            served = parse_served(tables, using, without, queue_order)
+        except (UnknownTable, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if not served:
             raise CommandError("No queue table is installed here: add one to INSTALLED_APPS.")
@@ -132,13 +142,14 @@ class Command(BaseCommand):
         except (OSError, ValueError) as error:
             raise CommandError(f"--health-file cannot be written: {error}") from error
         try:
-            return self.checked(given, served)
+            return self.checked(given | {"queue_order": queue_order}, served)
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
 
     def checked(self, given: dict[str, Any], served: tuple[Served, ...]) -> Options:
         return Options(
             served=served,
+            queue_order=given["queue_order"],
             processes=chosen(given, "processes"),
             threads=chosen(given, "threads"),
             coroutines=chosen(given, "coroutines"),
@@ -174,6 +185,23 @@ def make_health_file(path: Path) -> None:
 def chosen(given: dict[str, Any], name: str) -> Any:
     """The option, or else the setting."""
     return conf[name.upper()] if given[name] is None else given[name]
+
+
+def order_of(given: QueueOrder | None) -> QueueOrder:
+    """The option, or else the setting."""
+    if given is not None:
+        return given
+    try:
+        return parse_order(conf["QUEUE_ORDER"])
+    except ValueError as error:
+        raise ImproperlyConfigured(f"QUEUE_ORDER: {error}") from error
+
+
+def order(text: str) -> QueueOrder:
+    try:
+        return parse_order(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
 
 
 def alias(text: str) -> str:

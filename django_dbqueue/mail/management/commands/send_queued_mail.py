@@ -6,6 +6,7 @@ from typing import Any
 from ....management.commands._log import printable
 from ....management.commands.runworker import Command as RunWorker
 from ....management.commands.runworker import positive, seconds
+from ....worker.queue_order import IN_TURN
 from ...models import Email
 from ...sending.dry_run import DryRun
 
@@ -13,6 +14,7 @@ from ...sending.dry_run import DryRun
 FIXED: dict[str, Any] = {
     "tables": [Email._meta.label],
     "stop_when_empty": 0.0,
+    "queue_order": IN_TURN,
     **dict.fromkeys(("once", "reload", "coroutines")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
     **dict.fromkeys(("sleep", "database", "without")),
