@@ -15,7 +15,7 @@ from ..fields import check_name
 from ..lifecycle.claim_end import duration
 from ..metrics.counts import QUEUES_MAX
 from ..models import Worker
-from ..monitor.alerts import alerts, pause_end
+from ..monitor.alerts import alerts, pause_end, scope_of
 from ..monitor.overview import Overview, QueueOverview, overview
 from ..states import Status
 from .formatting import number, percent
@@ -151,7 +151,7 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
         spark=sparkline(hour.per_minute, title),
         charts_url=page_url(site, "dbqueue_queue_charts", **query, span="hour"),
         pause_url=pause_url,
-        paused=pause_end(one.paused.paused_until) if one.paused else "",
+        paused=f"{pause_end(one.paused.paused_until)}{scope_of(one.paused)}" if one.paused else "",
     )
 
 

@@ -10,6 +10,7 @@ from django.db.models.signals import post_migrate, pre_migrate
 
 from ..fields import DbNow
 from ..models import Minute, Queue, Receipt
+from ..models.queue import ALL
 
 Key = tuple[str, str]  # app label, model name
 
@@ -36,7 +37,7 @@ def strays(using: str) -> Iterator[tuple[str, str, str]]:
     tables = {using: set(connections[using].introspection.table_names())}
     paused = Queue.objects.using(using).filter(paused_until__gt=DbNow()).order_by("pk")
     for queue in paused if Queue._meta.db_table in tables[using] else ():
-        if queue.job_table not in tables[using]:
+        if queue.job_table not in tables[using] | {ALL}:
             yield queue.job_table, queue.name, PAUSE
     for place in _places(using) if Receipt._meta.db_table in tables[using] else ():
         table, _, alias = place.rpartition("@")

@@ -7,12 +7,11 @@ from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
 
 from ..conf import conf
-from ..fields import DbNow
 from ..lifecycle.claim_end import duration
 from ..lifecycle.policy import MAX_CRASHES, SUSPECT_LOSSES
 from ..lifecycle.table import Table
 from ..models import Queue
-from ..models.queue import is_for_good
+from ..models.queue import ALL, is_for_good
 from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
 from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
@@ -47,15 +46,16 @@ def of_waiting(facts: Facts) -> Iterator[str]:
 
 def of_pause(facts: Facts) -> Iterator[str]:
     alias, until = facts.table.connection.alias, facts.table.dialect.seconds_until("paused_until")
-    rows = Queue.objects.using(alias).filter(
-        job_table=facts.table.job_table, name=facts.queue, paused_until__gt=DbNow()
-    )
+    pauses = Queue.objects.db_manager(alias).pauses(facts.table.job_table)
+    rows = pauses.filter(name__in=[facts.queue, ALL])
     left = RawSQL(until, (), FloatField())  # noqa: S611  # the name is our own
     for queue in rows.annotate(left=left):
         is_open = is_for_good(queue.paused_until) or queue.left is None
         more = "" if is_open else f", for {duration(float(queue.left))} more"
         reason = f" ({queue.pause_reason})" if queue.pause_reason else ""
-        yield f"Its queue, {facts.queue}, is paused {pause_end(queue.paused_until)}{more}{reason}."
+        is_whole = queue.name == ALL
+        what = queue.scope.capitalize() if is_whole else f"Its queue, {facts.queue},"
+        yield f"{what} is paused {pause_end(queue.paused_until)}{more}{reason}."
 
 
 def of_workers(facts: Facts) -> Iterator[str]:

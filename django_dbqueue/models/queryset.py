@@ -8,12 +8,10 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connections, models, router, transaction
-from django.utils.functional import Promise
 
-from ..fields import DbNow, check_name, check_seconds, check_words
+from ..fields import DbNow, check_name, check_words
 from ..lifecycle import bulk, claim, enqueue, operator, ready_queues
 from ..lifecycle.operator import Changed
-from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..states import Status
 from .queue import Queue
@@ -32,7 +30,6 @@ def _become_another_process() -> None:
 os.register_at_fork(after_in_child=_become_another_process)
 TRIES = 3
 MAX_OWNER = 64
-MAX_REASON = 500
 
 
 def new_owner() -> str:
@@ -266,12 +263,11 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         return claim.claim_from(table, unpaused, limit, lambda: owner or new_owner())
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
-        """Stop claims from a queue for some seconds, or until ``resume``; running jobs go on."""
+        """Stop claims from a queue for some seconds, or until ``resume``; running jobs go on.
+
+        ``"*"`` means all queues of the table, and another word ends that: ``resume("*")``.
+        """
         check_name(queue, "queue")
-        if seconds is not None:
-            seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
-        reason = str(reason) if isinstance(reason, Promise) else reason
-        check_words(reason, "reason", MAX_REASON)
         self._control().pause(self.model._meta.db_table, queue, seconds, reason)
 
     def resume(self, queue: str = "default") -> None:
@@ -279,6 +275,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         self._control().resume(self.model._meta.db_table, queue)
 
     def paused_queues(self) -> set[str]:
+        """Their names; any name is in it where the whole table is paused."""
         paused: set[str] = self._control().paused(self.model._meta.db_table)
         return paused
 

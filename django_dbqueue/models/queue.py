@@ -2,9 +2,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db import models
+from django.utils.functional import Promise
 
-from ..fields import DbNow, InstantField, NameField
+from ..fields import DbNow, InstantField, NameField, check_seconds, check_words
+from ..lifecycle.policy import MAX_SECONDS
 
+ALL = "*"  # as ``name`` all queues of a table, as ``job_table`` all tables of the database
+MAX_REASON = 500
 FOR_GOOD = datetime(9999, 12, 31, tzinfo=UTC)
 
 
@@ -13,14 +17,44 @@ def is_for_good(paused_until: datetime | None) -> bool:
     return paused_until is not None and paused_until.year >= FOR_GOOD.year
 
 
+class AnyQueue(set[str]):
+    """The names that are known; every other one is in it, too."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 class QueueManager(models.Manager["Queue"]):
-    def paused(self, job_table: str) -> set[str]:
-        """The names of a table's queues that are paused now."""
-        found = self.filter(job_table=job_table, paused_until__gt=DbNow())
-        return set(found.values_list("name", flat=True))
+    """On each database by itself: ``Queue.objects.db_manager(alias)``."""
+
+    def paused(self, job_table: str, *, force: bool = False) -> set[str]:
+        """The names of a table's queues that are paused now, ``AnyQueue`` where all are.
+
+        With ``force`` a pause of everything is not looked at."""
+        tables = [job_table] if force else [job_table, ALL]
+        found = self.filter(job_table__in=tables, paused_until__gt=DbNow())
+        names = set(found.values_list("name", flat=True))
+        return AnyQueue(names - {ALL}) if ALL in names else names
+
+    def pauses(self, job_table: str) -> models.QuerySet["Queue"]:
+        """Those that hold now for queues of a table."""
+        return self.filter(job_table__in=[job_table, ALL], paused_until__gt=DbNow())
+
+    def pause_everything(self, seconds: float | None = None, reason: str = "") -> None:
+        """Stop all claims on this database but those of workers with ``--force``, for some seconds
+        or until ``resume_everything``; running jobs go on."""
+        self.pause(ALL, ALL, seconds, reason)
+
+    def resume_everything(self) -> None:
+        """What is paused by itself stays so."""
+        self.resume(ALL, ALL)
 
     def pause(self, job_table: str, name: str, seconds: float | None, reason: str) -> None:
-        """Stop claims from a queue, for a while or until it is resumed."""
+        """Stop claims from a queue, or from ``ALL``, for a while or until it is resumed."""
+        if seconds is not None:
+            seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
+        reason = str(reason) if isinstance(reason, Promise) else reason
+        check_words(reason, "reason", MAX_REASON)
         until: Any = FOR_GOOD if seconds is None else DbNow(plus=seconds)
         self._write(job_table, name, paused_until=until, pause_reason=reason)
 
@@ -47,6 +81,13 @@ class Queue(models.Model):
             models.UniqueConstraint(fields=["job_table", "name"], name="dbqueue_queue_of_table")
         ]
         default_permissions = ("view", "pause")
+
+    @property
+    def scope(self) -> str:
+        """What is paused, in words."""
+        if self.job_table == ALL:
+            return "everything"
+        return "its whole table" if self.name == ALL else "its queue"
 
     def __str__(self) -> str:
         return f"{self.job_table}:{self.name}"

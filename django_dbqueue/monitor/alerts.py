@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from ..conf import conf
 from ..lifecycle.claim_end import duration
-from ..models.queue import is_for_good
+from ..models import Queue
+from ..models.queue import ALL, is_for_good
 from ..states import Status
 from .overview import Overview, QueueOverview
 from .worker_list import ListedWorker
@@ -17,6 +18,12 @@ from .worker_list import ListedWorker
 FEW_ATTEMPTS = 20  # below so many no share is told
 FAILURE_SHARE = 0.5  # of the last hour's attempts
 NAMED_WORKERS_MAX = 5
+# By what is paused.
+RESUME = {
+    "its queue": "Resume it on the page of the queues.",
+    "its whole table": "Resume it on the page of the queues.",
+    "everything": "In code, Queue.objects.resume_everything() ends that.",
+}
 
 
 @dataclass(frozen=True)
@@ -73,10 +80,11 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
     if queue.paused is not None:
         reason = f": {queue.paused.pause_reason}" if queue.paused.pause_reason else ""
         more = "+" * (Status.READY in queue.at_least)
+        end = f"{pause_end(queue.paused.paused_until)}{scope_of(queue.paused)}"
         yield Alert(
-            f"{name} is paused {pause_end(queue.paused.paused_until)}{reason}. Ready jobs that "
+            f"{name} is paused {end}{reason}. Ready jobs that "
             f"wait: {queue.counts.get(Status.READY, 0):,}{more}.",
-            "Nothing is claimed from it meanwhile. Resume it on the page of the queues.",
+            f"Nothing is claimed from it meanwhile. {RESUME[queue.paused.scope]}",
             is_urgent=False,
         )
         return
@@ -106,6 +114,11 @@ def _of_nobody(queue: QueueOverview, name: str) -> Alert:
         "Its jobs wait. Let a worker go on (manage.py dbqueue workers --resume NAME), or start one "
         "more.",
     )
+
+
+def scope_of(pause: Queue) -> str:
+    """What else is paused by the same word."""
+    return f", with {pause.scope}" if pause.name == ALL else ""
 
 
 def pause_end(paused_until: Any) -> str:

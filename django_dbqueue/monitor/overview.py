@@ -7,11 +7,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 
 from ..exceptions import first_line
-from ..fields import DbNow
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import QUEUES_MAX, count_ready, due_by_queue, oldest_ready
 from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
+from ..models.queue import ALL
 from ..states import Status
 from ..worker.queue_order import is_pattern
 from ..worker.served import Served, all_served
@@ -79,9 +79,9 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     parts = [name.partition(":") for one in workers for name in one.serves]
     named = {queue for label, _, queue in parts if label == served.label and queue}
     served_by_name = {queue for queue in named if not is_pattern(queue)}
-    rows = Queue.objects.using(served.using).filter(job_table=served.job_table)
+    pauses = Queue.objects.db_manager(served.using).pauses(served.job_table)
     try:
-        paused = {row.name: row for row in rows.filter(paused_until__gt=DbNow())}
+        paused = {row.name: row for row in pauses}
         table = table_of(served.model, served.using)
         queues = _counted_queues(table, served_by_name)
         if told := UNDER_WAY.get(served.label):
@@ -91,7 +91,7 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
         return
     for one in queues[:QUEUES_MAX]:
         one.hour = hours.get((served.job_table, one.queue), one.hour)
-        one.paused = paused.get(one.queue)
+        one.paused = paused.get(one.queue, paused.get(ALL))
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues[:QUEUES_MAX]
     found.cut += [served.label] if len(queues) > QUEUES_MAX else []

@@ -7,6 +7,7 @@ from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..metrics.counts import QUEUES_MAX, count_by_queue
 from ..models import Minute, Queue
+from ..models.queue import ALL
 from ..states import Status
 
 # Of ready jobs the queues are found, and counted, one by one.
@@ -35,7 +36,7 @@ def known_queues(table: Table, counts: Mapping[Status, dict[str, int]] | None = 
     names |= {str(name) for name in ready_queues(table, QUEUES_MAX + 1)}
     names |= set(_queues_of_minutes(alias, table.job_table))
     wanted = Queue.objects.using(alias).filter(job_table=table.job_table, paused_until__gt=DbNow())
-    names |= set(wanted.values_list("name", flat=True))
+    names |= set(wanted.exclude(name=ALL).values_list("name", flat=True))
     # SQLite keeps bytes where a hand wrote them.
     return sorted(name for name in names if isinstance(name, str))
 

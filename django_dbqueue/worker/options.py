@@ -44,6 +44,7 @@ class Options:
     max_time: float | None = None
     max_memory: int | None = None  # MB
     health_file: str | None = None
+    force: bool = False  # in spite of a pause of everything
     tries: int | None = None
     backoff: Backoff | None = None
     beat_interval: float = 2

@@ -13,6 +13,7 @@ from ..lifecycle.low_water import LowWaterMarks
 from ..lifecycle.ready_queues import has_ready, head_of, heads
 from ..lifecycle.table import Table
 from ..models import Queue
+from ..models.queue import ALL
 from .options import Options
 from .served import Served
 from .session import LOCKED_SECONDS
@@ -29,6 +30,7 @@ class TablePoller:
     """One served queue table: its queues with ready jobs, and when to look for more."""
 
     served: Served
+    force: bool = False
     pause: float = FIRST_PAUSE_SECONDS
     next_look: float = 0.0
     looked_at: float = 0.0
@@ -91,7 +93,10 @@ class TablePoller:
     def _unpaused(self, found: list[str]) -> list[str]:
         if not found:
             return []
-        paused = Queue.objects.db_manager(self.served.using).paused(self.served.job_table)
+        control = Queue.objects.db_manager(self.served.using)
+        paused = control.paused(self.served.job_table, force=self.force)
+        if ALL in paused:
+            return []
         return [name for name in found if name not in paused and self.served.takes(name)]
 
 
@@ -100,7 +105,7 @@ class QueueScheduler:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.pollers = deque(TablePoller(served) for served in options.served)
+        self.pollers = deque(TablePoller(served, options.force) for served in options.served)
         # Tables of which nothing is to be claimed for now.
         self.locked_tables: frozenset[tuple[str, str]] = frozenset()
 

@@ -123,7 +123,8 @@ def _ready_in_order(options: Options) -> list[tuple[Served, str]]:
     found = []
     for served in options.served:
         table = options.table(served.model, served.using)
-        paused = Queue.objects.db_manager(served.using).paused(served.job_table)
+        control = Queue.objects.db_manager(served.using)
+        paused = control.paused(served.job_table, force=options.force)
         names = {*ready_queues(table), *served.exact}
         found += [(served, name) for name in sorted(names) if name not in paused]
     order = options.queue_order

@@ -79,6 +79,7 @@ class Command(BaseCommand):
         add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
         add("--sleep", type=seconds, help="longest pause when idle")
         add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
+        add("--force", action="store_true", help="work in spite of a pause of everything")
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
         add("--database", type=alias, help="serve the queue tables of this database alias only")
 
@@ -162,6 +163,7 @@ class Command(BaseCommand):
             max_time=given["max_time"],
             max_memory=given["max_memory"],
             health_file=given["health_file"] or None,
+            force=given["force"],
             tries=given["tries"],
             backoff=given["backoff"],
             parent=take_parent(),

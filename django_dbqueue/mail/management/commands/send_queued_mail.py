@@ -15,7 +15,7 @@ FIXED: dict[str, Any] = {
     "tables": [Email._meta.label],
     "stop_when_empty": 0.0,
     "queue_order": IN_TURN,
-    **dict.fromkeys(("once", "reload", "coroutines")),
+    **dict.fromkeys(("once", "reload", "coroutines", "force")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
     **dict.fromkeys(("sleep", "database", "without")),
 }
