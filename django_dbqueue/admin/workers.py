@@ -233,7 +233,8 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     def worker(self, worker: Worker) -> SafeString:
         return format_html(
             '{} <span class="dbqueue-quiet">pid {}, {}</span>',
-            *(worker.host, worker.pid, worker.uuid[:8]),
+            f"{worker.name} on {worker.host}" if worker.name else worker.host,
+            *(worker.pid, worker.uuid[:8]),
         )
 
     @admin.display(description="state")

@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
             name='Worker',
             fields=[
                 ('uuid', models.CharField(editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('name', models.CharField(blank=True, help_text='As runworker --name says.', max_length=100)),
                 ('host', models.CharField(max_length=255)),
                 ('pid', models.PositiveBigIntegerField()),
                 ('serves', models.JSONField(default=list, help_text='Queue tables, or table:queue.')),

@@ -37,6 +37,7 @@ class Worker(models.Model):
     """
 
     uuid = models.CharField(primary_key=True, max_length=32, editable=False)
+    name = models.CharField(max_length=100, blank=True, help_text="As runworker --name says.")
     host = models.CharField(max_length=255)
     pid = models.PositiveBigIntegerField()
     serves = models.JSONField(default=list, help_text="Queue tables, or table:queue.")
@@ -60,7 +61,8 @@ class Worker(models.Model):
         default_permissions = ("view", "stop")
 
     def __str__(self) -> str:
-        return f"{self.host} {self.pid} ({self.uuid[:8]})"
+        name = f"{self.name} on " if self.name else ""
+        return f"{name}{self.host} {self.pid} ({self.uuid[:8]})"
 
     def served_tables(self) -> set[str]:
         return {str(name).partition(":")[0] for name in self.serves}

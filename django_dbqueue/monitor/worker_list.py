@@ -44,6 +44,7 @@ class ListedWorker:
     reason: str
     trouble: str
     jobs_per_minute: int
+    given_name: str = ""
 
     @property
     def lives(self) -> bool:
@@ -76,8 +77,9 @@ def list_workers(using: str | None = None) -> list[ListedWorker]:
 def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask the living workers that a name means to stop; which they are.
 
-    A name is a uuid or its beginning (at least 4 characters), ``host:pid``, or a host, which means
-    all of its workers. ``UnknownWorker`` when it is none of these, or cannot be told apart.
+    A name is a uuid or its beginning (at least 4 characters), ``host:pid``, or a host or what
+    ``--name`` says, which means all such workers. ``UnknownWorker`` when it is none of these, or
+    cannot be told apart.
     """
     return _request(name, using, stop_requested_at=DbNow())
 
@@ -98,8 +100,10 @@ def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]
     by_host = [w for w in living if wanted in {w.host.lower(), f"{w.host}:{w.pid}".lower()}]
     prefix = wanted.replace("-", "")
     by_uuid = [w for w in living if len(prefix) >= UUID_PREFIX_MIN and w.uuid.startswith(prefix)]
-    one_meaning = not (by_host and by_uuid) and len({w.uuid for w in by_uuid}) <= 1
-    chosen = by_host or by_uuid
+    by_name = [w for w in living if w.given_name and wanted == w.given_name.lower()]
+    meanings = [found for found in (by_host, by_name, by_uuid) if found]
+    one_meaning = len(meanings) <= 1 and len({w.uuid for w in by_uuid}) <= 1
+    chosen = meanings[0] if meanings else []
     if not one_meaning or not chosen:
         problem = "no living worker" if one_meaning else "several workers"
         alive = "".join(f"\n  {w.host}:{w.pid}  {w.uuid}" for w in living) or " none"
@@ -136,6 +140,7 @@ def _listed(worker: Any, alias: str) -> ListedWorker:
         reason=worker.stop_reason,
         trouble=worker.trouble,
         jobs_per_minute=_whole(worker.jobs_per_minute),
+        given_name=worker.name,
     )
 
 

@@ -40,7 +40,7 @@ TICK = 0.001  # seconds; a database may round down how long it is until a job is
 # Options of runworker that only a process, or several, can honour.
 OF_PROCESSES = (
     *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
-    *("shutdown_timeout", "sleep", "reload"),
+    *("shutdown_timeout", "sleep", "reload", "rest", "timeout"),
 )
 
 
@@ -68,7 +68,8 @@ class InlineWorker:
         self.options, self._is_once = _parse(arguments)
         self.uuid = uuid.uuid4().hex
         timing = self.options.beat_interval, self.options.worker_timeout
-        self.beats = [Heartbeat(self.uuid, *one, *timing) for one in self.options.serves().items()]
+        served, name = self.options.serves(), self.options.name
+        self.beats = [Heartbeat(self.uuid, *one, *timing, name=name) for one in served.items()]
         self._beaten_at = float("-inf")
         self.reaper = Reaper(self.tables(), timing[1], _tell, silent=by_clock(timing[1]))
         self._session = Session(set(self.options.serves()), methodcaller("keep_to_indexes"))

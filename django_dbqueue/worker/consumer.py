@@ -25,7 +25,7 @@ from .claimers import Claimers
 from .coroutines import CoroutineRunner
 from .finisher import Finisher
 from .options import Options
-from .runner import Runner, Taker
+from .runner import RestingRunner, Runner, Taker
 from .session import STATEMENT_WATCHDOG, Session
 from .shared_memory import CANCEL, SACRIFICIAL, WRITE_STACKS, ExitStatus, Role, SharedMemory
 from .signalling import forget_signals, wait_readable
@@ -89,6 +89,9 @@ class Consumer:
         given = buffer, self.finisher, self.shared, timeout, self.stop, self._woken
         if count:
             self.runners.append(CoroutineRunner(count, *given))
+        elif options.rest:
+            rests = [(options.rest, number, *given) for number in range(options.threads)]
+            self.runners += [RestingRunner(*one) for one in rests]
         else:
             self.runners += [Runner(number, *given) for number in range(options.threads)]
 

@@ -46,15 +46,18 @@ class Heartbeat:
         *,
         last: Beat | None = None,
         pid: int = 0,
+        name: str = "",
     ) -> None:
         """``serves``: the names of what it serves there; ``last``: a beat that another process has
-        written for this worker; ``pid``: the worker's, if it is not this process."""
+        written for this worker; ``pid``: the worker's, if it is not this process; ``name``: what
+        its options call it."""
         self.uuid = uuid
         self.alias = alias
         self.serves = serves
         self.interval = interval
         self.timeout = timeout
         self.pid = pid or os.getpid()
+        self.name = name
         self.session = Session({alias}, on_connect=methodcaller("keep_to_indexes"))
         self.backoff = ReconnectBackoff("beating")
         self.last = last or Beat(time.monotonic())
@@ -122,6 +125,6 @@ class Heartbeat:
             self._turn_epoch()
             rows.delete()
         worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
-        worker.serves = list(self.serves)
+        worker.serves, worker.name = list(self.serves), self.name
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

@@ -37,6 +37,14 @@ def log_event(level: int, event: str, message: str, *args: object, **fields: obj
     logger.log(level, message, *args, extra={"event": event, **fields})
 
 
+def log_of_worker(event: str, message: str, uuid: str, name: str, *args: object) -> None:
+    """``message`` begins with the worker."""
+    worker = uuid[:8]
+    shown = f"{name} ({worker})" if name else worker
+    fields = {"worker": worker, "worker_name": name or None}
+    log_event(logging.INFO, event, message, shown, *args, **fields)
+
+
 def _log(
     level: int,
     event: str,

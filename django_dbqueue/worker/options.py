@@ -10,15 +10,16 @@ from django.db import connections
 
 from ..backoff import Backoff
 from ..conf import conf
-from ..lifecycle.policy import policy_of
+from ..lifecycle.policy import MAX_SECONDS, policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
-from .queue_order import IN_TURN, QueueOrder
+from .queue_order import IN_TURN, QueueOrder, refuse_odd
 from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
 COUNTS_MAX = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
 COROUTINES_MAX = 10_000
+NAME_MAX = 100  # characters
 REAP_SECONDS_MIN = 0.01
 EXIT_STOPPED = 0
 EXIT_LIMIT_REACHED = 12  # start it again
@@ -45,6 +46,9 @@ class Options:
     max_memory: int | None = None  # MB
     health_file: str | None = None
     force: bool = False  # in spite of a pause of everything
+    name: str = ""
+    rest: float = 0.0  # of each thread after a job
+    timeout: int | None = None  # time to run of jobs that have none of their own
     tries: int | None = None
     backoff: Backoff | None = None
     beat_interval: float = 2
@@ -53,6 +57,7 @@ class Options:
     parent: int | None = None  # the pid of the process that it ends with
 
     def __post_init__(self) -> None:
+        self._check_jobs()
         for name, most in COUNTS_MAX.items():
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(
@@ -67,7 +72,7 @@ class Options:
                 f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, "
                 f"not {self.reap_interval:g}"
             )
-        for name in ("sleep", "shutdown_timeout"):
+        for name in ("sleep", "shutdown_timeout", "rest"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
         if self.max_time is not None and self.max_time <= 0:
@@ -82,6 +87,18 @@ class Options:
                 f"WORKER_TIMEOUT ({self.worker_timeout:g} s) must be more than twice "
                 f"BEAT_INTERVAL ({self.beat_interval:g} s)"
             )
+
+    def _check_jobs(self) -> None:
+        if self.name:
+            refuse_odd(self.name, "name")
+        if len(self.name) > NAME_MAX:
+            raise ValueError(f"name has {len(self.name)} characters; the limit is {NAME_MAX}")
+        if self.timeout is not None and not 1 <= self.timeout <= MAX_SECONDS:
+            raise ValueError(
+                f"timeout must be at least 1 and at most {MAX_SECONDS} seconds, not {self.timeout}"
+            )
+        if self.rest and self.coroutines:
+            raise ValueError("rest is for threads: it does not go with coroutines")
 
     def serves(self) -> dict[str, list[str]]:
         """By database alias, the names of what is served there."""
@@ -122,12 +139,13 @@ class Options:
         return sorted(apart | {served.using for served in self.served})
 
     def table(self, model: type[Job], using: str) -> Table:
-        """A queue table with this worker's own tries and backoff."""
+        """A queue table with this worker's own timeout, tries and backoff."""
         table = table_of(model, using)
-        if self.tries is None and self.backoff is None:
+        if self.timeout is None and self.tries is None and self.backoff is None:
             return table
         policy = replace(
             table.policy,
+            time_to_run=self.timeout or table.policy.time_to_run,
             max_attempts=self.tries or table.policy.max_attempts,
             backoff=self.backoff or table.policy.backoff,
         )

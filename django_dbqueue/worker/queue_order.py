@@ -89,8 +89,13 @@ def _split(word: object) -> tuple[str, int | None]:
         raise ValueError(f"the weight of {name!r} must be {limits}, not {shown(number)}")
     else:
         weight = int(number)
+    refuse_odd(name, "queue")
+    return name, weight
+
+
+def refuse_odd(name: str, field: str) -> None:
+    """``ValueError`` where it is no name."""
     try:
-        check_name(name, "queue")
+        check_name(name, field)
     except ValidationError as error:
         raise ValueError(error.messages[0]) from None
-    return name, weight

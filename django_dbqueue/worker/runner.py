@@ -213,6 +213,22 @@ class Runner(Taker):
         self.slot.extend(time.monotonic() + self._seconds)
 
 
+class RestingRunner(Runner):
+    """Pauses after each job, which it has in hand meanwhile: nothing is claimed for it."""
+
+    def __init__(self, rest: float, *given: Any) -> None:
+        super().__init__(*given)
+        self.rest = rest
+
+    def life(self, item: Item) -> None:
+        super().life(item)
+        self.stop.wait(self.rest)
+
+    def _may_start(self, item: Item, now: float) -> bool:
+        # Else who is woken from its rest would take one more job.
+        return not self.stop.is_set() and super()._may_start(item, now)
+
+
 def run_user_code(item: Item) -> None:
     if item.table.takes_batches and item.table.policy.exactly_once:
         raise TypeError("run_batch() is not for tables with exactly_once: define run()")

@@ -18,7 +18,7 @@ from .children import Children, Share, resident
 from .consumer import run_child
 from .health import HealthCheck, ThroughputCounter, notify
 from .heartbeat import Heartbeat
-from .job_log import log_event
+from .job_log import log_of_worker
 from .options import (
     EXIT_LIMIT_REACHED,
     NOTHING_READY,
@@ -287,7 +287,7 @@ class Supervisor:
         self.children.let_go()
         timing = self.options.beat_interval, self.options.worker_timeout
         ours = self.uuid, handle.alias, self.serves[handle.alias], *timing
-        heartbeat = Heartbeat(*ours, last=handle.last, pid=os.getppid())
+        heartbeat = Heartbeat(*ours, last=handle.last, pid=os.getppid(), name=self.options.name)
         return run_agent(self.options, heartbeat, channel)
 
     def _child(self, *given: Any) -> int:
@@ -296,5 +296,4 @@ class Supervisor:
         return run_child(self.options, *given)
 
     def _say(self, event: str, message: str, *args: object) -> None:
-        name = self.uuid[:8]
-        log_event(logging.INFO, event, message, name, *args, worker=name)
+        log_of_worker(event, message, self.uuid, self.options.name, *args)

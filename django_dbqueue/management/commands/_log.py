@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.DEBUG, 3: logging.DEBUG}
-FIELDS = ("event", "worker", "table", "queue", "id", "attempt", "owner", "seconds")
+FIELDS = ("event", "worker", "worker_name", "table", "queue", "id", "attempt", "owner", "seconds")
 
 # An error's own line breaks would tear the line, its control characters speak to the terminal.
 # Those of the second line change the direction of what follows.

@@ -70,7 +70,15 @@ class Command(BaseCommand):
         )
         add("--max-jobs", type=positive, help="exit with 12 after so many jobs")
         add("--max-time", type=seconds, help="exit with 12 after so many seconds")
-        add("--max-memory", type=positive, metavar="MB", help="exit with 12 above, children too")
+        add(
+            *("--max-memory", "--memory"),
+            type=positive,
+            metavar="MB",
+            help="exit with 12 above, children too",
+        )
+        add("--name", help="what lists and logs call this worker")
+        add("--rest", type=seconds, help="pause of each thread after a job, in seconds")
+        add("--timeout", type=positive, help="time to run of jobs that have none of their own")
         add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
         add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
         add("--json", action="store_true", help="log one JSON object a line")
@@ -164,6 +172,9 @@ class Command(BaseCommand):
             max_memory=given["max_memory"],
             health_file=given["health_file"] or None,
             force=given["force"],
+            name=given["name"] or "",
+            rest=given["rest"] or 0.0,
+            timeout=given["timeout"],
             tries=given["tries"],
             backoff=given["backoff"],
             parent=take_parent(),

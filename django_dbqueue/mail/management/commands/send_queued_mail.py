@@ -17,7 +17,7 @@ FIXED: dict[str, Any] = {
     "queue_order": IN_TURN,
     **dict.fromkeys(("once", "reload", "coroutines", "force")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
-    **dict.fromkeys(("sleep", "database", "without")),
+    **dict.fromkeys(("sleep", "database", "without", "name", "rest", "timeout")),
 }
 
 
