@@ -1,6 +1,6 @@
 """The settings: one dict ``DBQUEUE``, environment variables ``DBQUEUE_*``, and these defaults.
 
-Precedence: command line option > environment > ``settings.DBQUEUE`` > default.
+Precedence: command line option > environment > a worker's file > ``settings.DBQUEUE`` > default.
 """
 
 import json
@@ -76,6 +76,13 @@ class Section(Mapping[str, Any]):
             words = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
             raise ImproperlyConfigured(f"{shown_name} must be {words}, not {shown(value)}")
         return value
+
+    def source(self, name: str) -> str:
+        """Where a value comes from: environment, setting or default."""
+        key = self.prefix + name
+        if f"DBQUEUE_{key}" in os.environ:
+            return "environment"
+        return "setting" if key in _settings() else "default"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.defaults)

@@ -40,7 +40,7 @@ TICK = 0.001  # seconds; a database may round down how long it is until a job is
 # Options of runworker that only a process, or several, can honour.
 OF_PROCESSES = (
     *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
-    *("shutdown_timeout", "sleep", "reload", "rest", "timeout"),
+    *("shutdown_timeout", "sleep", "reload", "rest", "timeout", "config", "show_config"),
 )
 
 

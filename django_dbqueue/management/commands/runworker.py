@@ -1,5 +1,6 @@
 """Claims jobs from queue tables and runs them."""
 
+import json
 import os
 import sys
 import threading
@@ -27,6 +28,7 @@ from ...worker.session import forget_pools
 from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import NotMigrated, Startup, say
+from ._config import Configuration, as_json, as_text
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3
@@ -88,10 +90,25 @@ class Command(BaseCommand):
         add("--sleep", type=seconds, help="longest pause when idle")
         add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
         add("--force", action="store_true", help="work in spite of a pause of everything")
+        add("--config", metavar="PATH", help="a TOML file with these options; or DBQUEUE_CONFIG")
+        add("--show-config", action="store_true", help="show each value and its source, and exit")
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
         add("--database", type=alias, help="serve the queue tables of this database alias only")
 
+    def configured(self, given: dict[str, Any]) -> dict[str, Any]:
+        """With what a file adds; shows where each value comes from and exits, if that is asked."""
+        found = Configuration(type(self)().create_parser("", "runworker"), given)
+        if given["show_config"]:
+            self.options(found.merged() | {"health_file": None})
+            values = found.values()
+            self.stdout.write(
+                json.dumps(as_json(values), indent=2) if given["json"] else as_text(values)
+            )
+            sys.exit(0)
+        return found.merged()
+
     def handle(self, *args: Any, **options: Any) -> None:
+        options = self.configured(options)
         log_to_stderr(options["verbosity"], as_json=options["json"])
         forget_pools()
         if options["reload"] and PARENT not in os.environ:

@@ -34,6 +34,10 @@ class Command(RunWorker):
         add("--json", action="store_true", help="log one JSON object a line")
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
 
+    def configured(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What a file says is for workers."""
+        return given
+
     def handle(self, *args: Any, **options: Any) -> None:
         if options["dry_run"]:
             self.tell()

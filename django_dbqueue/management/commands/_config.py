@@ -1,0 +1,179 @@
+"""What ``runworker`` is told, and where that comes from: option > environment > file > settings >
+default."""
+
+import os
+import tomllib
+from argparse import Action, ArgumentParser, Namespace, _AppendAction
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from ...backoff import Fixed, Listed
+from ...conf import conf, nearest
+from ...exceptions import shown
+from ._text import aligned
+
+VARIABLE = "DBQUEUE_CONFIG"
+# What is said of one start, not of a worker, is no matter of a file; nor is what all commands have.
+OF_ONE_START = frozenset({"config", "show_config", "once", "reload", "skip_checks", "help"})
+# Settings that a worker reads, and that have no option.
+MORE_SETTINGS = ("BEAT_INTERVAL", "WORKER_TIMEOUT", "REAP_INTERVAL", "NOTIFY")
+
+
+@dataclass(frozen=True)
+class ConfiguredValue:
+    """One value; ``source`` is option, environment, file, setting or default, ``where`` says more
+    of it."""
+
+    name: str
+    value: Any
+    source: str
+    where: str
+
+
+class Configuration:
+    """What the command line says, and what a file says where it is silent."""
+
+    def __init__(self, parser: ArgumentParser, given: dict[str, Any]) -> None:
+        self.actions = {_name(one): one for one in _own(parser) if one.dest not in OF_ONE_START}
+        path = given.get("config") or os.environ.get(VARIABLE) or None
+        self.path = None if path is None else Path(path)
+        self.given = given
+        self.of_file = {} if self.path is None else _read(self.path, parser, self.actions)
+
+    def merged(self) -> dict[str, Any]:
+        """The command's options, with what the file adds to them."""
+        found = dict(self.given)
+        for dest, value in self.of_file.items():
+            if not is_given(found[dest]) and _source_in_conf(dest) != "environment":
+                found[dest] = value
+        return found
+
+    def values(self) -> list[ConfiguredValue]:
+        names: dict[str, str] = {}
+        for name, action in self.actions.items():
+            names.setdefault(action.dest, name)
+        options = [self._value(name, dest) for dest, name in names.items()]
+        return options + [_of_setting(setting, setting) for setting in MORE_SETTINGS]
+
+    def _value(self, name: str, dest: str) -> ConfiguredValue:
+        option = f"--{name}" if self.actions[name].option_strings else name
+        if is_given(self.given[dest]):
+            return ConfiguredValue(name, _plain(self.given[dest]), "option", option)
+        if dest in self.of_file and _source_in_conf(dest) != "environment":
+            return ConfiguredValue(name, _plain(self.of_file[dest]), "file", str(self.path))
+        if dest.upper() in conf:
+            return _of_setting(name, dest.upper())
+        return ConfiguredValue(name, _plain(self.given[dest]), "default", "")
+
+
+def _of_setting(name: str, setting: str) -> ConfiguredValue:
+    source = conf.source(setting)
+    where = {"environment": f"DBQUEUE_{setting}", "setting": f"DBQUEUE[{setting!r}]"}
+    return ConfiguredValue(name, _plain(conf[setting]), source, where.get(source, ""))
+
+
+def _own(parser: ArgumentParser) -> list[Action]:
+    """The options that are not those of every command."""
+    every = {action.dest for action in BaseCommand().create_parser("", "")._actions}
+    return [action for action in parser._actions if action.dest not in every]
+
+
+def _name(action: Action) -> str:
+    return action.option_strings[0].lstrip("-") if action.option_strings else action.dest
+
+
+def is_given(value: Any) -> bool:
+    """Whether an option was given; 0 is a value."""
+    return value is not None and value is not False and value != []
+
+
+def _source_in_conf(dest: str) -> str:
+    return conf.source(dest.upper()) if dest.upper() in conf else ""
+
+
+def _read(path: Path, parser: ArgumentParser, actions: Mapping[str, Action]) -> dict[str, Any]:
+    """By destination what a file says; ``CommandError`` names the file and the key."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path} cannot be read: {error}") from error
+    aliases = {
+        text.lstrip("-"): name for name, action in actions.items() for text in action.option_strings
+    }
+    names = aliases | {name: name for name in actions}
+    arguments: list[str] = []
+    places: dict[str, str] = {}
+    for key, value in content.items():
+        name = names.get(key.replace("_", "-")) or _refuse_unknown(path, key, names)
+        dest = actions[name].dest
+        if dest in places:
+            raise CommandError(f"{path}: {key} and {places[dest]} mean the same option")
+        places[dest] = key
+        arguments += _arguments(f"{path}: {key}", actions[name], value)
+    try:
+        parsed: Namespace = parser.parse_args(arguments)
+    except CommandError as error:
+        raise CommandError(f"{path}: {str(error).removeprefix('Error: ')}") from error
+    return {dest: value for dest, value in vars(parsed).items() if dest in places}
+
+
+def _refuse_unknown(path: Path, key: str, known: Iterable[str]) -> str:
+    upper = key.replace("-", "_").upper()
+    if upper in conf:
+        problem = f"is a setting: DBQUEUE[{upper!r}], or DBQUEUE_{upper} in the environment"
+    else:
+        near = nearest(key.replace("_", "-"), set(known))
+        problem = "is no option of runworker that a file may hold"
+        problem += f"; did you mean {near}?" if near else ""
+    raise CommandError(f"{path}: {key} {problem}")
+
+
+def _arguments(name: str, action: Action, value: Any) -> list[str]:
+    """As the command line would say it."""
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise CommandError(f"{name} must be true or false, not {shown(value)}")
+        return list(action.option_strings[:1]) if value else []
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, str | int | float):
+            raise CommandError(f"{name} must be text or a number, or a list, not {shown(one)}")
+    texts = [str(one) for one in values]
+    if not action.option_strings:
+        return texts
+    option = action.option_strings[0]
+    if isinstance(action, _AppendAction):
+        return [f"{option}={text}" for text in texts]
+    return [f"{option}={','.join(texts)}"]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Fixed | Listed):
+        return value.pause if isinstance(value, Fixed) else list(value.pauses)
+    return str(value)
+
+
+def as_json(values: Iterable[ConfiguredValue]) -> list[dict[str, Any]]:
+    return [asdict(one) for one in values]
+
+
+def as_text(values: Iterable[ConfiguredValue]) -> str:
+    rows = [[one.name, _shown(one.value), one.source, one.where] for one in values]
+    return aligned([["name", "value", "from", "where"], *rows])
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
