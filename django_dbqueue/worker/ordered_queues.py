@@ -49,7 +49,7 @@ class OrderedScheduler(QueueScheduler):
         began = time.monotonic()
         for poller in self.pollers:
             if not poller.is_locked:
-                poller.look(self.options)
+                poller.look_for_more(self.options)
         now = time.monotonic()
         self._look_before_at = now + min(LOOK_SECONDS_MAX, LOOK_SHARE * (now - began))
 

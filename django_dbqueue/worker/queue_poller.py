@@ -69,11 +69,18 @@ class TablePoller:
         wait = NEW_QUEUES_SECONDS if found else self.pause * random.uniform(0.75, 1.0)
         self.next_look = time.monotonic() + (LOCKED_SECONDS if self.is_locked else wait)
 
+    def look_for_more(self, options: Options) -> None:
+        """The same while there are known queues with jobs: unless all was looked at, they stay."""
+        before = list(self.queues)
+        self.look(options)
+        if self._whole_since is None:
+            self.queues.extend(name for name in before if name not in self.queues)
+
     def _ready(self, table: Table) -> list[str]:
         """Queues with ready jobs. Where a whole look is slow, those that are known, from their
         floors on; where there are very many queues, the next ones each time."""
         if not self.floors.must_look:
-            known = self.floors.queues
+            known = list(dict.fromkeys([*self.floors.queues, *self.served.exact]))
             ready = [name for name in known if has_ready(table, name, self.floors.of(name))]
             unpaused = self._unpaused(ready)
             if unpaused or not (self.has_news or self.floors.may_look):

@@ -5,9 +5,8 @@ from collections import Counter
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
+from django_dbqueue.lifecycle import low_water
 from django_dbqueue.management.commands.runworker import Command, order_of
 from django_dbqueue.monitor.worker_list import list_workers
 from django_dbqueue.testing import InlineWorker
@@ -18,7 +17,9 @@ from django_dbqueue.worker.queue_order import matches, parse_order
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.startup import run_once
 from django_dbqueue.worker.wakeup import Wakeup
+from tests.kit.jobs import table
 from tests.kit.overview import a_worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -39,12 +40,15 @@ def claimer(*args, batch=1):
 
 def next_queues(one, count):
     """The queues of the next jobs, at least so many if there are any."""
-    found = []
-    for _ in range(2 * count + 10):
+    found, idle = [], 0
+    while len(found) < count and idle < 3:
         one.turn()
-        found += [job.queue for item in one.buffer.withdraw() for job in item.jobs]
-        if len(found) >= count:
-            break
+        jobs = [job for item in one.buffer.withdraw() for job in item.jobs]
+        found += [job.queue for job in jobs]
+        if one.is_idle:
+            # As where somebody has enqueued something.
+            one.scheduler.look_now()
+            idle += 1
     return found
 
 
@@ -80,18 +84,30 @@ def test_a_new_job_of_the_first_queue_is_claimed_before_what_waits_in_the_second
     assert next_queues(one, 2) == ["high", "default"]
 
 
-def test_looks_for_the_first_queue_take_a_small_part_of_the_time_and_are_not_given_up(monkeypatch):
+@pytest.mark.parametrize(("longest", "most"), [(3600.0, 1), (0.0, 100)])
+def test_how_often_it_looks_follows_from_how_long_a_look_takes(monkeypatch, longest, most):
     monkeypatch.setattr(queue_poller, "NEW_QUEUES_SECONDS", 3600.0)
-    monkeypatch.setattr(ordered_queues, "LOOK_SHARE", 20.0)
-    one = claimer("--queue=high,default")
-    enqueue(default=400)
-    looks = []
+    monkeypatch.setattr(ordered_queues, "LOOK_SHARE", 1e9)
+    monkeypatch.setattr(ordered_queues, "LOOK_SECONDS_MAX", longest)
+    one, looks = claimer("--queue=high,default"), []
     monkeypatch.setattr(type(one.scheduler), "_look_at_all", counted(looks))
+    enqueue(default=200)
     assert next_queues(one, 100) == ["default"] * 100
-    # A look takes no longer than a claim, and the next one comes after many times as long.
-    assert 1 <= len(looks) <= 50
+    assert len(looks) == most
     enqueue(high=1)
-    assert "high" in next_queues(one, 301)[:-1]
+    assert ("high" in next_queues(one, 1)) == (most == 100)
+
+
+def test_a_slow_look_keeps_nobody_waiting_for_more_than_a_second(monkeypatch):
+    assert ordered_queues.LOOK_SECONDS_MAX <= 1
+    monkeypatch.setattr(ordered_queues, "LOOK_SHARE", 1e9)
+    monkeypatch.setattr(ordered_queues, "LOOK_SECONDS_MAX", 0.02)
+    monkeypatch.setattr(queue_poller, "NEW_QUEUES_SECONDS", 3600.0)
+    one = claimer("--queue=high,default")
+    enqueue(default=5000)
+    next_queues(one, 1)
+    enqueue(high=1)
+    wait_until(lambda: "high" in next_queues(one, 1))
 
 
 def counted(calls):
@@ -104,13 +120,43 @@ def counted(calls):
     return look
 
 
-def test_the_first_queue_asks_for_no_look_at_others(exact):
+def test_the_first_queue_asks_for_no_look_at_others(exact, monkeypatch):
+    looks = []
     one = claimer("--queue=high,default")
+    monkeypatch.setattr(type(one.scheduler), "_look_at_all", counted(looks))
     enqueue(high=30)
-    next_queues(one, 1)
-    with CaptureQueriesContext(connection) as queries:
-        assert next_queues(one, 10) == ["high"] * 10
-    assert not [query for query in queries if "ORDER BY queue" in query["sql"]]
+    assert next_queues(one, 10) == ["high"] * 10
+    assert looks == []
+
+
+@pytest.fixture
+def slow(exact, monkeypatch):
+    """Looks count as slow: then known queues alone are looked at, from where their jobs began."""
+    monkeypatch.setattr(low_water, "CHEAP", -1.0)
+    monkeypatch.setattr(low_water, "TRIPS", 0.0)
+    monkeypatch.setattr(low_water, "LONGEST", 3600.0)
+    monkeypatch.setattr(low_water, "SHARE", 1e9)
+    monkeypatch.setattr(low_water, "IDLE_SHARE", 1e9)
+    monkeypatch.setattr(queue_poller, "NEW_QUEUES_SECONDS", 3600.0)
+    monkeypatch.setattr(type(table().dialect), "passes_dead_rows", True)
+
+
+@pytest.mark.usefixtures("slow")
+def test_where_looks_are_slow_no_queue_is_lost_to_them():
+    one = claimer("--queue=high,*")
+    enqueue(high=3, default=3, low=3)
+    found = [queue for _ in range(9) for queue in next_queues(one, 1)]
+    assert found[:3] == ["high"] * 3
+    assert Counter(found) == {"high": 3, "default": 3, "low": 3}
+
+
+@pytest.mark.usefixtures("slow")
+def test_where_looks_are_slow_a_named_queue_is_found_that_had_no_job_before():
+    one = claimer("--queue=high,default")
+    enqueue(default=9)
+    assert next_queues(one, 2) == ["default"] * 2
+    enqueue(high=1)
+    assert next_queues(one, 2) == ["high", "default"]
 
 
 def test_jobs_are_fetched_ahead_one_by_one_until_they_are_seen_to_be_quick():
