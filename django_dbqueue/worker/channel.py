@@ -9,6 +9,7 @@ from typing import Any
 
 from ..dialects.base import ConnectionRoom
 from ..lifecycle.reap import Trace
+from .assignment import QueueName
 from .child import ExitedChild
 from .shared_memory import Role, Running
 from .signalling import wait_readable
@@ -94,14 +95,9 @@ class Waiting:
     """The ready jobs of one queue: how many (of very many, at least so many), and for how many
     seconds the first of them may have waited."""
 
-    using: str
-    table: str
-    queue: str
+    name: QueueName
     jobs: int
     seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.table}:{self.queue}"
 
 
 @dataclass(frozen=True)

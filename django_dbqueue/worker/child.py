@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .assignment import Assignment
+from .assignment import Assignment, QueueName
 from .shared_memory import CANCEL, STOP, WRITE_STACKS, ExitStatus, Role, Running, SharedMemory
 from .stack_dumps import StackDump
 
@@ -27,6 +27,9 @@ class Child:
     share: Share
     role: Role = Role.ORDINARY
     assignment: Assignment | None = None
+    # Those that it has, and those that it was told to leave to others.
+    queues: frozenset[QueueName] = frozenset()
+    left_to_others: frozenset[QueueName] = frozenset()
     # By role, how many suspects of its own were noticed.
     handed_over: dict[Role, int] = field(default_factory=dict)
     started_at: float = field(default_factory=time.monotonic)

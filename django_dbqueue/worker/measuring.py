@@ -11,12 +11,13 @@ from ..lifecycle.backlog import count_ready, heads_by_priority
 from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..models import Queue
+from .assignment import QueueName
 from .channel import Backlog, Waiting
 from .options import Options
 from .served import Served
 from .session import LOCKED_SECONDS, ReconnectBackoff, Session
 
-MEASURE_SECONDS = 1.0  # between two looks
+MEASURE_SECONDS = 1.0  # between two looks, of which there are three in a cooldown
 SHARE_MAX = 0.05  # of an agent's time that looks may take
 PATIENCE_SECONDS = 3.0  # for which figures are believed once new ones are due
 QUEUES_MAX = 100  # of a table
@@ -37,8 +38,9 @@ class Measurer:
         self.tell = tell
         self.backoff = ReconnectBackoff("counting what waits")
         self.next_at = 0.0
+        self.interval = min(MEASURE_SECONDS, options.scaling.balance_cooldown / 3)
         # When each queue that has ready jobs was last seen without.
-        self._empty_at: dict[tuple[str, str], float] = {}
+        self._empty_at: dict[QueueName, float] = {}
         self._looked_at = float("-inf")
         # Tables that somebody has locked, and until when they are left alone.
         self._locked_until: dict[str, float] = {}
@@ -63,11 +65,11 @@ class Measurer:
         connection = connections[self.alias]
         with connection.cursor() as cursor:
             room = dialect_of(connection).connection_room(cursor)
-        names = {(one.table, one.queue) for one in waiting}
+        names = {one.name for one in waiting}
         self._empty_at = {name: self._empty_at.get(name, self._looked_at) for name in names}
         self._looked_at = began
         now = time.monotonic()
-        self.next_at = now + max(MEASURE_SECONDS, (now - began) / SHARE_MAX)
+        self.next_at = now + max(self.interval, (now - began) / SHARE_MAX)
         self.tell(Backlog(self.next_at + PATIENCE_SECONDS, tuple(waiting), room))
 
     def _of_table(self, served: Served) -> list[Waiting]:
@@ -81,12 +83,13 @@ class Measurer:
             for queue in names:
                 if queue in paused or not served.takes(queue):
                     continue
-                seconds = self._oldest(table, queue)
+                name = QueueName(self.alias, served.label, str(queue))
+                seconds = self._oldest(table, queue, name)
                 if seconds is None:
                     continue
                 count = min(left, count_ready(table, queue, left)) if left else 1
                 left -= count
-                found.append(Waiting(self.alias, served.label, str(queue), max(1, count), seconds))
+                found.append(Waiting(name, max(1, count), seconds))
         except Error as error:
             # Of one that is locked or not migrated, nothing is known.
             kind = table.dialect.error_kind(error)
@@ -96,14 +99,14 @@ class Measurer:
                 raise
         return found
 
-    def _oldest(self, table: Table, queue: str) -> float | None:
+    def _oldest(self, table: Table, queue: str, name: QueueName) -> float | None:
         """For how long the first ready jobs may have waited; None = there are none.
 
         Nobody notes when a job becomes ready that was delayed, given back or tried again. None has
         been so for longer than the queue has had ready jobs.
         """
         now = time.monotonic()
-        longest = now - self._empty_at.get((table.label, queue), self._looked_at)
+        longest = now - self._empty_at.get(name, self._looked_at)
         heads = heads_by_priority(table, queue, PRIORITIES_MAX)
         ages = [min(longest, head.age or 0.0) for head in heads]
         return max(0.0, *ages) if ages else None

@@ -21,6 +21,7 @@ class Figures:
     ``version``: another one whenever somebody has measured again. ``seconds_to_clear``: for all
     that is ready, with the processes of now; None = nobody knows how long a job takes. ``running``:
     jobs; ``load``: how many processes they keep busy. ``rooms``: by database.
+    ``queues``: that have jobs, and are to have a process each.
     """
 
     version: float
@@ -29,6 +30,7 @@ class Figures:
     running: int
     load: float
     rooms: Sequence[tuple[str, ConnectionRoom]] = ()
+    queues: int = 0
 
     @property
     def oldest(self) -> Waiting | None:
@@ -86,7 +88,7 @@ class Pool:
 
     def _note(self, now: float, count: int, figures: Figures) -> None:
         fewer = count - 1
-        enough = fewer >= self.bounds.least and figures.load <= fewer
+        enough = fewer >= max(self.bounds.least, figures.queues) and figures.load <= fewer
         limit = EASY_SHARE * self.options.target_wait
         if enough and figures.oldest is not None:
             clear = figures.seconds_to_clear or 0.0
@@ -119,10 +121,12 @@ class Pool:
         target = self.options.target_wait
         if oldest is None:
             return ""
+        if figures.queues > count:
+            return f"{figures.queues} queues have jobs, and are to have a process each"
         # What is done within a moment needs no help, however long it has waited.
         is_soon_done = clear is not None and clear < min(1.0, target)
         if oldest.seconds > target and not is_soon_done:
-            return f"the oldest job of {oldest} has waited {duration(oldest.seconds)}"
+            return f"the oldest job of {oldest.name} has waited {duration(oldest.seconds)}"
         if clear is not None and clear > target:
             them = "1 process needs" if count == 1 else f"{count} processes need"
             return f"{figures.jobs:,} jobs are ready, for which {them} {duration(clear)}"

@@ -8,8 +8,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from ..guard import NOTHING_DUE
 from ..lifecycle.table import is_coroutine
 from .agents import Agents
+from .balancer import Balancer
 from .channel import Backlog, Waiting
 from .children import Children, Group
 from .job_log import log_event
@@ -19,7 +21,7 @@ from .run_times import MeanRunTimes
 
 logger = logging.getLogger("django_dbqueue")
 
-LOOK_SECONDS = 0.5  # between two looks at what the children do
+LOOK_SECONDS = 0.5  # between two looks, of which there are three in a cooldown at least
 SHOWN_MAX = 10  # decisions in the worker's row
 OWN_CONNECTIONS = 2  # of a child, for its claims and for its outcomes
 LOOP_CONNECTIONS = 2  # of an event loop, for who hands jobs to it, and for what they call
@@ -62,6 +64,11 @@ class Scaling:
             (one.using, one.label): self._places_for(is_coroutine(one.model))
             for one in options.served
         }
+        self.balancers: dict[Group, Balancer] = {}
+        if options.balances:
+            balanced = {group: Balancer(options, group, self.means) for group in children.groups}
+            self.balancers = balanced
+        self._interval = min(LOOK_SECONDS, options.scaling.balance_cooldown / 3)
         self._look_at = 0.0
         # Nothing is to be changed any more.
         self.is_over = not children.is_changing
@@ -71,20 +78,31 @@ class Scaling:
         coroutines = self.options.coroutines if is_awaited else 0
         return coroutines or self.options.threads
 
-    def turn(self) -> None:
-        """Decide, where it is time to."""
+    def turn(self) -> float:
+        """Decide, where it is time to; seconds until the next look."""
         now = time.monotonic()
-        if self.is_over or now < self._look_at:
-            return
-        self._look_at = now + LOOK_SECONDS
+        if self.is_over:
+            return NOTHING_DUE
+        if now < self._look_at:
+            return self._look_at - now
+        self._look_at = now + self._interval
         living = self.children.living.values()
         self.means.look((one.pid, one.assignment.times) for one in living if one.assignment)
         for group in self.children.groups:
-            self._decide(group, now)
+            figures = self._figures(group, now)
+            self._decide(group, now, figures)
+            if balancer := self.balancers.get(group):
+                self._balance(group, balancer, now, is_known=figures is not None)
+        return self._interval
 
-    def _decide(self, group: Group, now: float) -> None:
+    def _balance(self, group: Group, balancer: Balancer, now: float, *, is_known: bool) -> None:
+        """Children that have come or left change the shares even while nothing is known."""
+        children, may_shift = self.children.staying(group), is_known and not self.children.paused
+        if changed := balancer.turn(children, now, may_shift=may_shift):
+            self.say(group, changed)
+
+    def _decide(self, group: Group, now: float, figures: Figures | None) -> None:
         pool, count = self.pools[group], self.children.wanted[group]
-        figures = self._figures(group, now, count)
         if figures is None or self.children.paused or not self.children.may_change(group):
             pool.rest()
             return
@@ -111,7 +129,7 @@ class Scaling:
             *(logging.INFO, "worker.scaled", message, self.worker, place, text), worker=self.worker
         )
 
-    def _figures(self, group: Group, now: float, count: int) -> Figures | None:
+    def _figures(self, group: Group, now: float) -> Figures | None:
         """None = of some database nothing is known for now."""
         backlogs: list[Backlog] = []
         for handle in self.agents:
@@ -121,6 +139,8 @@ class Scaling:
                 return None
             backlogs.append(handle.backlog)
         waiting = [one for backlog in backlogs for one in backlog.waiting]
+        if balancer := self.balancers.get(group):
+            balancer.note(waiting, now)
         staying = self.children.staying(group)
         busy = [child.shared.busy() for child in staying]
         threads, coroutines = (sum(part) for part in zip(*busy, strict=True)) if busy else (0, 0)
@@ -129,10 +149,11 @@ class Scaling:
         return Figures(
             version=max(backlog.good_until for backlog in backlogs),
             waiting=waiting,
-            seconds_to_clear=self._seconds_to_clear(waiting, count, load),
+            seconds_to_clear=self._seconds_to_clear(waiting, self.children.wanted[group], load),
             running=threads + coroutines,
             load=load,
             rooms=[(alias, room) for alias, room in rooms if group in {None, alias}],
+            queues=balancer.busy_queues if balancer else 0,
         )
 
     def _seconds_to_clear(
@@ -141,14 +162,14 @@ class Scaling:
         """With so many processes; what idle ones are about to take does not wait."""
         seconds = 0.0
         for one in waiting:
-            mean = self.means.mean(one.using, one.table, one.queue)
+            mean = self.means.mean(*one.name)
             if mean is None:
                 mean = self._running_for()
             if mean is None:
                 return None
-            places = self._places[one.using, one.table]
+            places = self._places[one.name.using, one.name.table]
             beyond = max(0.0, one.jobs - max(0.0, count - load) * places)
-            seconds += beyond * mean / (count * places)
+            seconds += beyond * mean / (max(1, count) * places)
         return seconds
 
     def _running_for(self) -> float | None:
@@ -167,4 +188,5 @@ class Scaling:
             "most": bounds.most,
             "held": self.pools[group].held,
             "decisions": self.decisions[group].shown(),
+            "queues": self.balancers[group].shown() if group in self.balancers else {},
         }
