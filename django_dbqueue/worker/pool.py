@@ -109,7 +109,7 @@ class Pool:
             step = min(step, (room.free - LEFT_TO_OTHERS) // self.connections)
             if step <= 0:
                 self.held = (
-                    f"stays at {count} processes: {reason}, but {room.free} of {room.limit} "
+                    f"stays at {processes(count)}: {reason}, but {room.free} of {room.limit} "
                     f"connections to {alias} are free ({room.setting}), one more process may need "
                     f"{self.connections}, and {LEFT_TO_OTHERS} are left to others"
                 )
@@ -128,8 +128,9 @@ class Pool:
         if oldest.seconds > target and not is_soon_done:
             return f"the oldest job of {oldest.name} has waited {duration(oldest.seconds)}"
         if clear is not None and clear > target:
-            them = "1 process needs" if count == 1 else f"{count} processes need"
-            return f"{figures.jobs:,} jobs are ready, for which {them} {duration(clear)}"
+            need = "needs" if count == 1 else "need"
+            them = f"{processes(count)} {need} {duration(clear)}"
+            return f"{figures.jobs:,} jobs are ready, for which {them}"
         return ""
 
     def _shrunk(self, now: float, count: int) -> Decision | None:
@@ -140,3 +141,7 @@ class Pool:
         if self._ran_max:
             ran = f"at most {self._ran_max} {'job' if self._ran_max == 1 else 'jobs'} ran at once"
         return Decision(count, count - 1, f"for {duration(now - self._idle_since)} {ran}")
+
+
+def processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"

@@ -12,7 +12,7 @@ def targets(count: int, weights: Mapping[QueueName, float]) -> Counter[QueueName
     """How many of so many children each queue is to have: one, and then each time one more where
     there is most for each of them."""
     found = Counter(dict.fromkeys(weights, 1))
-    for _ in range(count - len(weights)):
+    for _ in range(count - len(weights) if weights else 0):
         found[max(weights, key=lambda name: (weights[name] / found[name], -found[name]))] += 1
     return found
 
