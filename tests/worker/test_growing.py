@@ -76,6 +76,17 @@ def test_nothing_is_lost_when_the_children_and_the_supervisor_of_a_growing_worke
     assert Note.objects.done().count() == 150
 
 
+@pytest.mark.parametrize(
+    ("option", "run", "code"), [("--max-jobs=60", 60, 12), ("--stop-when-empty", 100, 0)]
+)
+def test_a_growing_worker_runs_as_many_as_it_is_told(database_url, log, option, run, code):
+    notes(100, seconds=0.05, log=log)
+    with growing(database_url, "--processes", "1-3", option) as process:
+        wait_until(lambda: len(pids(log)) > 1)
+        assert process.end() == code
+    assert len(lines(log)) == Note.objects.done().count() == run
+
+
 def test_queues_have_children_of_their_own(database_url, log):
     """And one that others are given has not kept what it had fetched."""
     balanced = ("--processes", "2", "--balance", "auto")
