@@ -12,6 +12,7 @@ from ..dialects import dialect_of
 from ..fields import DbNow
 from ..models import Worker
 from ..worker.served import all_served
+from .worker_pool import WorkerPool, pool_of
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
@@ -43,6 +44,7 @@ class ListedWorker:
     reason: str
     trouble: str
     jobs_per_minute: int
+    pool: WorkerPool
 
     @property
     def lives(self) -> bool:
@@ -131,6 +133,7 @@ def _listed(worker: Any, alias: str) -> ListedWorker:
         reason=worker.stop_reason,
         trouble=worker.trouble,
         jobs_per_minute=_whole(worker.jobs_per_minute),
+        pool=pool_of(worker),
     )
 
 
