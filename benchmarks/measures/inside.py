@@ -1,7 +1,7 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, hold, enqueue, statements, stages. The last line of the output is the answer in
-JSON.
+VERB: fill, pace, hold, enqueue, statements, stages, prepare, empty, burst. The last line of the
+output is the answer in JSON.
 """
 
 import json
@@ -128,7 +128,22 @@ def stages(adapter: Adapter, jobs: str, rounds: str) -> dict[str, float]:
     return found
 
 
-VERBS = {verb.__name__: verb for verb in (fill, pace, hold, enqueue, statements, stages)}
+def prepare(adapter: Adapter) -> None:
+    adapter.prepare()
+
+
+def empty(adapter: Adapter) -> None:
+    adapter.empty()
+
+
+def burst(adapter: Adapter, jobs: str) -> float:
+    """Enqueue them at once; the moment of the commit."""
+    bulk(adapter.table, int(jobs))
+    return time.monotonic()
+
+
+LONG = (fill, pace, hold, enqueue, statements, stages)
+VERBS = {verb.__name__: verb for verb in (*LONG, prepare, empty, burst)}
 
 
 def main(mode: str, verb: str, *arguments: str) -> None:
