@@ -86,7 +86,7 @@ def test_one_that_is_not_needed_leaves_and_has_no_successor(start):
     assert gone.child is idle[-1]
     assert not gone.is_crash
     fill(children)
-    assert len(children.living) == 2
+    assert len(children.living) == children.wanted[None] == 2
 
 
 def test_one_that_dies_while_it_leaves_is_not_replaced_and_others_are(start):
