@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.signals import post_save
 
 from benchmarks.adapters.dbqueue import Adapter
@@ -138,7 +138,8 @@ def empty(adapter: Adapter) -> None:
 
 def burst(adapter: Adapter, jobs: str) -> float:
     """Enqueue them at once; the moment of the commit."""
-    bulk(adapter.table, int(jobs))
+    with transaction.atomic():
+        bulk(adapter.table, int(jobs))
     return time.monotonic()
 
 

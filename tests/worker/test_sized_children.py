@@ -241,6 +241,10 @@ def test_run_times_are_added_up_over_children_and_by_queue(scaling):
     assert scaling.means.mean("default", *quick) == pytest.approx(0.02)
     assert scaling.means.mean("default", *slow) == pytest.approx(2.0)
     assert scaling.means.mean("default", "other", "unknown") == pytest.approx(1.01)
+    for _ in range(10):
+        child.assignment.times.add("default", *quick, 0.2)
+    look(scaling)
+    assert scaling.means.mean("default", *quick) == pytest.approx(0.11, abs=0.005)
 
 
 def test_queues_beyond_those_that_are_told_apart_count_together(scaling):
