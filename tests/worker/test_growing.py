@@ -42,6 +42,7 @@ def pids(log):
     return {line.split()[2] for line in lines(log)}
 
 
+@pytest.mark.each_database
 def test_a_worker_grows_while_jobs_wait_and_shrinks_when_it_idles(database_url):
     with growing(database_url, "--processes", "1-3") as process:
         wait_until(lambda: Worker.objects.exists() and pool()["processes"] == 1)
@@ -59,6 +60,7 @@ def test_a_worker_grows_while_jobs_wait_and_shrinks_when_it_idles(database_url):
     assert set(Note.objects.values_list("attempts", flat=True)) == {1}
 
 
+@pytest.mark.each_database
 def test_nothing_is_lost_when_the_children_and_the_supervisor_of_a_growing_worker_are_killed(
     database_url,
 ):
