@@ -94,8 +94,8 @@ class TablePoller:
         if not found:
             return []
         paused = Queue.objects.db_manager(self.served.using).paused(self.served.job_table)
-        not_ours = paused | self.left_to_others
-        return [name for name in found if name not in not_ours and self.served.takes(name)]
+        found = [name for name in found if name not in self.left_to_others]
+        return [name for name in found if name not in paused and self.served.takes(name)]
 
 
 class QueueScheduler:
