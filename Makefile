@@ -5,6 +5,7 @@ BENCH_ARGS ?=
 MUTANTS_ARGS ?=
 MEASURE_ARGS ?=
 GROWTH_ARGS ?=
+BURST_ARGS ?=
 ONCE_ARGS ?=
 MAIL_ARGS ?=
 MAIL_PACKAGES ?=
@@ -26,7 +27,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth burst stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -80,6 +81,9 @@ prove: packages $(STAMPS)/servers  ## the promises at full length, on every data
 
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)
+
+burst: packages $(STAMPS)/servers  ## 5,000 jobs of 20 ms, by a worker that grows and by two that do not (10 minutes); BURST_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.burst $(BURST_ARGS)
 
 sweeps: packages $(STAMPS)/servers  ## a kill, an error, or another verb between any two statements
 	$(PROOF) tests/sweeps $(PYTEST_ARGS)

@@ -20,6 +20,11 @@ def resident(session: int) -> dict[int, float]:
     return {pid: _pages(pid) * PAGE / 2**20 for pid, _ in _living(session)}
 
 
+def names(session: int) -> dict[int, str]:
+    """As ``ps`` shows them, by pid."""
+    return {pid: _name(pid) for pid, _ in _living(session)}
+
+
 def _living(session: int) -> Iterator[tuple[int, list[str]]]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and (fields := _stat(folder)) and int(fields[SESSION]) == session:
@@ -38,3 +43,10 @@ def _pages(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except OSError:
         return 0
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

@@ -6,7 +6,7 @@ Precedence: command line option > environment > a worker's file > ``settings.DBQ
 import json
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from .exceptions import shown
+from .process_range import ProcessRange
 
 # By the type of a default, which ones do for it.
 KINDS: dict[type, tuple[type, ...]] = {
@@ -33,7 +34,7 @@ class Section(Mapping[str, Any]):
 
     A value from the environment is converted to the type of its default; one that cannot be
     converted, or is of another type in the settings, raises ``ImproperlyConfigured`` naming it.
-    One that has ``choices`` is one of these.
+    One that has ``choices`` is one of these; one that has a reader is what that makes of it.
     """
 
     all: list["Section"] = []
@@ -44,11 +45,13 @@ class Section(Mapping[str, Any]):
         defaults: dict[str, Any],
         may_be_none: Collection[str] = (),
         choices: Mapping[str, Sequence[bool | str]] | None = None,
+        readers: Mapping[str, Callable[[object], Any]] | None = None,
     ) -> None:
         self.prefix = prefix
         self.defaults = defaults
         self.may_be_none = may_be_none
         self.choices = choices or {}
+        self.readers = readers or {}
         Section.all.append(self)
 
     def __getitem__(self, name: str) -> Any:
@@ -57,6 +60,8 @@ class Section(Mapping[str, Any]):
         from_environment = os.environ.get(f"DBQUEUE_{key}")
         if name in self.choices:
             return self._chosen(name, from_environment)
+        if name in self.readers:
+            return self._read(name, from_environment)
         if from_environment is not None:
             return _convert(key, from_environment, default)
         value = _settings().get(key, default)
@@ -70,7 +75,7 @@ class Section(Mapping[str, Any]):
             shown_name, value = f"DBQUEUE[{key!r}]", _settings().get(key, self.defaults[name])
         else:
             shown_name, word = f"DBQUEUE_{key}", from_environment.strip().lower()
-            value = word in YES if word in YES | NO else word
+            value = word in YES if word in (YES | NO) - {*choices} else word
         # 1 would be in them, too: it equals True.
         if not isinstance(value, bool | str) or value not in choices:
             words = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
@@ -83,6 +88,16 @@ class Section(Mapping[str, Any]):
         if f"DBQUEUE_{key}" in os.environ:
             return "environment"
         return "setting" if key in _settings() else "default"
+
+    def _read(self, name: str, from_environment: str | None) -> Any:
+        key = self.prefix + name
+        given = _settings().get(key, self.defaults[name])
+        value = given if from_environment is None else from_environment
+        shown_name = f"DBQUEUE[{key!r}]" if from_environment is None else f"DBQUEUE_{key}"
+        try:
+            return self.readers[name](value)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{shown_name} {error}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.defaults)
@@ -179,7 +194,12 @@ conf = Section(
     {
         # runworker
         "QUEUE_ORDER": (),
-        "PROCESSES": 1,
+        "PROCESSES": 1,  # or a range, "1-8"
+        "TARGET_WAIT": 5.0,  # seconds that a ready job may wait before a worker grows
+        "BALANCE": "off",
+        "BALANCE_BY": "time",
+        "BALANCE_COOLDOWN": 3.0,  # seconds between two decisions
+        "BALANCE_MAX_SHIFT": 1,  # processes at once
         "THREADS": 1,
         "COROUTINES": 0,
         "BATCH_SIZE": 10,
@@ -197,5 +217,10 @@ conf = Section(
         "RUN_WITH_SERVER": False,
     },
     # True means "one": in all on this host.
-    choices={"RUN_WITH_SERVER": (False, True, "one", "each")},
+    choices={
+        "RUN_WITH_SERVER": (False, True, "one", "each"),
+        "BALANCE": ("off", "simple", "auto"),
+        "BALANCE_BY": ("time", "size"),
+    },
+    readers={"PROCESSES": ProcessRange.read},
 )

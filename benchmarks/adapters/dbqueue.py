@@ -19,6 +19,7 @@ QUEUES = ("first", "second")
 # Their table holds other rows, too.
 FULL = {"best, full table", "default, full table", "NOTIFY, full table"}
 ONE_QUEUE = ("runworker", "noop.Noop:default")
+NAPS = ("runworker", "noop.Nap", "-v", "0", "--processes")
 NOTIFY = {"DBQUEUE": {"NOTIFY": True}}
 
 
@@ -40,6 +41,8 @@ class Adapter(DjangoProject):
         "default, two processes": Mode(("runworker", "--processes", "2")),
         "best, two processes": Mode(("runworker", "noop.Noop", *BEST, "--processes", "2")),
         "best, two queues": Mode(("runworker", "noop.Noop:{queue}", *BEST)),
+        **{f"naps, {n} processes": Mode((*NAPS, n)) for n in ("4", "1-4")},
+        "naps, 1 process": Mode((*NAPS, "1")),
         "NOTIFY": Mode(("runworker",), {}, NOTIFY),
         "best, full table": Mode((*ONE_QUEUE, *BEST)),
         "default, full table": Mode(ONE_QUEUE),
@@ -50,6 +53,8 @@ class Adapter(DjangoProject):
         super().__init__(mode)
         self.queues = QUEUES if mode.endswith("two queues") else ("default",)
         self.is_full = mode in FULL
+        if mode.startswith("naps"):
+            self.model = "noop.Nap"
 
     def empty(self) -> None:
         if not self.is_full:

@@ -1,7 +1,7 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, hold, enqueue, statements, stages. The last line of the output is the answer in
-JSON.
+VERB: fill, pace, hold, enqueue, statements, stages, prepare, empty, burst. The last line of the
+output is the answer in JSON.
 """
 
 import json
@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.signals import post_save
 
 from benchmarks.adapters.dbqueue import Adapter
@@ -128,7 +128,23 @@ def stages(adapter: Adapter, jobs: str, rounds: str) -> dict[str, float]:
     return found
 
 
-VERBS = {verb.__name__: verb for verb in (fill, pace, hold, enqueue, statements, stages)}
+def prepare(adapter: Adapter) -> None:
+    adapter.prepare()
+
+
+def empty(adapter: Adapter) -> None:
+    adapter.empty()
+
+
+def burst(adapter: Adapter, jobs: str) -> float:
+    """Enqueue them at once; the moment of the commit."""
+    with transaction.atomic():
+        bulk(adapter.table, int(jobs))
+    return time.monotonic()
+
+
+LONG = (fill, pace, hold, enqueue, statements, stages)
+VERBS = {verb.__name__: verb for verb in (*LONG, prepare, empty, burst)}
 
 
 def main(mode: str, verb: str, *arguments: str) -> None:

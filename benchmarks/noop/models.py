@@ -1,5 +1,7 @@
 """The no-op job of django-dbqueue."""
 
+import time
+
 from django.db import models
 
 from benchmarks import marks
@@ -13,6 +15,19 @@ class Noop(Job):
         pass
 
     def run(self) -> None:
+        marks.mark(self.number)
+
+
+class Nap(Job):
+    """A job that waits for somebody, as most do."""
+
+    number = models.IntegerField()
+
+    class Meta(Job.Meta):
+        pass
+
+    def run(self) -> None:
+        time.sleep(0.02)
         marks.mark(self.number)
 
 

@@ -31,6 +31,7 @@ from ..monitor.worker_list import (
     state_of,
     with_ages,
 )
+from ..monitor.worker_pool import pool_of
 from ..worker.served import all_served
 from . import confirmation
 from .formatting import ago, number
@@ -108,7 +109,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
 
     change_list_template = "dbqueue/workers.html"
     change_form_template = "dbqueue/worker.html"
-    list_display: Any = ("worker", "condition", "beat", "rate", "tables", "resident")
+    list_display: Any = ("worker", "condition", "beat", "processes", "rate", "tables", "resident")
     list_filter: ClassVar[Any] = (DatabaseFilter,)
     list_per_page = 50
     actions: Any = ("stop_selected", "drain_selected", "resume_selected")
@@ -134,6 +135,8 @@ class WorkerAdmin(ViewOnly, WorkerBase):
             "uuid",
             "started_at",
             "beat_at",
+            "queues",
+            "decisions",
             self._runs(request, PAGE_JOBS_MAX),
         ]
 
@@ -252,6 +255,24 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     @admin.display(description="last beat", ordering="beat_at")
     def beat(self, worker: Any) -> str:
         return ago(worker.beat_age) or NOTHING
+
+    @admin.display(description="processes")
+    def processes(self, worker: Worker) -> SafeString | str:
+        """With why there are no more, or what was decided last."""
+        pool = pool_of(worker)
+        said = pool.held or next((one.text for one in pool.decisions), "")
+        reason = format_html('<span class="dbqueue-reason">{}</span>', said) if said else ""
+        return format_html("{}{}", str(pool) if pool.most else NOTHING, reason)
+
+    @admin.display(description="processes by queue")
+    def queues(self, worker: Worker) -> str:
+        named = [f"{name} {count}" for name, count in pool_of(worker).queues.items()]
+        return ", ".join(named) or "each serves all queues"
+
+    @admin.display(description="decisions on processes")
+    def decisions(self, worker: Worker) -> SafeString | str:
+        lines = [(f"{ago(one.seconds)}: {one.text}",) for one in pool_of(worker).decisions]
+        return format_html_join("", '<span class="dbqueue-run">{}</span>', lines) or NOTHING
 
     @admin.display(description="jobs per minute", ordering="jobs_per_minute")
     def rate(self, worker: Worker) -> str:

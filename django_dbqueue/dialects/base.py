@@ -33,6 +33,19 @@ class RowsLocked(OperationalError):
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionRoom:
+    """How many connections a server has, or lets an account have, and how many of them are open."""
+
+    limit: int
+    used: int
+    setting: str  # that says so
+
+    @property
+    def free(self) -> int:
+        return max(0, self.limit - self.used)
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One claim, in SQL: the names are quoted, the parameters belong to ``sets``."""
 
@@ -218,6 +231,10 @@ class Dialect:
         """Seconds to wait before each further try of a statement that asked for it."""
         for attempt in range(5):
             yield random.uniform(0.001, 0.01 * 2**attempt)
+
+    def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom | None:
+        """Of the limits on connections, the one that has least room; None = there is none."""
+        return None
 
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         """Why this table cannot be a queue table, or ''."""

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import Claim, Dialect, ErrorKind, Row
+from .base import Claim, ConnectionRoom, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -162,6 +162,21 @@ class MySQL(Dialect):
         cursor.execute("SELECT @@innodb_flush_log_at_trx_commit")
         value = str(cursor.fetchone()[0])
         return "" if value == "1" else f"innodb_flush_log_at_trx_commit is {value}"
+
+    def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
+        cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")
+        most, most_of_user = cursor.fetchone()
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_connected'")
+        room = ConnectionRoom(int(most), int(cursor.fetchone()[1]), "max_connections")
+        if not most_of_user:
+            return room
+        # Who may not see others' sessions sees all of its own.
+        cursor.execute(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST "
+            "WHERE USER = SUBSTRING_INDEX(CURRENT_USER(), '@', 1)"
+        )
+        ours = ConnectionRoom(int(most_of_user), cursor.fetchone()[0], "max_user_connections")
+        return min(room, ours, key=lambda one: one.free)
 
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         cursor.execute(

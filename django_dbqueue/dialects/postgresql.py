@@ -10,7 +10,7 @@ from django.db.utils import Error, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import Claim, Dialect, ErrorKind, Row
+from .base import Claim, ConnectionRoom, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -35,6 +35,19 @@ RECHECK_SECONDS = (
     0.005  # seconds after a notification in which nobody is notified; then they look again
 )
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
+# What superusers alone may use is nobody's; -1 = no limit. Backends that serve no session have
+# no user.
+CONNECTIONS = """
+SELECT current_setting('max_connections')::int
+    - current_setting('superuser_reserved_connections')::int
+    - COALESCE(current_setting('reserved_connections', true), '0')::int,
+    COUNT(*), role.rolconnlimit, COUNT(*) FILTER (WHERE usesysid = role.oid),
+    db.datconnlimit, COUNT(*) FILTER (WHERE datid = db.oid)
+FROM pg_stat_activity, pg_roles AS role, pg_database AS db
+WHERE usesysid IS NOT NULL AND datid IS NOT NULL
+    AND role.rolname = session_user AND db.datname = current_database()
+GROUP BY role.rolconnlimit, db.datconnlimit
+"""
 
 
 class PostgreSQL(Dialect):
@@ -166,6 +179,17 @@ class PostgreSQL(Dialect):
         with self.connection.cursor() as cursor:
             settings = ", ".join(f"set_config('{name}', 'off', false)" for name in OFF)
             cursor.execute(f"SELECT {settings}")
+
+    def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
+        cursor.execute(CONNECTIONS)
+        most, used, most_of_role, of_role, most_of_database, of_database = cursor.fetchone()
+        rooms = [ConnectionRoom(most, used, "max_connections")]
+        if most_of_role >= 0:
+            rooms.append(ConnectionRoom(most_of_role, of_role, "the role's CONNECTION LIMIT"))
+        if most_of_database >= 0:
+            limit = "the database's CONNECTION LIMIT"
+            rooms.append(ConnectionRoom(most_of_database, of_database, limit))
+        return min(rooms, key=lambda one: one.free)
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         for setting in ("fsync", "synchronous_commit"):

@@ -1,12 +1,12 @@
 """Counting jobs without ever counting all of a large table."""
 
 from collections import Counter
-from typing import Any
 
+from ..lifecycle.backlog import heads_by_priority
 from ..lifecycle.execute import rows
 from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
-from ..states import CLAIMABLE, PROMOTABLE, Status
+from ..states import PROMOTABLE, Status
 
 PRIORITIES_MAX = 100  # whose first job is looked at
 BACKLOG_MAX = 100_000  # jobs in one state that are counted
@@ -56,16 +56,6 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
-def count_ready(table: Table, queue: str, most: int) -> int:
-    """The ready jobs of one queue; one more than ``most`` where there are more."""
-    sql = (
-        f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE {CLAIMABLE} "
-        f"AND queue = {table.dialect.placeholder(queue)} LIMIT {most + 1}) AS capped"
-    )
-    [(count,)] = rows(table.connection, sql, [queue])
-    return int(count)
-
-
 def is_empty(table: Table) -> bool:
     """Whether a table holds no job in whatever state."""
     return not rows(table.connection, f"SELECT 1 FROM {table.name} LIMIT 1", [])
@@ -76,22 +66,6 @@ def oldest_ready(table: Table, queue: str) -> float | None:
 
     With more than 100 priorities, of the most urgent 100.
     """
-    ages: list[float] = []
-    last: list[Any] = []
-    place = table.dialect.placeholder
-    for _ in range(PRIORITIES_MAX):
-        beyond = f"AND priority > {place(last[0])} " if last else ""
-        found = rows(
-            table.connection,
-            f"SELECT priority, -{table.dialect.seconds_until('created_at')} FROM {table.name} "
-            f"WHERE queue = {place(queue)} AND {CLAIMABLE} {beyond}"
-            f"ORDER BY priority, {table.pk} LIMIT 1",
-            [queue, *last],
-        )
-        if not found:
-            break
-        [(priority, age)] = found
-        last = [priority]
-        # None where somebody wrote by hand what is no instant.
-        ages += [] if age is None else [float(age)]
+    found = [head.age for head in heads_by_priority(table, queue, PRIORITIES_MAX)]
+    ages = [age for age in found if age is not None]
     return round(max(ages), 1) if ages else None

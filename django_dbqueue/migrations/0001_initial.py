@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('memory', models.PositiveBigIntegerField(default=0, help_text='Resident bytes, children too.')),
                 ('jobs_per_minute', models.PositiveIntegerField(default=0, help_text='Started in the last minute.')),
                 ('trouble', models.CharField(blank=True, help_text='What it cannot do for now.', max_length=200)),
+                ('pool', models.JSONField(default=dict, help_text='How many processes, of which range, and why.')),
                 ('paused', models.BooleanField(default=False, help_text='It claims nothing for now.')),
                 ('drain_requested_at', django_dbqueue.fields.InstantField(blank=True, null=True)),
                 ('stop_requested_at', django_dbqueue.fields.InstantField(blank=True, null=True)),

@@ -49,6 +49,7 @@ class Worker(models.Model):
         default=0, help_text="Started in the last minute."
     )
     trouble = models.CharField(max_length=200, blank=True, help_text="What it cannot do for now.")
+    pool = models.JSONField(default=dict, help_text="How many processes, of which range, and why.")
     paused = models.BooleanField(default=False, help_text="It claims nothing for now.")
     drain_requested_at = InstantField(null=True, blank=True)
     stop_requested_at = InstantField(null=True, blank=True)

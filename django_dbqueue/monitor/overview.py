@@ -7,8 +7,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 
 from ..exceptions import first_line
+from ..lifecycle.backlog import count_ready
 from ..lifecycle.table import Table, table_of
-from ..metrics.counts import QUEUES_MAX, count_ready, due_by_queue, oldest_ready
+from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
 from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
 from ..models.queue import ALL

@@ -13,6 +13,7 @@ from ..fields import DbNow
 from ..models import Worker
 from ..worker.queue_order import matches
 from ..worker.served import all_served
+from .worker_pool import WorkerPool, pool_of
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
@@ -44,6 +45,7 @@ class ListedWorker:
     reason: str
     trouble: str
     jobs_per_minute: int
+    pool: WorkerPool
     given_name: str = ""
 
     @property
@@ -141,6 +143,7 @@ def _listed(worker: Any, alias: str) -> ListedWorker:
         trouble=worker.trouble,
         jobs_per_minute=_whole(worker.jobs_per_minute),
         given_name=worker.name,
+        pool=pool_of(worker),
     )
 
 

@@ -15,7 +15,7 @@ from django.db import router
 from django.db.utils import Error
 
 from ..lifecycle.table import Table
-from ..worker.children import leave
+from ..worker.forked import leave
 from ..worker.session import Session, close_before_fork
 from ..worker.signalling import forget_signals
 from .declared import DECLARED

@@ -19,6 +19,7 @@ from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
 from ..models import Worker
+from ..process_range import ProcessRange
 from ..worker import job_signals
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer
@@ -41,6 +42,7 @@ TICK = 0.001  # seconds; a database may round down how long it is until a job is
 OF_PROCESSES = (
     *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
     *("shutdown_timeout", "sleep", "reload", "rest", "timeout", "config", "show_config"),
+    *("target_wait", "balance", "balance_by", "balance_cooldown", "balance_max_shift"),
 )
 
 
@@ -230,9 +232,8 @@ def _parse(arguments: tuple[str, ...]) -> tuple[Options, bool]:
         if given[name] not in {None, False}:
             option = name.replace("_", "-")
             raise ValueError(f"--{option} needs a process: start manage.py runworker")
-        if name in {"processes", "threads"}:
-            given[name] = 1  # whatever the settings say
-    given["coroutines"] = 0
+    # Whatever the settings say.
+    given |= {"processes": ProcessRange(1, 1), "threads": 1, "coroutines": 0, "balance": "off"}
     return command.options(given), given["once"]
 
 

@@ -22,8 +22,9 @@ from ..lifecycle.table import Table
 from . import job_signals
 from .background import TABLE_WRITERS, WRITERS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
-from .children import leave
+from .forked import leave
 from .heartbeat import Heartbeat
+from .measuring import Measurer
 from .options import Options
 from .reaper import Done, Reaper, Tell
 from .served import all_served
@@ -152,6 +153,9 @@ class DatabaseAgent:
         )
         self.reaper = Reaper(tables, options.worker_timeout, self.dispatcher.tell)
         self.writers = [*WRITERS, *[make(tables) for make in TABLE_WRITERS]]
+        self.measurer: Measurer | None = None
+        if options.grows or options.balances:
+            self.measurer = Measurer(options, alias, self.session, channel.send)
         self.backoff = ReconnectBackoff("reaping")
         # Who only reaps tells what it has done.
         self.level = logging.DEBUG if heartbeat.serves else logging.INFO
@@ -195,8 +199,10 @@ class DatabaseAgent:
         for step in (self._reap, self.dispatcher.turn):
             guarded(step)
         write_due(self.writers, self.session)
+        measure_wait = NOTHING_DUE if self.measurer is None else guarded(self.measurer.turn)
         self.channel.flush()
-        return max(0.0, min(TURN_SECONDS_MAX, recovery_wait, self._next_reap - time.monotonic()))
+        reap_wait = self._next_reap - time.monotonic()
+        return max(0.0, min(TURN_SECONDS_MAX, recovery_wait, measure_wait, reap_wait))
 
     def _reap(self) -> None:
         now = time.monotonic()

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..guard import NOTHING_DUE
-from .channel import AbandonedClaims, BeatNow, Channel, Missed, Recovered, SignOff
-from .children import FORK_RETRY_SECONDS, leave
+from .channel import AbandonedClaims, Backlog, BeatNow, Channel, Missed, Recovered, SignOff
+from .children import FORK_RETRY_SECONDS
+from .forked import leave
 from .heartbeat import Beat
 from .session import ReconnectBackoff
 
@@ -33,6 +34,8 @@ class AgentHandle:
         self.abandoned: dict[str, AbandonedClaims] = {}
         self.sign_off: SignOff | None = None
         self.has_signed_off = False
+        # What waits there, where the worker wants to know.
+        self.backlog: Backlog | None = None
         # When something was last given back.
         self.recovered_at = 0.0
         self.pid = 0
@@ -94,6 +97,8 @@ class AgentHandle:
             elif isinstance(message, Missed):
                 self._asked_at = None
                 self.beat_at = time.monotonic() + min(BEAT_RETRY_SECONDS, self.beat_interval)
+            elif isinstance(message, Backlog):
+                self.backlog = message
             else:
                 self.recovered_at = time.monotonic()
                 if isinstance(message, Recovered):

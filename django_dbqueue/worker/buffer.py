@@ -11,6 +11,7 @@ from ..dialects.base import Row
 from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
+from .assignment import QueueName
 
 START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
 KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
@@ -28,6 +29,10 @@ class Item:
     claimed_at: float
     epoch: int
     ends_claim: bool = True
+
+    @property
+    def queue_name(self) -> QueueName:
+        return QueueName(*self.table.place, self.jobs[0].queue)
 
 
 class GivenBack(DBQueueError):

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..dialects.base import ConnectionRoom
 from ..lifecycle.reap import Trace
-from .children import ExitedChild
+from .assignment import QueueName
+from .child import ExitedChild
 from .shared_memory import Role, Running
 from .signalling import wait_readable
 
@@ -86,6 +88,26 @@ class Recovered:
     """No claim of this exited child is left."""
 
     owner_prefix: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The ready jobs of one queue: how many (of very many, at least so many), and for how many
+    seconds the first of them may have waited."""
+
+    name: QueueName
+    jobs: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What waits on one database for this worker, and whether that has connections left; to be
+    believed until a time of the monotonic clock."""
+
+    good_until: float
+    waiting: tuple[Waiting, ...]
+    room: ConnectionRoom | None
 
 
 class Channel:

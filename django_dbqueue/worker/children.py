@@ -3,20 +3,22 @@
 import logging
 import os
 import signal
-import sys
 import time
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from heapq import nsmallest
+from operator import attrgetter
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from django.db import connections
 
 from ..lifecycle.suspects import SACRIFICIAL
+from ..process_range import PROCESSES_MAX
+from .assignment import Assignment
+from .child import Child, ExitedChild, Share
+from .forked import leave
 from .session import close_left_behind
-from .shared_memory import CANCEL, STOP, WRITE_STACKS, ExitStatus, Role, Running, SharedMemory
+from .shared_memory import ExitStatus, Role, SharedMemory
 from .stack_dumps import StackDump
 
 logger = logging.getLogger("django_dbqueue")
@@ -24,81 +26,12 @@ logger = logging.getLogger("django_dbqueue")
 YOUNG_SECONDS = 5.0  # a child that dies younger is replaced later and later
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 FORK_RETRY_SECONDS = 5.0
-STACK_SECONDS_MAX = 5.0  # to write a stack, on a busy host; then the child is killed without
-FORCE_STACKS_SECONDS = 2.0  # of these; then a job keeps Python's lock
+SHOWN_MAX = 100  # jobs of a child in our row, those that have run for the longest
 STATM = "/proc/{}/statm"  # by pid
 
 TellOfBeats = Callable[[SharedMemory], None]
-Share = int | None  # the jobs that a child may run; None = any number
-
-
-@dataclass
-class Child:
-    """One living child: its process, its claims' owner prefix, its shared memory and its pipe."""
-
-    pid: int
-    owner_prefix: str
-    shared: SharedMemory
-    stacks: StackDump
-    control: int
-    share: Share
-    role: Role = Role.ORDINARY
-    # By role, how many suspects of its own were noticed.
-    handed_over: dict[Role, int] = field(default_factory=dict)
-    started_at: float = field(default_factory=time.monotonic)
-    # Asked to stop, its successor at work.
-    leaving: bool = False
-    kill_at: float | None = None
-    overdue: list[Running] = field(default_factory=list)
-    force_stacks_at: float | None = None
-
-    @property
-    def is_being_killed(self) -> bool:
-        return self.kill_at is not None
-
-    def ask_to_stop(self) -> None:
-        self._say(STOP)
-
-    def cancel(self) -> None:
-        """What can be stopped: it gives the jobs of coroutines back."""
-        self._say(CANCEL)
-
-    def _say(self, word: bytes) -> None:
-        try:
-            os.write(self.control, word)
-        except BrokenPipeError:
-            pass  # it is gone already
-
-    def kill_soon(self, overdue: Sequence[Running] = ()) -> None:
-        """To be killed: at once, or, for jobs over their time to run, once their stack is known."""
-        self.overdue = list(overdue)
-        self.kill_at = time.monotonic()
-        if overdue:
-            self._say(WRITE_STACKS)
-            self.force_stacks_at = self.kill_at + FORCE_STACKS_SECONDS
-            self.kill_at += STACK_SECONDS_MAX
-
-
-@dataclass(frozen=True)
-class ExitedChild:
-    """What an ended child leaves behind: whose claims, its exit code, what it ran."""
-
-    child: Child
-    code: int
-    started: list[Running]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        return self.child.shared.exit_status
-
-    @property
-    def is_crash(self) -> bool:
-        """Whatever its exit code: a job may call ``os._exit(0)``."""
-        return self.exit_status is ExitStatus.NONE and not self.child.is_being_killed
-
-    @property
-    def how(self) -> str:
-        return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+Group = str | None  # the alias of a database that has children of its own; None = all of them
+_started_at = attrgetter("started_at")
 
 
 class Children:
@@ -113,8 +46,12 @@ class Children:
         aliases: Iterable[str] = ("default",),
         apart: Sequence[str] = (),
         coroutines: int = 0,
+        reserve: Sequence[Share] = (),
+        is_changing: bool = False,
     ) -> None:
-        """``apart``: of these ``aliases`` each has children of its own; none = all serve all."""
+        """``apart``: of these ``aliases`` each has children of its own; none = all serve all.
+        ``reserve``: where jobs are counted, the shares of those that may come later.
+        ``is_changing``: their number does, or which queues they serve."""
         # The shares of those that are missing.
         self.shares = shares
         self.threads = threads
@@ -123,6 +60,12 @@ class Children:
         self.body = body
         self.aliases = tuple(aliases)
         self.apart = apart
+        self.is_changing = is_changing
+        self.reserve = list(reserve)
+        self._are_counted = any(share is not None for share in shares)
+        # By database that has children of its own, or for all together: how many there are to be.
+        self.groups: tuple[Group, ...] = tuple(apart) or (None,)
+        self.wanted = dict.fromkeys(self.groups, len(shares) // len(self.groups))
         self.living: dict[int, Child] = {}
         self.spawned = 0
         self.jobs_before = 0
@@ -135,6 +78,62 @@ class Children:
     def jobs(self) -> int:
         """How many jobs all of them have started, the dead ones too."""
         return self.jobs_before + sum(child.shared.jobs for child in self.living.values())
+
+    def running(self) -> dict[str, list[dict[str, Any]]]:
+        """What they run, as the worker's row has it, by pid."""
+        now = time.monotonic()
+        return {
+            str(child.pid): [
+                {
+                    "job": f"{job.table} {job.key}",
+                    "seconds": round(max(0.0, now - job.started_at), 1),
+                }
+                for job in nsmallest(SHOWN_MAX, child.shared.running(), key=_started_at)
+            ]
+            for child in self.living.values()
+        }
+
+    def group_of(self, alias: str) -> Group:
+        return alias if alias in self.wanted else None
+
+    def staying(self, group: Group) -> list[Child]:
+        """Those of a group that run all but suspects, and were not asked to leave."""
+        staying = [child for child in self.living.values() if child.is_staying]
+        return [one for one in staying if group is None or group in one.shared.aliases]
+
+    def ordinary(self, group: Group) -> int:
+        """How many of a group there are, those that are leaving too."""
+        ordinary = [one for one in self.living.values() if one.role is Role.ORDINARY]
+        return sum(group is None or group in one.shared.aliases for one in ordinary)
+
+    def may_change(self, group: Group) -> bool:
+        """Not while some are missing."""
+        return not self.shares and len(self.staying(group)) == self.wanted[group]
+
+    @property
+    def more_max(self) -> int:
+        """How many more there may be: where jobs are counted, some must be left for each."""
+        return len(self.reserve) if self._are_counted else PROCESSES_MAX
+
+    def grow(self, group: Group) -> None:
+        """By one."""
+        self.wanted[group] += 1
+        self.shares.append(self.reserve.pop() if self.reserve else None)
+
+    def come_back(self, share: Share) -> None:
+        """One, for all that is left, after all have left."""
+        self.reserve.clear()
+        self.wanted[self.groups[0]] += 1
+        self.shares.append(share)
+
+    def shrink(self, group: Group) -> None:
+        """By one, which finishes what it runs and gives back the rest: one that runs nothing, the
+        youngest of these."""
+        self.wanted[group] -= 1
+        staying = self.staying(group)
+        child = min(staying, key=lambda one: (len(one.shared.running()), -one.started_at))
+        child.leaving = child.surplus = True
+        child.ask_to_stop()
 
     def fill(self, tell_of_beats: TellOfBeats) -> float:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
@@ -163,6 +162,7 @@ class Children:
         shared.paused = self.paused
         mark = "" if role is Role.ORDINARY else SACRIFICIAL
         prefix = f"{self.uuid}.{mark}{self.spawned + 1}-"
+        assignment = Assignment() if self.is_changing else None
         connections.close_all()
         reader, writer = os.pipe()
 
@@ -170,7 +170,8 @@ class Children:
             os.close(writer)
             self.let_go()
             stacks.record()
-            return self.body(stacks, prefix, shared, share, reader, role)
+            given = () if assignment is None else (assignment,)
+            return self.body(stacks, prefix, shared, share, reader, role, *given)
 
         try:
             pid = os.fork()
@@ -182,15 +183,14 @@ class Children:
         if not pid:
             leave(live)
         os.close(reader)
-        self.living[pid] = Child(pid, prefix, shared, stacks, writer, share, role)
+        made = pid, prefix, shared, stacks, writer, share, role, assignment
+        self.living[pid] = Child(*made)
 
     def _aliases_of_next(self, role: Role) -> Sequence[str]:
         """Those that a new child serves: where each has children of its own, that with fewest."""
         if not self.apart or role is not Role.ORDINARY:
             return self.aliases
-        staying = [one for one in self.living.values() if one.role is role and not one.leaving]
-        served = Counter(alias for child in staying for alias in child.shared.aliases)
-        return [min(self.apart, key=lambda alias: served[alias])]
+        return [max(self.apart, key=lambda one: self.wanted[one] - len(self.staying(one)))]
 
     def let_go(self) -> None:
         """In a forked process: children notice by their pipes that their supervisor is gone."""
@@ -210,7 +210,8 @@ class Children:
         """Ask the next one to leave when the last one has left. Its successor comes at once; where
         jobs are counted, once it is known how many are left."""
         self._to_replace = [one for one in self._to_replace if one.pid in self.living]
-        if self._to_replace and not any(child.leaving for child in self.living.values()):
+        leaving = [child for child in self.living.values() if child.leaving]
+        if self._to_replace and all(child.surplus for child in leaving):
             child = self._to_replace.pop(0)
             child.leaving = True
             child.ask_to_stop()
@@ -247,15 +248,28 @@ class Children:
                     self._slow_down(exited)
                 # What was claimed and then not run (it had expired) is left of its share.
                 has_successor = child.leaving and child.share is None
-                if not has_successor and exited.exit_status is not ExitStatus.EMPTY:
+                if exited.exit_status is ExitStatus.EMPTY:
+                    self._one_less(child)
+                elif not has_successor:
                     self._want_successor(child)
             yield exited
 
     def _want_successor(self, child: Child) -> None:
         done = child.shared.jobs + child.shared.taken
         rest = None if child.share is None else max(0, child.share - done)
-        if rest != 0:
+        if child.surplus:
+            self.reserve += [rest] if rest else []
+        elif rest != 0:
             self.shares.append(rest)
+        elif self.reserve:
+            self.shares.append(self.reserve.pop())
+        else:
+            self._one_less(child)
+
+    def _one_less(self, child: Child) -> None:
+        """It has no successor; only where all of them are one group."""
+        if not child.surplus:
+            self.wanted[self.groups[0]] -= 1
 
     def _slow_down(self, exited: ExitedChild) -> None:
         young = time.monotonic() - exited.child.started_at < YOUNG_SECONDS
@@ -279,19 +293,3 @@ def resident(pid: int) -> int:
     except (OSError, IndexError, ValueError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def leave(body: Callable[[], int]) -> NoReturn:
-    """Run a forked process's body and end the process, whatever happens in it."""
-    code = 1
-    try:
-        code = body()
-    finally:
-        # A handler of the project's, or a closed stderr, must not make two supervisors of one.
-        try:
-            if sys.exc_info()[0] is not None:
-                traceback.print_exc()
-            sys.stdout.flush()
-            logging.shutdown()
-        finally:
-            os._exit(code)

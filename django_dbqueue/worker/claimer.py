@@ -15,6 +15,7 @@ from ..dialects import Dialect
 from ..lifecycle import holder, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
+from .assignment import QueueName
 from .buffer import ALLOWANCE, Buffer, Item, JobSizes
 from .options import Options
 from .ordered_queues import scheduler_of
@@ -46,6 +47,8 @@ class Claimer:
 
     hold_claims = False
     is_idle = False
+    # Queues that were others' since the last turn.
+    gives_away: frozenset[QueueName] = frozenset()
 
     def __init__(
         self,
@@ -113,6 +116,9 @@ class Claimer:
             if self.suspects:
                 self._look_after_suspects(HOLD_SECONDS)
             self.reconciler.turn()
+            if self.gives_away:
+                self.give_back(of=self.gives_away)
+                self.gives_away = frozenset()
             if len(self.buffer) and time.monotonic() - self._filled_at >= HOLD_SECONDS:
                 # What waits for long behind slow jobs may be done sooner by another worker.
                 self.batch = 1
@@ -240,9 +246,13 @@ class Claimer:
             self.buffer.put(self.of_locked_tables)
             self.of_locked_tables = []
 
-    def give_back(self) -> None:
-        """Release all that no runner has taken; on trouble what is left goes back to the buffer."""
+    def give_back(self, of: frozenset[QueueName] | None = None) -> None:
+        """Release all that no runner has taken, or those of some queues; on trouble what is left
+        goes back to the buffer."""
         items, given = self.buffer.withdraw(), 0
+        if of is not None:
+            self.buffer.put([item for item in items if item.queue_name not in of])
+            items = [item for item in items if item.queue_name in of]
         try:
             while items:
                 of_one_claim = [item for item in items if item.owner == items[0].owner]
@@ -252,7 +262,7 @@ class Claimer:
             self.buffer.put(items)
         if given:
             logger.info("gave back %d jobs that had not started", given)
-        if self.suspects:
+        if self.suspects and of is None:
             self._recheck_suspects_at = 0.0
             self._look_after_suspects(0)
 

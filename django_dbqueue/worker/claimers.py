@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from .assignment import Assignment
 from .buffer import Item
 from .claimer import Claimer
 from .runner import Taker
@@ -13,6 +14,12 @@ class Claimers:
 
     def __init__(self) -> None:
         self.all: list[Claimer] = []
+        self.assignment: Assignment | None = None
+        self._heeded = 0
+
+    def assign(self, assignment: Assignment) -> None:
+        """From here on what that leaves to others is left to them."""
+        self.assignment = assignment
 
     def add(self, claimer: Claimer) -> None:
         if self.all:
@@ -22,11 +29,22 @@ class Claimers:
     def turn(self, hold_claims: bool, locked_tables: frozenset[tuple[str, str]]) -> float:
         """One of each; seconds until there may be more to do."""
         wait = float("inf")
+        if self.assignment is not None and self.assignment.version != self._heeded:
+            self._heed(self.assignment)
         for claimer in self.all:
             claimer.hold_claims = hold_claims
             claimer.scheduler.locked_tables = locked_tables
             wait = min(wait, claimer.turn())
         return wait
+
+    def _heed(self, assignment: Assignment) -> None:
+        version, left = assignment.version, assignment.left_to_others()
+        if left is None:
+            return
+        self._heeded = version
+        for claimer in self.all:
+            claimer.scheduler.leave(left)
+            claimer.gives_away = left
 
     def sleep(self, seconds: float) -> None:
         first, *others = self.all

@@ -19,6 +19,7 @@ from ..dialects import dialect_of
 from ..guard import exit_if_it_dies, guarded
 from ..models import Worker
 from . import job_signals
+from .assignment import Assignment
 from .buffer import Buffer
 from .claimer import CLAIM_BATCH_MAX, Claimer
 from .claimers import Claimers
@@ -243,6 +244,7 @@ def run_child(
     share: int | None,
     control: int,
     role: Role = Role.ORDINARY,
+    assignment: Assignment | None = None,
 ) -> int:
     """What a forked child does; its exit code."""
     random.seed()
@@ -251,6 +253,9 @@ def run_child(
         options = options_of(options, role)
         stand_apart()
     consumer = Consumer(options, stacks, owner_prefix, shared, share, role)
+    if assignment is not None:
+        assignment.times.record()
+        consumer.claimers.assign(assignment)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         os.write(consumer._end, b"!")

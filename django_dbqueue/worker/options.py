@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from django.db import connections
@@ -13,11 +13,13 @@ from ..conf import conf
 from ..lifecycle.policy import MAX_SECONDS, policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
+from ..process_range import PROCESSES_MAX, ProcessRange
 from .queue_order import IN_TURN, QueueOrder, refuse_odd
+from .scaling_options import ScalingOptions
 from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
-COUNTS_MAX = {"processes": 1000, "threads": 1000, "batch_size": 100_000}
+COUNTS_MAX = {"processes": PROCESSES_MAX, "threads": 1000, "batch_size": 100_000}
 COROUTINES_MAX = 10_000
 NAME_MAX = 100  # characters
 REAP_SECONDS_MIN = 0.01
@@ -55,6 +57,7 @@ class Options:
     worker_timeout: float = 10
     reap_interval: float = 1
     parent: int | None = None  # the pid of the process that it ends with
+    scaling: ScalingOptions = field(default_factory=ScalingOptions)
 
     def __post_init__(self) -> None:
         self._check_jobs()
@@ -112,8 +115,28 @@ class Options:
         """The databases that have children of their own, so that none waits for another. Where
         jobs are counted, or nothing may be ready anywhere, each child looks at all of them."""
         aliases = sorted(self.serves())
-        is_lasting = self.max_jobs is None and self.stop_when_empty is None
-        return tuple(aliases) if is_lasting and len(aliases) > 1 else ()
+        return tuple(aliases) if self.is_lasting and len(aliases) > 1 else ()
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it works on until it is told to stop."""
+        return self.max_jobs is None and self.stop_when_empty is None
+
+    @property
+    def process_range(self) -> ProcessRange:
+        """Of each database that has children of its own, or of the worker."""
+        return ProcessRange(self.processes, max(self.processes, self.scaling.most or 0))
+
+    @property
+    def grows(self) -> bool:
+        """Whether it decides how many children it has."""
+        return self.process_range.most > self.processes
+
+    @property
+    def balances(self) -> bool:
+        """Whether queues have children of their own. Not where jobs are counted, or nothing may be
+        ready anywhere: then each child looks at all of them."""
+        return self.scaling.balance != "off" and self.is_lasting
 
     @property
     def has_lost_parent(self) -> bool:
@@ -185,8 +208,15 @@ class Limits:
         return None
 
     def shares(self) -> list[int | None]:
-        """How many jobs each child may run."""
-        processes, most = self.options.processes, self.options.max_jobs
+        """How many jobs each child may run with which it begins."""
+        return self._parts()[: self.options.processes]
+
+    def reserve(self) -> list[int | None]:
+        """How many each of those may run that may come later, where jobs are counted."""
+        return self._parts()[self.options.processes :] if self.options.max_jobs else []
+
+    def _parts(self) -> list[int | None]:
+        processes, most = self.options.process_range.most, self.options.max_jobs
         if most is None:
             return [None] * processes
         parts = [most // processes + (n < most % processes) for n in range(processes)]

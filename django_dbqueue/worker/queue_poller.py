@@ -4,6 +4,7 @@ import logging
 import random
 import time
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from django.db.utils import Error
@@ -14,6 +15,7 @@ from ..lifecycle.ready_queues import has_ready, head_of, heads
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL
+from .assignment import QueueName
 from .options import Options
 from .served import Served
 from .session import LOCKED_SECONDS
@@ -36,6 +38,8 @@ class TablePoller:
     looked_at: float = 0.0
     has_news: bool = False
     is_locked: bool = False
+    # Queues that this child leaves to others.
+    left_to_others: frozenset[str] = frozenset()
     _last: str = ""
     _is_left_out: bool = False
     _whole_since: float | None = None
@@ -104,6 +108,7 @@ class TablePoller:
         paused = control.paused(self.served.job_table, force=self.force)
         if ALL in paused:
             return []
+        found = [name for name in found if name not in self.left_to_others]
         return [name for name in found if name not in paused and self.served.takes(name)]
 
 
@@ -143,6 +148,14 @@ class QueueScheduler:
         if not poller.queues:
             poller.pause = FIRST_PAUSE_SECONDS
             poller.next_look = 0.0
+
+    def leave(self, others: Collection[QueueName]) -> None:
+        """These queues to others, and no other ones."""
+        for poller in self.pollers:
+            names = [one.queue for one in others if (one.using, one.table) == poller.served.place]
+            poller.left_to_others = frozenset(names)
+            poller.queues = deque(name for name in poller.queues if name not in names)
+        self.look_now()
 
     def forget_low_water_marks(self) -> None:
         """Something failed: what was ready may be so no longer, and the other way round."""

@@ -3,7 +3,8 @@
 import logging
 import time
 
-from .children import FORK_RETRY_SECONDS, Children, ExitedChild, TellOfBeats
+from .child import ExitedChild
+from .children import FORK_RETRY_SECONDS, Children, TellOfBeats
 from .options import Options
 from .session import close_left_behind
 from .shared_memory import SACRIFICIAL, Role
@@ -19,7 +20,7 @@ class Sacrifice:
 
     def __init__(self, children: Children, options: Options) -> None:
         self.children = children
-        threads, processes = options.threads, options.processes
+        threads, processes = options.threads, options.process_range.most
         # By role: how many at a time, and how many jobs each of them runs at once.
         self._most = {
             Role.SHARED: min(CHILDREN_MAX, processes),
@@ -77,5 +78,5 @@ class Sacrifice:
             self._left = False
             rest = None if self._max_jobs is None else self._max_jobs - self.children.jobs
             if rest is None or rest > 0:
-                self.children.shares.append(rest)
+                self.children.come_back(rest)
         return True

@@ -177,6 +177,11 @@ class SharedMemory:
                 found += self._jobs(number, deadline)
         return found
 
+    def busy(self) -> tuple[int, int]:
+        """How many threads have something in hand, and how many coroutines are under way."""
+        deadlines = self._deadlines()
+        return sum(map(bool, deadlines[: self.threads])), sum(map(bool, deadlines[self.threads :]))
+
     def overdue(self, now: float) -> list[Running]:
         """What is over its time to run; in place of coroutines, that one which has held all of them
         up for long."""

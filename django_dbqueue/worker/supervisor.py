@@ -6,15 +6,14 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from heapq import nsmallest
-from operator import attrgetter
 from typing import Any
 
 from ..guard import guarded
 from .agent import run_agent
 from .agents import AgentHandle, Agents
 from .channel import AbandonedClaims, Channel, SignOff
-from .children import Children, Share, resident
+from .child import Share
+from .children import Children, resident
 from .consumer import run_child
 from .health import HealthCheck, ThroughputCounter, notify
 from .heartbeat import Heartbeat
@@ -29,6 +28,7 @@ from .options import (
     StopReason,
 )
 from .sacrifice import Sacrifice
+from .scaling import Scaling
 from .session import close_before_fork
 from .shared_memory import SharedMemory
 from .signalling import Signals
@@ -39,8 +39,6 @@ CHECK_SECONDS = 0.5  # between looks for jobs over their time to run
 KILL_CHECK_SECONDS = 0.1  # the same, while a child is about to be killed
 SIGN_OFF_SECONDS_MAX = 1.0  # once what runs was stopped at once
 CANCEL_SECONDS = 1.0  # for cancelled coroutines to end and be given back
-SHOWN_MAX = 100  # jobs of a child in our row, those that have run for the longest
-_started_at = attrgetter("started_at")
 STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
 
 
@@ -75,7 +73,10 @@ class Supervisor:
             self.serves,
             options.apart,
             options.coroutines,
+            self.limits.reserve(),
+            is_changing=options.grows or options.balances,
         )
+        self.scaling = Scaling(options, self.children, self.agents, self.uuid[:8])
         self.sacrifice = Sacrifice(self.children, options)
         self.throughput = ThroughputCounter()
         self.stop_reason: StopReason | None = None
@@ -101,7 +102,8 @@ class Supervisor:
         # All that may be due; what goes wrong in one step holds up no other.
         steps: list[Callable[[], float | None]] = [
             *(self.health_check.turn, self.agents.turn, self._heed_signals, self._recover_children),
-            *(self._beat, self._fill, self._stop_the_overdue, self._leave_when_done),
+            *(self.scaling.turn, self._beat, self._fill, self._stop_the_overdue),
+            self._leave_when_done,
         ]
         while not self._is_over():
             wait = min([guarded(step) for step in steps])
@@ -159,7 +161,7 @@ class Supervisor:
         """Let the children finish what they have in hand, and start nothing new."""
         if self.stop_reason is not None:
             return
-        self.stop_reason = stop_reason
+        self.stop_reason, self.scaling.is_over = stop_reason, True
         self.stopping_since = time.monotonic()
         message = "worker %s is stopping (%s): finishing what runs, giving back the rest"
         self._say("worker.stopping", message, stop_reason.reason)
@@ -214,22 +216,12 @@ class Supervisor:
         """Have the columns of our row written where that is due, and tell the children of beats."""
         children = self.children.living.values()
         if due := [handle for handle in self.agents if handle.is_due]:
-            memory, now = self._memory(), time.monotonic()
+            memory = self._memory()
             if stop_reason := self.limits.reached(memory):
                 self.stop(stop_reason)
-            running = {
-                str(child.pid): [
-                    {
-                        "job": f"{job.table} {job.key}",
-                        "seconds": round(max(0.0, now - job.started_at), 1),
-                    }
-                    for job in nsmallest(SHOWN_MAX, child.shared.running(), key=_started_at)
-                ]
-                for child in children
-            }
             stuck = sum(child.shared.stuck for child in children)
             state = {
-                "running": running,
+                "running": self.children.running(),
                 "memory": memory,
                 "jobs_per_minute": self.throughput.rate(self.children.jobs),
                 "trouble": STUCK.format(stuck) if stuck else "",
@@ -237,7 +229,7 @@ class Supervisor:
                 "stop_reason": self.stop_reason.reason if self.stop_reason else "",
             }
             for handle in due:
-                handle.ask(state)
+                handle.ask(state | {"pool": self.scaling.columns(handle.alias)})
         for child in children:
             self._tell_of_beats(child.shared)
 

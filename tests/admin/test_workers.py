@@ -103,9 +103,34 @@ def test_what_it_runs_leads_to_the_jobs_that_may_be_seen(people):
     assert f"queueapp.note {job.pk} for 2 min" in text
 
 
+def test_how_many_processes_a_worker_has_is_shown_with_its_decisions(browser):
+    texts = ["2 -> 3 processes: the oldest job of a:b has waited 14 s", "1 -> 2 processes: so"]
+    decisions = [{"seconds": n, "text": text} for n, text in enumerate(texts)]
+    pool = {"processes": 3, "least": 1, "most": 8, "decisions": decisions, "queues": {"a:b": 2}}
+    worker = a_worker(pool=pool)
+    a_worker(host="fixed", pool={"processes": 2, "least": 2, "most": 2})
+    listed = text_of(browser.get(WORKERS))
+    assert "3 of 1-8" in listed
+    assert texts[0].replace(">", "&gt;") in listed
+    page = text_of(browser.get(f"{WORKERS}{worker.pk}/change/"))
+    for text in texts:
+        assert text.replace(">", "&gt;") in page
+    assert "a:b 2" in page
+    Worker.objects.filter(pk=worker.pk).update(pool=pool | {"held": "stays at 3 processes"})
+    assert "stays at 3 processes" in text_of(browser.get(WORKERS))
+
+
 def test_nothing_that_a_worker_says_is_taken_for_markup(browser):
     running = {"7": [{"job": CANARY, "seconds": CANARY}]}
-    columns = {"host": CANARY, "trouble": CANARY, "serves": [CANARY], "stop_reason": CANARY}
+    decision = {"seconds": 1, "text": CANARY}
+    pool = {"most": 2, "decisions": [decision], "queues": {CANARY: 1}}
+    columns = {
+        "pool": pool,
+        "host": CANARY,
+        "trouble": CANARY,
+        "serves": [CANARY],
+        "stop_reason": CANARY,
+    }
     worker = a_worker(running=running, **columns)
     for url in (WORKERS, f"{WORKERS}{worker.pk}/change/"):
         text = text_of(browser.get(url))

@@ -4,7 +4,8 @@ import os
 import signal
 from typing import Any
 
-from django_dbqueue.worker.children import Children, ExitedChild
+from django_dbqueue.worker.child import ExitedChild
+from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.shared_memory import ExitStatus, Role, SharedMemory
 from tests.kit.waiting import wait_until
 

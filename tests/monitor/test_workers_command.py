@@ -100,18 +100,45 @@ def test_a_worker_is_listed_with_what_it_serves_runs_and_needs():
         serves=["queueapp.note", "shop.thumbnail:big"],
         running={"100": [note(1), note(2)], "101": [{"job": "shop.thumbnail 3", "seconds": 2.0}]},
         memory=50 * 2**20,
+        pool={"processes": 2, "least": 2, "most": 2},
         started_at=DbNow(plus=-7300),
         beat_at=DbNow(plus=-190),
     )
     head, line = command("workers").splitlines()
-    assert " ".join(head.split()) == "worker serves started last beat memory runs state"
+    assert " ".join(head.split()) == "worker serves started last beat memory processes runs state"
     assert str(row) in line
-    for text in ("queueapp.note, shop.thumbnail:big", "2 h ago", "3 min ago", "50.0 MB  3  "):
+    for text in (
+        "queueapp.note, shop.thumbnail:big",
+        "2 h ago",
+        "3 min ago",
+        "50.0 MB  2          3  ",
+    ):
         assert text in line
     member = listed()[7]
     assert member["running"] == 3
     assert 7300 <= member["started_seconds"] < 7340
     assert 190 <= member["beat_seconds"] < 230
+
+
+def test_a_worker_is_listed_with_how_many_processes_it_has_and_why(settings):
+    settings.DBQUEUE = {"WORKER_TIMEOUT": 1000.0}
+    texts = ["2 -> 3 processes: the oldest job of shop.thumbnail:default has waited 14 s", "older"]
+    decisions = [{"seconds": n, "text": text} for n, text in enumerate(texts)]
+    pool = {"processes": 3, "least": 1, "most": 8, "held": "why", "decisions": decisions}
+    row = a_worker(7, pool=pool | {"queues": {"a:x": 2}}, beat_at=DbNow(plus=-190))
+    a_worker(8, pool="nonsense")
+    a_worker(9, pool={"processes": "x", "decisions": [3, {}], "queues": 3})
+    lines = command("workers").splitlines()
+    assert any(line.startswith(str(row)) and "  3 of 1-8  " in line for line in lines)
+    at = lines.index(f"{row}:")
+    assert lines[at + 1].strip() == "processes by queue: a:x 2"
+    assert lines[at + 2].strip() == f"3 min ago: {texts[0]}"
+    assert lines[at + 3].strip() == "3 min ago: older"
+    pools = {pid: member["pool"] for pid, member in listed().items()}
+    assert pools[7]["processes"] == 3
+    assert [one["text"] for one in pools[7]["decisions"]] == texts
+    assert 190 <= pools[7]["decisions"][0]["seconds"] < 230
+    assert pools[8] == pools[9]
 
 
 def test_a_time_zone_without_use_tz_changes_no_age(settings):

@@ -4,6 +4,7 @@ from tests.mutants.mutant import noticed_by
 
 FINISHER, CLAIMER, CONSUMER = "worker/finisher.py", "worker/claimer.py", "worker/consumer.py"
 CHILDREN, SUPERVISOR = "worker/children.py", "worker/supervisor.py"
+CHILD = "worker/child.py"
 
 OUTCOMES = [
     (
@@ -114,13 +115,13 @@ CLAIMS = [
 ]
 ENDS_OF_CHILDREN = [
     (
-        CHILDREN,
+        CHILD,
         "return self.exit_status is ExitStatus.NONE and not self.child.is_being_killed",
         "return self.exit_status is ExitStatus.NONE",
         "a child that was killed on purpose has crashed",
     ),
     (
-        CHILDREN,
+        CHILD,
         "return self.exit_status is ExitStatus.NONE and not self.child.is_being_killed",
         "return self.code != 0 and not self.child.is_being_killed",
         "a child that leaves without a word has not crashed",
@@ -140,14 +141,14 @@ ENDS_OF_CHILDREN = [
     ),
     (
         CHILDREN,
-        "if self._to_replace and not any(child.leaving for child in self.living.values()):",
+        "if self._to_replace and all(child.surplus for child in leaving):",
         "if self._to_replace:",
         "HUP asks the next child before the last one has left",
     ),
     (
         CHILDREN,
-        "        if self._to_replace and not any(child.leaving",
-        "        while self._to_replace and any(True",
+        "        if self._to_replace and all(child.surplus for child in leaving):",
+        "        while self._to_replace:",
         "HUP asks all children at once",
     ),
     (

@@ -56,6 +56,7 @@ FILES = {
     ),
     "worker/shared_memory.py": CHILD + "worker/supervising",
     "worker/buffer.py": CHILD + "worker/freezes",
+    "worker/child.py": SUPERVISOR + "worker/abandoned worker/forks",
     "worker/children.py": SUPERVISOR + "worker/abandoned worker/forks",
     "worker/claimer.py": CHILD
     + "worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",

@@ -49,8 +49,8 @@ MUTANTS = [
     ),
     (
         CHILDREN,
-        "if not has_successor and exited.exit_status is not ExitStatus.EMPTY:",
-        "if not has_successor:",
+        "if exited.exit_status is ExitStatus.EMPTY:",
+        "if False:",
         "a child that left since nothing was ready is replaced",
     ),
     (

@@ -18,6 +18,7 @@ FLOORS = [
         "guard",
         "events",
         "current",
+        "process_range",
     },
     {"dialects"},
     {"lifecycle"},

@@ -14,9 +14,10 @@ from django.db import connections
 from django_dbqueue.current import is_workers_own
 from django_dbqueue.guard import THREAD_DIED, capture, exit_if_it_dies, message_of
 from django_dbqueue.states import Status
-from django_dbqueue.worker.children import Children, leave
+from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.consumer import Consumer, run_child
 from django_dbqueue.worker.finisher import Finisher
+from django_dbqueue.worker.forked import leave
 from django_dbqueue.worker.health import HealthCheck
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.runner import Runner

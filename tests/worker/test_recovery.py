@@ -11,7 +11,7 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from django_dbqueue.worker.agent import Recovery
 from django_dbqueue.worker.channel import AbandonedClaims
-from django_dbqueue.worker.children import Child, ExitedChild
+from django_dbqueue.worker.child import Child, ExitedChild
 from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.shared_memory import SEPARATOR, SharedMemory
 from django_dbqueue.worker.stack_dumps import StackDump

@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from django_dbqueue.worker import children as module
+from django_dbqueue.worker import child as child_module
+from django_dbqueue.worker import children as children_module
 from django_dbqueue.worker.children import FREE_DEATHS, YOUNG_SECONDS, Children
 from tests.kit.forked_children import end, exited_children, fill, kill, live
 
@@ -130,7 +131,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    for module in (child_module, children_module):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 

@@ -13,7 +13,8 @@ from django.core.management import CommandError, call_command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
-from django_dbqueue.worker.children import Children, leave
+from django_dbqueue.worker.children import Children
+from django_dbqueue.worker.forked import leave
 from tests.kit.jobs import overwrite
 from tests.kit.processes import lines, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until

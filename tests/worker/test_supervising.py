@@ -13,7 +13,8 @@ from django_dbqueue.monitor.worker_list import request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.worker.agent import Recovery
 from django_dbqueue.worker.channel import AbandonedClaims, Recovered, SignOff
-from django_dbqueue.worker.children import Child, Children, ExitedChild
+from django_dbqueue.worker.child import Child, ExitedChild
+from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.options import Limits, Options
 from django_dbqueue.worker.sacrifice import Sacrifice
 from django_dbqueue.worker.served import parse_served

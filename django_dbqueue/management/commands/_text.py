@@ -79,29 +79,37 @@ def counted(one: QueueOverview, status: Status) -> str:
 
 
 def workers_text(members: Sequence[ListedWorker]) -> str:
-    head = ["worker", "serves", "started", "last beat", "memory", "runs", "state"]
+    head = ["worker", "serves", "started", "last beat", "memory", "processes", "runs", "state"]
     if not members:
         return "no workers"
     several = len({member.database for member in members}) > 1
-    return aligned(
+    names = [member.name + (f" on {member.database}" if several else "") for member in members]
+    rows = [
         [
-            head,
-            *(
-                [
-                    member.name + (f" on {member.database}" if several else ""),
-                    ", ".join(member.serves),
-                    f"{age(member.started_seconds)} ago",
-                    f"{age(member.beat_seconds)} ago",
-                    filesizeformat(member.memory).replace("\xa0", " ")
-                    if member.memory
-                    else "unknown",
-                    str(member.running),
-                    f"{member.state} ({member.reason})" if member.reason else member.state,
-                ]
-                for member in members
-            ),
+            name,
+            ", ".join(member.serves),
+            f"{age(member.started_seconds)} ago",
+            f"{age(member.beat_seconds)} ago",
+            filesizeformat(member.memory).replace("\xa0", " ") if member.memory else "unknown",
+            str(member.pool),
+            str(member.running),
+            f"{member.state} ({member.reason})" if member.reason else member.state,
         ]
-    )
+        for name, member in zip(names, members, strict=True)
+    ]
+    told = [pool_text(name, member) for name, member in zip(names, members, strict=True)]
+    return "\n\n".join([aligned([head, *rows]), *filter(None, told)])
+
+
+def pool_text(name: str, member: ListedWorker) -> str:
+    """What a living worker has decided, the latest first."""
+    pool = member.pool
+    if not member.lives or not (pool.decisions or pool.queues):
+        return ""
+    shares = ", ".join(f"{queue} {count}" for queue, count in pool.queues.items())
+    lines = [f"    processes by queue: {shares}"] if shares else []
+    lines += [f"    {age(one.seconds)} ago: {one.text}" for one in pool.decisions]
+    return "\n".join([f"{name}:", *lines])
 
 
 def asked_text(members: Sequence[ListedWorker], asked: str) -> str:

@@ -19,10 +19,12 @@ from ...checks.schema import missing_migrations
 from ...conf import conf
 from ...lifecycle.policy import MAX_SECONDS
 from ...monitor.first_steps import advice_for_beginners
+from ...process_range import ProcessRange
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
 from ...worker.queue_order import QueueOrder, parse_order
 from ...worker.reload import Reloader
+from ...worker.scaling_options import BALANCES, WEIGHTS, scaling_options
 from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
 from ...worker.signalling import own_handlers
@@ -57,7 +59,8 @@ class Command(BaseCommand):
             metavar="NAME,..",
             help="these queues only, in this order, or by weight: a=3,b=1; mail-* for all such",
         )
-        add("--processes", type=positive, help="children to run jobs in")
+        add("--processes", type=processes, help="children to run jobs in, or a range: 1-8")
+        add_scaling(parser)
         add("--threads", type=positive, help="jobs at once in each child")
         add("--coroutines", type=count, help="async jobs at once in each child, next to threads")
         add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
@@ -176,7 +179,8 @@ class Command(BaseCommand):
         return Options(
             served=served,
             queue_order=given["queue_order"],
-            processes=chosen(given, "processes"),
+            processes=chosen(given, "processes").least,
+            scaling=scaling_options(chosen(given, "processes").most, given),
             threads=chosen(given, "threads"),
             coroutines=chosen(given, "coroutines"),
             batch_size=chosen(given, "batch_size"),
@@ -197,6 +201,17 @@ class Command(BaseCommand):
             parent=take_parent(),
             **timing(),
         )
+
+
+def add_scaling(parser: ArgumentParser) -> None:
+    """What decides within a range of processes, and shares the queues out."""
+    add = parser.add_argument
+    grow = "grow while a ready job waits for longer, or all would"
+    add("--target-wait", type=seconds, metavar="SECONDS", help=grow)
+    add("--balance", choices=BALANCES, help="give queues children of their own; default: off")
+    add("--balance-by", choices=WEIGHTS, help="by the time to clear, or by the number of jobs")
+    add("--balance-cooldown", type=seconds, metavar="SECONDS", help="between two decisions")
+    add("--balance-max-shift", type=positive, metavar="N", help="most processes a decision moves")
 
 
 def stop_without_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> None:
@@ -238,6 +253,13 @@ def alias(text: str) -> str:
     if text not in connections:
         raise ArgumentTypeError(f"{text!r} is no database alias; known: {', '.join(connections)}")
     return text
+
+
+def processes(text: str) -> ProcessRange:
+    try:
+        return ProcessRange.read(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
 
 
 def positive(text: str) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ....management.commands._log import printable
 from ....management.commands.runworker import Command as RunWorker
-from ....management.commands.runworker import positive, seconds
+from ....management.commands.runworker import positive, processes, seconds
 from ....worker.queue_order import IN_TURN
 from ...models import Email
 from ...sending.dry_run import DryRun
@@ -27,7 +27,7 @@ class Command(RunWorker):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("--dry-run", action="store_true", help="tell what would be sent; change nothing")
-        add("--processes", type=positive, help="children to send in")
+        add("--processes", type=processes, help="children to send in, or a range: 1-8")
         add("--threads", type=positive, help="messages at once in each child")
         add("--max-time", type=seconds, help="exit with 12 after so many seconds")
         add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")

@@ -1,0 +1,47 @@
+"""What is ready in a queue table: how many jobs of a queue, and for how long the first ones are."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..states import CLAIMABLE
+from .execute import rows
+from .table import Table
+
+
+class Head(NamedTuple):
+    """The first ready job of a queue with a certain priority; the age is that of its row, None
+    where somebody wrote by hand what is no instant."""
+
+    priority: Any
+    key: Any
+    age: float | None
+
+
+def heads_by_priority(table: Table, queue: str, most: int) -> Iterator[Head]:
+    """The first by key of each priority, by hopping, the most urgent first."""
+    place = table.dialect.placeholder
+    last: list[Any] = []
+    for _ in range(most):
+        beyond = f"AND priority > {place(last[0])} " if last else ""
+        found = rows(
+            table.connection,
+            f"SELECT priority, {table.pk}, -{table.dialect.seconds_until('created_at')} "
+            f"FROM {table.name} WHERE queue = {place(queue)} AND {CLAIMABLE} {beyond}"
+            f"ORDER BY priority, {table.pk} LIMIT 1",
+            [queue, *last],
+        )
+        if not found:
+            return
+        [(priority, key, age)] = found
+        last = [priority]
+        yield Head(priority, key, None if age is None else float(age))
+
+
+def count_ready(table: Table, queue: str, most: int) -> int:
+    """The ready jobs of one queue; one more than ``most`` where there are more."""
+    sql = (
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE {CLAIMABLE} "
+        f"AND queue = {table.dialect.placeholder(queue)} LIMIT {most + 1}) AS capped"
+    )
+    [(count,)] = rows(table.connection, sql, [queue])
+    return int(count)

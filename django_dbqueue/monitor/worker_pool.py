@@ -1,0 +1,56 @@
+"""How many processes a worker has, of which range, and why: what its row says of them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PoolDecision:
+    """What was decided, in plain English, and how many seconds ago."""
+
+    seconds: float
+    text: str
+
+
+@dataclass(frozen=True)
+class WorkerPool:
+    """``held``: why there are no more, or ''. ``queues``: with a balance, how many processes each
+    has."""
+
+    processes: int = 0
+    least: int = 0
+    most: int = 0
+    held: str = ""
+    decisions: list[PoolDecision] = field(default_factory=list)
+    queues: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """``3 of 1-8``, or ``2`` where the number is fixed."""
+        if self.least == self.most:
+            return f"{self.processes}"
+        return f"{self.processes} of {self.least}-{self.most}"
+
+
+def pool_of(worker: Any) -> WorkerPool:
+    """Of a row ``with_ages``; what a hand has written there, and is nonsense, is passed over."""
+    given = worker.pool if isinstance(worker.pool, dict) else {}
+    numbers = {name: _whole(given.get(name)) for name in ("processes", "least", "most")}
+    since = max(0.0, float(worker.beat_age or 0))
+    ones = given.get("decisions")
+    decisions = [
+        PoolDecision(round(one["seconds"] + since, 1), str(one.get("text", "")))
+        for one in (ones if isinstance(ones, list) else [])
+        if isinstance(one, dict) and isinstance(one.get("seconds"), int | float)
+    ]
+    queues = given.get("queues")
+    named = queues.items() if isinstance(queues, dict) else ()
+    return WorkerPool(
+        **numbers,
+        held=str(given.get("held") or ""),
+        decisions=decisions,
+        queues={str(name): _whole(count) for name, count in named},
+    )
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
