@@ -8,6 +8,8 @@ from django.core.exceptions import ValidationError
 
 from . import acts
 from .commands._log import printable
+from .failed import FAILED
+from .prune import PRUNE
 from .verbs import Refused, Verb
 
 
@@ -25,6 +27,7 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
     return run_or_refuse
 
 
+ALL = acts.VERBS | {"prune": PRUNE, "failed": FAILED}
 OPERATING: dict[str, Verb] = {
-    word: replace(verb, run=_refusing(verb.run)) for word, verb in acts.VERBS.items()
+    word: replace(verb, run=_refusing(verb.run)) for word, verb in ALL.items()
 }

@@ -1,7 +1,7 @@
 """The verbs that people do to many jobs: in chunks, each a compare-and-set, and counted."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..lifecycle import operator
@@ -75,7 +75,7 @@ class Progress:
         # Only what is named is read whole: mail may be long, and so may errors.
         names = {"pk", "status", *keyset.order.names, *(["errors"] if self.matches else [])}
         light = keyset.queryset.select_related(None).only(*names)
-        for chunk in replace(keyset, queryset=light).as_of_now().chunks(CHUNK_ROWS):
+        for chunk in keyset.of(light).as_of_now().chunks(CHUNK_ROWS):
             rows = [row for row in chunk if self.matches is None or self.matches(row)]
             left = len(rows) if self.limit is None else self.limit - self.taken
             if rows[:left]:

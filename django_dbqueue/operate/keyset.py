@@ -88,6 +88,10 @@ class Keyset:
             if cursor is None:
                 return
 
+    def of(self, queryset: QuerySet[Any]) -> "Keyset":
+        """The same, of rows that are read in another way."""
+        return replace(self, queryset=queryset)
+
     def as_of_now(self) -> "Keyset":
         """Without what comes beyond its end from here on; newer keys come before its beginning."""
         if self.order.is_descending:
