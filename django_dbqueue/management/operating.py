@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from . import acts
 from .commands._log import printable
 from .failed import FAILED
+from .pause import PAUSE, RESUME
 from .prune import PRUNE
 from .verbs import Refused, Verb
 
@@ -27,7 +28,7 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
     return run_or_refuse
 
 
-ALL = acts.VERBS | {"prune": PRUNE, "failed": FAILED}
+ALL = acts.VERBS | {"prune": PRUNE, "failed": FAILED, "pause": PAUSE, "resume": RESUME}
 OPERATING: dict[str, Verb] = {
     word: replace(verb, run=_refusing(verb.run)) for word, verb in ALL.items()
 }
