@@ -11,6 +11,7 @@ from .commands._log import printable
 from .failed import FAILED
 from .pause import PAUSE, RESUME
 from .prune import PRUNE
+from .restart import RESTART
 from .verbs import Refused, Verb
 
 
@@ -28,7 +29,13 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
     return run_or_refuse
 
 
-ALL = acts.VERBS | {"prune": PRUNE, "failed": FAILED, "pause": PAUSE, "resume": RESUME}
+ALL = acts.VERBS | {
+    "prune": PRUNE,
+    "failed": FAILED,
+    "pause": PAUSE,
+    "resume": RESUME,
+    "restart": RESTART,
+}
 OPERATING: dict[str, Verb] = {
     word: replace(verb, run=_refusing(verb.run)) for word, verb in ALL.items()
 }

@@ -28,6 +28,7 @@ class Migration(migrations.Migration):
                 ('paused', models.BooleanField(default=False, help_text='It claims nothing for now.')),
                 ('drain_requested_at', django_dbqueue.fields.InstantField(blank=True, null=True)),
                 ('stop_requested_at', django_dbqueue.fields.InstantField(blank=True, null=True)),
+                ('restart_requested', models.BooleanField(default=False, help_text='Its stop is to be followed by a start: exit code 12.')),
                 ('stop_reason', models.CharField(blank=True, max_length=200)),
                 ('stopped_at', django_dbqueue.fields.InstantField(blank=True, editable=False, null=True)),
             ],

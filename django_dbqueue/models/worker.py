@@ -51,6 +51,9 @@ class Worker(models.Model):
     paused = models.BooleanField(default=False, help_text="It claims nothing for now.")
     drain_requested_at = InstantField(null=True, blank=True)
     stop_requested_at = InstantField(null=True, blank=True)
+    restart_requested = models.BooleanField(
+        default=False, help_text="Its stop is to be followed by a start: exit code 12."
+    )
     stop_reason = models.CharField(max_length=200, blank=True)
     stopped_at = InstantField(null=True, blank=True, editable=False)
 

@@ -1,5 +1,6 @@
 """Who works: the workers as people read them, and asking them to stop."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,21 +75,40 @@ def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:
     A name is a uuid or its beginning (at least 4 characters), ``host:pid``, or a host, which means
     all of its workers. ``UnknownWorker`` when it is none of these, or cannot be told apart.
     """
-    return _request(name, using, stop_requested_at=DbNow())
+    return _request([name], using, stop_requested_at=DbNow(), restart_requested=False)
+
+
+def request_restart(name: str, using: str | None = None) -> list[ListedWorker]:
+    """Ask them to stop with exit code 12: then systemd, a container or a server starts them again,
+    with the code that is there by then."""
+    return request_restarts([name], using)
+
+
+def request_restarts(names: Sequence[str] = (), using: str | None = None) -> list[ListedWorker]:
+    """The same of several names, or of all that live."""
+    return _request(names, using, stop_requested_at=DbNow(), restart_requested=True)
 
 
 def request_drain(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask them to claim nothing more, to finish what they have, and to live on."""
-    return _request(name, using, drain_requested_at=DbNow())
+    return _request([name], using, drain_requested_at=DbNow())
 
 
 def request_resume(name: str, using: str | None = None) -> list[ListedWorker]:
     """Let those that were asked to drain go on."""
-    return _request(name, using, drain_requested_at=None)
+    return _request([name], using, drain_requested_at=None)
 
 
-def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]:
+def _request(names: Sequence[str], using: str | None, **columns: Any) -> list[ListedWorker]:
+    """Without names all that live; where one of them is unknown, nobody is asked."""
     living = [worker for worker in list_workers(using) if worker.lives]
+    chosen = [worker for name in names for worker in _named(name, living)] if names else living
+    for worker in chosen:
+        Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**columns)
+    return chosen
+
+
+def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:
     wanted = name.lower()
     by_host = [w for w in living if wanted in {w.host.lower(), f"{w.host}:{w.pid}".lower()}]
     prefix = wanted.replace("-", "")
@@ -99,8 +119,6 @@ def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]
         problem = "no living worker" if one_meaning else "several workers"
         alive = "".join(f"\n  {w.host}:{w.pid}  {w.uuid}" for w in living) or " none"
         raise UnknownWorker(f"{name!r} means {problem}. Alive:{alive}")
-    for worker in chosen:
-        Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**columns)
     return chosen
 
 

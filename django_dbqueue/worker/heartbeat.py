@@ -30,6 +30,7 @@ class Beat:
     epoch: int = 1
     # What people have asked of this worker in its row.
     stop_requested: bool = False
+    restart_requested: bool = False
     drain_requested: bool = False
 
 
@@ -108,10 +109,13 @@ class Heartbeat:
             self.last = replace(self.last, drain_requested=False)
         elif living.update(beat_at=now, **state):
             is_there = True
-            for stop, drain in rows.values_list("stop_requested_at", "drain_requested_at"):
-                asked = self.last.stop_requested or stop is not None
+            columns = "stop_requested_at", "restart_requested", "drain_requested_at"
+            for stop, restart, drain in rows.values_list(*columns):
                 self.last = replace(
-                    self.last, stop_requested=asked, drain_requested=drain is not None
+                    self.last,
+                    stop_requested=self.last.stop_requested or stop is not None,
+                    restart_requested=restart,
+                    drain_requested=drain is not None,
                 )
         if is_there:
             # Also where the answer to its INSERT was lost.

@@ -140,6 +140,7 @@ class StopReason:
 
 
 REQUESTED = StopReason("requested in its row")
+RESTART_REQUESTED = StopReason("restart requested in its row", EXIT_LIMIT_REACHED)
 NOTHING_READY = StopReason("nothing is ready")
 PARENT_GONE = StopReason("its parent is gone")
 
