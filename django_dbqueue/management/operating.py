@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from . import acts
 from .commands._log import printable
 from .failed import FAILED
+from .monitor import MONITOR
 from .pause import PAUSE, RESUME
 from .prune import PRUNE
 from .restart import RESTART
@@ -35,6 +36,7 @@ ALL = acts.VERBS | {
     "pause": PAUSE,
     "resume": RESUME,
     "restart": RESTART,
+    "monitor": MONITOR,
 }
 OPERATING: dict[str, Verb] = {
     word: replace(verb, run=_refusing(verb.run)) for word, verb in ALL.items()
