@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
                 ('uuid', models.CharField(editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('host', models.CharField(max_length=255)),
                 ('pid', models.PositiveBigIntegerField()),
+                ('code_version', models.PositiveBigIntegerField(default=0)),
                 ('serves', models.JSONField(default=list, help_text='Queue tables, or table:queue.')),
                 ('started_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), editable=False)),
                 ('beat_at', django_dbqueue.fields.InstantField(db_default=django_dbqueue.fields.DbNow(), db_index=True, editable=False)),

@@ -39,6 +39,7 @@ class Worker(models.Model):
     uuid = models.CharField(primary_key=True, max_length=32, editable=False)
     host = models.CharField(max_length=255)
     pid = models.PositiveBigIntegerField()
+    code_version = models.PositiveBigIntegerField(default=0)
     serves = models.JSONField(default=list, help_text="Queue tables, or table:queue.")
     started_at = InstantField(db_default=DbNow(), editable=False)
     beat_at = InstantField(db_default=DbNow(), db_index=True, editable=False)

@@ -44,6 +44,7 @@ class ListedWorker:
     reason: str
     trouble: str
     jobs_per_minute: int
+    code_version: int
 
     @property
     def lives(self) -> bool:
@@ -149,6 +150,7 @@ def _listed(worker: Any, alias: str) -> ListedWorker:
         reason=worker.stop_reason,
         trouble=worker.trouble,
         jobs_per_minute=_whole(worker.jobs_per_minute),
+        code_version=_whole(worker.code_version),
     )
 
 

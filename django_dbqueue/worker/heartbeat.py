@@ -13,6 +13,7 @@ from typing import Any
 from django.db import connections
 from django.db.utils import Error
 
+from ..conf import code_version
 from ..fields import DbNow
 from ..lifecycle.execute import retry
 from ..models import Worker
@@ -126,6 +127,6 @@ class Heartbeat:
             self._turn_epoch()
             rows.delete()
         worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
-        worker.serves = list(self.serves)
+        worker.serves, worker.code_version = list(self.serves), code_version()
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

@@ -9,7 +9,7 @@ from typing import TypedDict
 from django.db import connections
 
 from ..backoff import Backoff
-from ..conf import conf
+from ..conf import code_version, conf
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
@@ -50,6 +50,7 @@ class Options:
     parent: int | None = None  # the pid of the process that it ends with
 
     def __post_init__(self) -> None:
+        code_version()  # raises where it is none
         for name, most in COUNTS_MAX.items():
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(
