@@ -22,6 +22,7 @@ OPERATIONS = (DOCS / "operations.md").read_text()
 # Options of other programs that the pages name.
 FOREIGN = {
     *("--queue-name", "--exclude-queues", "--batch", "--max-tasks", "--backend"),  # of db_worker
+    *("--range", "--hours"),  # of Laravel
     "--measure",
     "--without",
     "--gil",
