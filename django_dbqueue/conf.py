@@ -213,6 +213,8 @@ conf = Section(
         "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
         # the reaper's turn
         "REAP_INTERVAL": 1.0,  # seconds
+        # which jobs this code may run, where they say what they need
+        "CODE_VERSION": 0,
         # the web server brings a worker along
         "RUN_WITH_SERVER": False,
     },
@@ -224,3 +226,14 @@ conf = Section(
     },
     readers={"PROCESSES": ProcessRange.read},
 )
+
+
+def code_version() -> int:
+    """The setting ``CODE_VERSION``. As the default of a column ``min_version``: jobs need the code
+    that has enqueued them, or newer."""
+    version: int = conf["CODE_VERSION"]
+    if not 0 <= version < 2**63:
+        raise ImproperlyConfigured(
+            f"CODE_VERSION must be at least 0 and less than 2**63, not {shown(version)}"
+        )
+    return version

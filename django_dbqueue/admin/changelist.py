@@ -8,10 +8,10 @@ from django.contrib import messages
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.http import HttpRequest
 
+from ..operate.cursor import BY_KEY, Cursor, Order, decode, encode, order_of
+from ..operate.keyset import Count, Keyset, Page, WindowEnds, keyset_in
 from ..states import Status
 from . import tabs
-from .cursor import BY_KEY, Cursor, Order, decode, encode, order_of
-from .pagination import Count, Keyset, Page, WindowEnds, keyset_in
 
 BEFORE, AFTER = "before", "after"
 END = "[]"

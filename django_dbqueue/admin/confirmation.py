@@ -16,12 +16,12 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
+from ..operate.cursor import BY_KEY
+from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
-from .cursor import BY_KEY
 from .pages import respond
-from .pagination import Keyset, keyset_of
 from .search import as_key
 
 # So many rows have an entry of their own in the log, and are named where somebody has to confirm.

@@ -7,13 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ..models import Job
+from ..operate.keyset import ORDERS
 from ..states import Status
 from . import tabs
 from .actions import BURY, CANCEL, KICK, RELEASE, act
 from .base import ReadOnlyAdmin
 from .job_page import JobPage
 from .lists import QueueFilter, StateFilter
-from .pagination import ORDERS
 from .schedule import schedule
 
 LIFECYCLE_LIST = (

@@ -14,8 +14,8 @@ from django.utils.functional import cached_property
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..monitor.report import known_queues
+from ..operate.keyset import COUNTED_ROWS_MAX, in_state
 from ..states import Status
-from .pagination import COUNTED_ROWS_MAX, in_state
 
 QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for

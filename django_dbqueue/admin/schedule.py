@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ..fields import DbNow
+from ..operate.keyset import BY_TIME, COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
 from ..states import Status
-from .pagination import BY_TIME, COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
 
 # Their ends, in seconds from now; None = never.
 GROUPS = {

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 
 from ..models.index import DedupConstraint
-from .cursor import BIGINT_MAX
+from ..operate.cursor import BIGINT_MAX
 
 FOUND_ROWS_MAX = 1000  # by one column
 EXACT = "__exact"

@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 
+from ..operate import keyset as pagination
 from ..states import Status
-from . import pagination
 from .lists import StateFilter
 
 # What has to be done first, then what is done.

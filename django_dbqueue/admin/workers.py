@@ -24,6 +24,7 @@ from ..models import Worker
 from ..monitor.worker_list import (
     UnknownWorker,
     request_drain,
+    request_restart,
     request_resume,
     request_stop,
     running_jobs,
@@ -53,6 +54,10 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
         request_stop,
         "asked to stop: it finishes what it runs (up to {}), then exits",
     ),
+    "restart": (
+        request_restart,
+        "asked to restart: it finishes what it runs (up to {}), then exits to be started again",
+    ),
     "drain": (
         request_drain,
         "asked to drain: it claims nothing more, finishes what it has, and lives on",
@@ -61,6 +66,7 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 VERB_LABELS = {
     "stop": "Ask to stop",
+    "restart": "Ask to restart",
     "drain": "Ask to drain",
     "resume": "Let go on",
 }
@@ -112,7 +118,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     list_display: Any = ("worker", "condition", "beat", "processes", "rate", "tables", "resident")
     list_filter: ClassVar[Any] = (DatabaseFilter,)
     list_per_page = 50
-    actions: Any = ("stop_selected", "drain_selected", "resume_selected")
+    actions: Any = ("stop_selected", "restart_selected", "drain_selected", "resume_selected")
     has_stop_permission = allows("stop")
 
     class Media:
@@ -184,6 +190,10 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     @admin.action(description="Ask to stop", permissions=["stop"])
     def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         self._ask(request, queryset, "stop")
+
+    @admin.action(description="Ask to restart", permissions=["stop"])
+    def restart_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        self._ask(request, queryset, "restart")
 
     @admin.action(description="Ask to drain: claim nothing more", permissions=["stop"])
     def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:

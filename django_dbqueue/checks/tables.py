@@ -15,6 +15,7 @@ from ..conf import conf, unknown_names, wrong_values
 from ..dialects import anyone_notifies, dialect_of
 from ..fields import NameField
 from ..lifecycle.table import LIFECYCLE_COLUMNS
+from ..lifecycle.versions import MIN_VERSION
 from ..models import DedupConstraint, HotIndex, Job, JobManager
 from .exactly_once import check_exactly_once, check_receipts
 from .policy import check_policy
@@ -94,6 +95,7 @@ def check_table(model: Model) -> list[CheckMessage]:
     parts: tuple[Callable[[Model], Iterable[CheckMessage]], ...] = (
         _check_meta,
         _check_columns,
+        _check_min_version,
         _check_attributes,
         _check_parents_and_key,
         check_policy,
@@ -148,6 +150,17 @@ def _check_columns(model: Model) -> Iterator[CheckMessage]:
                 obj=model,
                 id="dbqueue.E002",
             )
+
+
+def _check_min_version(model: Model) -> Iterator[CheckMessage]:
+    fields = [field for field in model._meta.concrete_fields if field.name == MIN_VERSION]
+    if fields and not isinstance(fields[0], models.IntegerField):
+        yield Error(
+            f"The column {MIN_VERSION!r} says which code a job needs, and is no IntegerField.",
+            hint="Make it a PositiveBigIntegerField(default=0), or give it another name.",
+            obj=model,
+            id="dbqueue.E020",
+        )
 
 
 def _check_attributes(model: Model) -> Iterator[CheckMessage]:

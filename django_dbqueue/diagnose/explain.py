@@ -14,7 +14,15 @@ from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
 from .facts import OWNER_OF_A_WORKER, Facts, read
-from .reasons import of_app, of_pause, of_reapers, of_silence, of_waiting, of_workers
+from .reasons import (
+    of_app,
+    of_pause,
+    of_reapers,
+    of_silence,
+    of_version,
+    of_waiting,
+    of_workers,
+)
 
 PROMOTION_SECONDS = 2.0  # that it may take
 
@@ -111,7 +119,9 @@ def _delayed(facts: Facts) -> Iterator[str]:
     if wait is None:
         yield "It is delayed for ever: its retry_at was cleared by hand. Kick it."
         return
-    if wait > 0 and not facts.attempts:
+    if wait > 0 and not facts.attempts and facts.min_version:
+        yield f"It becomes ready in {duration(wait)}, as was asked, or put off by older code."
+    elif wait > 0 and not facts.attempts:
         yield f"It becomes ready in {duration(wait)}, as was asked."
     elif wait > 0 and facts.last_exception == "Retry":
         last = _attempt(facts, facts.attempts)
@@ -126,6 +136,7 @@ def _delayed(facts: Facts) -> Iterator[str]:
             yield "That it is not yet says that none lives, or that its row is locked."
     yield from of_pause(facts)
     yield from of_workers(facts)
+    yield from of_version(facts)
     yield from _of_twins(facts, "claimed")
     yield from of_app(facts)
 

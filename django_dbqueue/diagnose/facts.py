@@ -7,6 +7,7 @@ from typing import Any
 from ..lifecycle.errors import entries
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
+from ..lifecycle.versions import MIN_VERSION, has_versions
 from ..models import ArchivedJob
 from ..states import CLAIMABLE
 
@@ -35,6 +36,7 @@ class Facts:
     errors: list[dict[str, Any]]
     has_dedup_key: bool
     attempts_max: int
+    min_version: int  # of the code that it needs; 0 = any
     until: dict[str, float | None]
 
     def ago(self, column: str) -> float | None:
@@ -58,15 +60,16 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
     quote = table.connection.ops.quote_name
     name = table.by_key if archive is None else quote(archive._meta.db_table)
     most = "NULL" if archive is not None else table.max_attempts
+    version = quote(MIN_VERSION) if archive is None and has_versions(table) else "NULL"
     ages = [table.dialect.seconds_until(column) for column in AGES]
     found = rows(
         table.connection,
-        f"SELECT {', '.join((*COLUMNS, most, *ages))} FROM {name} WHERE {table.pk} = %s",
+        f"SELECT {', '.join((*COLUMNS, most, version, *ages))} FROM {name} WHERE {table.pk} = %s",
         [key],
     )
     if not found:
         return None
-    it, until = dict(zip(COLUMNS, found[0], strict=False)), found[0][len(COLUMNS) + 1 :]
+    it, until = dict(zip(COLUMNS, found[0], strict=False)), found[0][len(COLUMNS) + 2 :]
     return Facts(
         table=table,
         key=key,
@@ -80,6 +83,7 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
         errors=entries(_decoded_errors(table, it["errors"])),
         has_dedup_key=it["dedup_key"] is not None,
         attempts_max=_count(found[0][len(COLUMNS)]) or table.policy.max_attempts,
+        min_version=_count(found[0][len(COLUMNS) + 1]),
         until={
             column: None if seconds is None else float(seconds)
             for column, seconds in zip(AGES, until, strict=True)

@@ -25,6 +25,7 @@ def of_waiting(facts: Facts) -> Iterator[str]:
     """One sentence each, what matters most first."""
     yield from of_pause(facts)
     yield from of_workers(facts)
+    yield from of_version(facts)
     if facts.crashes:
         words = {1: "once", MAX_CRASHES - 1: "twice"}
         times = words.get(facts.crashes, f"{facts.crashes} times")
@@ -72,6 +73,21 @@ def of_workers(facts: Facts) -> Iterator[str]:
     yield f"{count} its queue: {names}{dots}."
     for one in [one for one in willing if one.trouble][:NAMED_WORKERS_MAX]:
         yield f"Worker {one.name} is in trouble: {one.trouble}."
+
+
+def of_version(facts: Facts) -> Iterator[str]:
+    if not facts.min_version:
+        return
+    workers, label = list_workers(facts.table.connection.alias), facts.table.label
+    serving = [one for one in workers if one.lives and one.takes(label, facts.queue)]
+    able = [one for one in serving if one.code_version >= facts.min_version]
+    needed = f"code of version {facts.min_version} or newer (its min_version)"
+    if able:
+        yield f"It needs {needed}, which {len(able)} of {len(serving)} living workers have."
+        return
+    newest = max((one.code_version for one in serving), default=None)
+    have = "" if newest is None else f": the newest living worker that serves it has {newest}"
+    yield f"It is held back for {needed}{have}. Deploy that code, with CODE_VERSION set."
 
 
 def of_reapers(facts: Facts) -> Iterator[str]:

@@ -58,13 +58,20 @@ def prune(table: Table) -> int:
         return 0
     if table.policy.archive is None:
         return delete_unlocked(table, table.name, _finished(table), f"AND {ARCHIVABLE}")
+    return prune_archived(table, table.policy.prune_after)
+
+
+def prune_archived(table: Table, seconds: float) -> int:
+    """Delete up to 500 archived jobs that ended so long ago; 0 where there is no archive."""
+    if table.policy.archive is None:
+        return 0
     archived = apps.get_model(table.policy.archive)._meta.db_table
     name = table.connection.ops.quote_name(archived)
     old = rows(
         table.connection,
         f"SELECT {table.pk} FROM {name} WHERE {table.dialect.is_past('finished_at', '%s')} "
         f"ORDER BY finished_at LIMIT {CHUNK}",
-        [table.policy.prune_after],
+        [seconds],
     )
     return delete_unlocked(table, name, [key for (key,) in old])
 

@@ -14,6 +14,7 @@ from ..dialects.base import Floor, Row
 from ..exceptions import shown
 from ..guard import capture
 from ..states import CLAIMABLE, HELD, Status
+from . import versions
 from .claim_end import ONE_MORE, RetryDecision, claim_end, freed
 from .errors import appended, entry
 from .execute import changed, exact_rows, retry, rows
@@ -52,10 +53,17 @@ def claim(
             "(in a TestCase, django_dbqueue.testing.hidden_transaction() helps)"
         )
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
-    claimed = list(_stamped(table, request))
-    if on_rows:
-        on_rows(table, claimed)
-    jobs = _built(table, request, claimed)
+    jobs: list[Any] = []
+    for _ in range(versions.ROUNDS_MAX):
+        claimed = list(_stamped(table, request))
+        if on_rows:
+            on_rows(table, claimed)
+        jobs = _built(table, request, claimed)
+        if not (jobs and versions.has_versions(table)):
+            break
+        # What this code cannot run shall not keep back what is behind it.
+        if jobs := versions.hold_back(table, owner, jobs):
+            break
     return sorted(jobs, key=URGENCY)
 
 

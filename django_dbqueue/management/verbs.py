@@ -1,9 +1,13 @@
-"""Verbs of ``manage.py dbqueue`` that other apps bring along."""
+"""Verbs of ``manage.py dbqueue`` that other apps bring along, and how any verb ends."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from django.core.management.base import CommandError
+
+FOUND, REFUSED = 1, 2
 
 
 @dataclass(frozen=True)
@@ -14,6 +18,21 @@ class Verb:
     help: str
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[dict[str, Any]], str]
+
+
+class ProblemsFound(CommandError):
+    """For exit code 1, or another; ``text`` is what was found or done."""
+
+    def __init__(self, text: str, summary: str, code: int = FOUND) -> None:
+        super().__init__(summary, returncode=code)
+        self.text = text
+
+
+class Refused(CommandError):
+    """For exit code 2: nothing was changed; the message says what to do."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, returncode=REFUSED)
 
 
 # By the word on the command line. An app adds its own in ``ready()``.

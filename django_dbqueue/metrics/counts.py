@@ -1,6 +1,7 @@
 """Counting jobs without ever counting all of a large table."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 from ..lifecycle.backlog import heads_by_priority
 from ..lifecycle.execute import rows
@@ -54,6 +55,28 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
         "GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
+
+
+@dataclass(frozen=True)
+class Due:
+    """Delayed jobs whose time has come, and for how many seconds the first of them is due."""
+
+    number: int = 0
+    oldest_seconds: float | None = None
+
+
+def due_and_since(table: Table, most: int) -> dict[str, Due]:
+    """As ``due_by_queue``, with the age of the oldest."""
+    age = f"-{table.dialect.seconds_until('MIN(retry_at)')}"
+    sql = (
+        f"SELECT queue, COUNT(*), {age} FROM (SELECT queue, retry_at FROM {table.name} "
+        f"WHERE {PROMOTABLE} AND retry_at IS NOT NULL AND {table.dialect.is_past('retry_at')} "
+        f"ORDER BY retry_at LIMIT {most}) AS capped GROUP BY queue"
+    )
+    return {
+        str(queue): Due(int(count), None if seconds is None else round(float(seconds), 1))
+        for queue, count, seconds in rows(table.connection, sql, [])
+    }
 
 
 def is_empty(table: Table) -> bool:

@@ -40,6 +40,7 @@ class Worker(models.Model):
     name = models.CharField(max_length=100, blank=True, help_text="As runworker --name says.")
     host = models.CharField(max_length=255)
     pid = models.PositiveBigIntegerField()
+    code_version = models.PositiveBigIntegerField(default=0)
     serves = models.JSONField(default=list, help_text="Queue tables, or table:queue.")
     started_at = InstantField(db_default=DbNow(), editable=False)
     beat_at = InstantField(db_default=DbNow(), db_index=True, editable=False)
@@ -53,6 +54,9 @@ class Worker(models.Model):
     paused = models.BooleanField(default=False, help_text="It claims nothing for now.")
     drain_requested_at = InstantField(null=True, blank=True)
     stop_requested_at = InstantField(null=True, blank=True)
+    restart_requested = models.BooleanField(
+        default=False, help_text="Its stop is to be followed by a start: exit code 12."
+    )
     stop_reason = models.CharField(max_length=200, blank=True)
     stopped_at = InstantField(null=True, blank=True, editable=False)
 

@@ -1,5 +1,6 @@
 """Who works: the workers as people read them, and asking them to stop."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,7 @@ class ListedWorker:
     trouble: str
     jobs_per_minute: int
     pool: WorkerPool
+    code_version: int
     given_name: str = ""
 
     @property
@@ -83,21 +85,40 @@ def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:
     ``--name`` says, which means all such workers. ``UnknownWorker`` when it is none of these, or
     cannot be told apart.
     """
-    return _request(name, using, stop_requested_at=DbNow())
+    return _request([name], using, stop_requested_at=DbNow(), restart_requested=False)
+
+
+def request_restart(name: str, using: str | None = None) -> list[ListedWorker]:
+    """Ask them to stop with exit code 12: then systemd, a container or a server starts them again,
+    with the code that is there by then."""
+    return request_restarts([name], using)
+
+
+def request_restarts(names: Sequence[str] = (), using: str | None = None) -> list[ListedWorker]:
+    """The same of several names, or of all that live."""
+    return _request(names, using, stop_requested_at=DbNow(), restart_requested=True)
 
 
 def request_drain(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask them to claim nothing more, to finish what they have, and to live on."""
-    return _request(name, using, drain_requested_at=DbNow())
+    return _request([name], using, drain_requested_at=DbNow())
 
 
 def request_resume(name: str, using: str | None = None) -> list[ListedWorker]:
     """Let those that were asked to drain go on."""
-    return _request(name, using, drain_requested_at=None)
+    return _request([name], using, drain_requested_at=None)
 
 
-def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]:
+def _request(names: Sequence[str], using: str | None, **columns: Any) -> list[ListedWorker]:
+    """Without names all that live; where one of them is unknown, nobody is asked."""
     living = [worker for worker in list_workers(using) if worker.lives]
+    chosen = [worker for name in names for worker in _named(name, living)] if names else living
+    for worker in chosen:
+        Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**columns)
+    return chosen
+
+
+def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:
     wanted = name.lower()
     by_host = [w for w in living if wanted in {w.host.lower(), f"{w.host}:{w.pid}".lower()}]
     prefix = wanted.replace("-", "")
@@ -110,8 +131,6 @@ def _request(name: str, using: str | None, **columns: Any) -> list[ListedWorker]
         problem = "no living worker" if one_meaning else "several workers"
         alive = "".join(f"\n  {w.host}:{w.pid}  {w.uuid}" for w in living) or " none"
         raise UnknownWorker(f"{name!r} means {problem}. Alive:{alive}")
-    for worker in chosen:
-        Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**columns)
     return chosen
 
 
@@ -144,6 +163,7 @@ def _listed(worker: Any, alias: str) -> ListedWorker:
         jobs_per_minute=_whole(worker.jobs_per_minute),
         given_name=worker.name,
         pool=pool_of(worker),
+        code_version=_whole(worker.code_version),
     )
 
 

@@ -13,6 +13,7 @@ from .channel import AbandonedClaims, Backlog, BeatNow, Channel, Missed, Recover
 from .children import FORK_RETRY_SECONDS
 from .forked import leave
 from .heartbeat import Beat
+from .options import REQUESTED, RESTART_REQUESTED, StopReason
 from .session import ReconnectBackoff
 
 logger = logging.getLogger("django_dbqueue")
@@ -211,6 +212,13 @@ class Agents:
     def asks(self, what: str) -> bool:
         """Whether people asked for something in one of the worker's rows."""
         return any(one.last is not None and getattr(one.last, what) for one in self.handles)
+
+    @property
+    def stop_request(self) -> StopReason | None:
+        """What people asked for in one of the rows, if that was to stop."""
+        if not self.asks("stop_requested"):
+            return None
+        return RESTART_REQUESTED if self.asks("restart_requested") else REQUESTED
 
     def let_go(self) -> None:
         """In a forked process: agents notice by their channels that their supervisor is gone."""

@@ -13,6 +13,7 @@ from typing import Any
 from django.db import connections
 from django.db.utils import Error
 
+from ..conf import code_version
 from ..fields import DbNow
 from ..lifecycle.execute import retry
 from ..models import Worker
@@ -30,6 +31,7 @@ class Beat:
     epoch: int = 1
     # What people have asked of this worker in its row.
     stop_requested: bool = False
+    restart_requested: bool = False
     drain_requested: bool = False
 
 
@@ -111,10 +113,13 @@ class Heartbeat:
             self.last = replace(self.last, drain_requested=False)
         elif living.update(beat_at=now, **state):
             is_there = True
-            for stop, drain in rows.values_list("stop_requested_at", "drain_requested_at"):
-                asked = self.last.stop_requested or stop is not None
+            columns = "stop_requested_at", "restart_requested", "drain_requested_at"
+            for stop, restart, drain in rows.values_list(*columns):
                 self.last = replace(
-                    self.last, stop_requested=asked, drain_requested=drain is not None
+                    self.last,
+                    stop_requested=self.last.stop_requested or stop is not None,
+                    restart_requested=restart,
+                    drain_requested=drain is not None,
                 )
         if is_there:
             # Also where the answer to its INSERT was lost.
@@ -126,5 +131,6 @@ class Heartbeat:
             rows.delete()
         worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
         worker.serves, worker.name = list(self.serves), self.name
+        worker.code_version = code_version()
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

@@ -9,7 +9,7 @@ from typing import TypedDict
 from django.db import connections
 
 from ..backoff import Backoff
-from ..conf import conf
+from ..conf import code_version, conf
 from ..lifecycle.policy import MAX_SECONDS, policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
@@ -61,6 +61,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self._check_jobs()
+        code_version()  # raises where it is none
         for name, most in COUNTS_MAX.items():
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(
@@ -184,6 +185,7 @@ class StopReason:
 
 
 REQUESTED = StopReason("requested in its row")
+RESTART_REQUESTED = StopReason("restart requested in its row", EXIT_LIMIT_REACHED)
 NOTHING_READY = StopReason("nothing is ready")
 PARENT_GONE = StopReason("its parent is gone")
 

@@ -22,7 +22,6 @@ from .options import (
     EXIT_LIMIT_REACHED,
     NOTHING_READY,
     PARENT_GONE,
-    REQUESTED,
     Limits,
     Options,
     StopReason,
@@ -139,8 +138,8 @@ class Supervisor:
                 self._say("worker.paused", "worker %s claims nothing: asked to drain, in its row")
             self.children.pause(paused)
             self.agents.beat_now()
-        if self.agents.asks("stop_requested"):
-            self.stop(REQUESTED)
+        if requested := self.agents.stop_request:
+            self.stop(requested)
         if self.options.has_lost_parent:
             self.stop(PARENT_GONE)
         self._end_what_runs()

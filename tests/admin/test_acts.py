@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import actions, confirmation
+from django_dbqueue.operate import acting
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, act, act_on_all, fill, keys_in, text_of
 from tests.kit.jobs import buried, claimed, fresh
@@ -119,7 +120,7 @@ def test_all_that_match_are_asked_for_and_then_changed(browser):
 
 
 def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
-    monkeypatch.setattr(actions, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 4)
     monkeypatch.setattr(actions, "ROWS_MAX", 8)
     monkeypatch.setattr(confirmation, "MOST", 5)
     fill(11, [Status.READY, Status.DONE])
@@ -137,7 +138,7 @@ def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
 
 
 def test_only_the_jobs_that_the_log_names_are_read_whole(browser, monkeypatch):
-    monkeypatch.setattr(actions, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     monkeypatch.setattr(confirmation, "MOST", 3)
     fill(11, [Status.READY])
     with CaptureQueriesContext(connection) as queries:
@@ -166,7 +167,7 @@ def test_a_job_is_cancelled_only_when_that_was_confirmed(browser, jobs):
 
 
 def test_what_is_done_is_recorded_where_the_rest_fails(browser, monkeypatch):
-    monkeypatch.setattr(actions, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     fill(4, [Status.BURIED])
     real, calls = type(Note.objects.all()).kick, []
 

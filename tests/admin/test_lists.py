@@ -7,7 +7,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin import JobAdmin, pagination
+from django_dbqueue.admin import JobAdmin
+from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, fill, keys_in, step, text_of, walk
 from tests.queueapp.models import Note

@@ -27,7 +27,7 @@ def asked(worker):
 
 
 @pytest.mark.parametrize("how", [act, lambda client, verb, one: ask(client, one, verb)])
-def test_workers_are_asked_to_stop_to_drain_and_to_go_on(browser, how):
+def test_workers_are_asked_to_stop_to_restart_to_drain_and_to_go_on(browser, how):
     worker, other = a_worker(), a_worker(host="other")
     LogEntry.objects.all().delete()
     assert "claims nothing more, finishes what it has, and lives on" in text_of(
@@ -37,13 +37,18 @@ def test_workers_are_asked_to_stop_to_drain_and_to_go_on(browser, how):
     assert "draining" in text_of(browser.get(WORKERS))
     text_of(how(browser, "resume", worker))
     assert asked(worker) == (False, False)
+    assert asked(other) == (False, False)
     said = "asked to stop: it finishes what it runs (up to 30 s), then exits"
     assert said in text_of(how(browser, "stop", worker))
     assert asked(worker) == (True, False)
-    assert asked(other) == (False, False)
+    text_of(how(browser, "restart", other))
+    assert asked(other) == (True, False)
+    restarts = Worker.objects.filter(restart_requested=True)
+    assert [row.pk for row in restarts] == [other.pk]
     entries = LogEntry.objects.order_by("pk").values_list("object_id", "change_message")
-    assert [key for key, _ in entries] == [worker.pk] * 3
-    assert [text.partition(":")[0] for _, text in entries] == ["drain", "resume", "stop"]
+    assert [key for key, _ in entries] == [worker.pk] * 3 + [other.pk]
+    verbs = [text.partition(":")[0] for _, text in entries]
+    assert verbs == ["drain", "resume", "stop", "restart"]
 
 
 def test_whoever_is_gone_is_asked_for_nothing(browser):

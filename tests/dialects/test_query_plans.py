@@ -18,12 +18,12 @@ from django.db import connection, connections, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue.admin.pagination import WINDOW_ROWS, keyset_of
 from django_dbqueue.lifecycle import archive, holder, operator, promotion, ready_queues
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.metrics.counts import backlogs
 from django_dbqueue.monitor.report import known_queues
+from django_dbqueue.operate.keyset import WINDOW_ROWS, keyset_of
 from django_dbqueue.states import Status
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
 from tests.kit.query_plans import Statement, captured, complaints, steps

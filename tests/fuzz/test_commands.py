@@ -13,6 +13,7 @@ from django.test import override_settings
 
 from django_dbqueue.checks import tables
 from django_dbqueue.conf import Section, conf, wrong_values
+from django_dbqueue.management.operating import OPERATING
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.fuzz.rows import any_text
@@ -79,9 +80,11 @@ FLAGS = {
     "runreaper": ["--once", "--interval", "--json", "--database", "--verbosity", "--nonsense"],
     "dbqueue": [
         *("status", "workers", "adopt", "--json", "--database", "--stop", "--name", "--dry-run"),
-        *("nonsense", "--verbosity"),
+        *("nonsense", "--verbosity", "--queue", "--state", "--older-than", "--newer-than"),
+        *("--error", "--limit", "--id", "--all", "--yes", "--include-claimed"),
     ],
 }
+VERBS = ["status", "workers", "adopt", *OPERATING]
 COMMANDS = {name: load_command_class("django_dbqueue", name) for name in FLAGS}
 
 
@@ -89,7 +92,7 @@ def any_line(random):
     name = random.choice(sorted(FLAGS))
     line = []
     if name == "dbqueue" and random.random() < 0.9:
-        line.append(random.choice(["status", "workers", "adopt"]))
+        line.append(random.choice(VERBS))
     for _ in range(random.choice([0, 1, 1, 2, 3, 6])):
         line.append(random.choice(FLAGS[name]))
         if random.random() < 0.7:

@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_dbqueue.admin import pagination
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
+from django_dbqueue.operate import keyset as pagination
 from tests.kit.mail import archived, enqueue, finished, letter, queued
 from tests.kit.mail_admin import (
     ARCHIVE,

@@ -4,7 +4,7 @@ BASE, LISTS, PAGES = "admin/base.py", "admin/lists.py", "admin/pages.py"
 PERMISSIONS, MASKING, ARGUMENTS = "admin/permissions.py", "admin/masking.py", "admin/arguments.py"
 ACTIONS, CONFIRMATION, EXPORT = "admin/actions.py", "admin/confirmation.py", "admin/export.py"
 CURSOR, PAUSE, QUEUES, WORKERS = (
-    *("admin/cursor.py", "admin/pause.py", "admin/queues.py", "admin/workers.py"),
+    *("operate/cursor.py", "admin/pause.py", "admin/queues.py", "admin/workers.py"),
 )
 EMAILS, CONTENTS, PAGE = "mail/admin/emails.py", "mail/admin/contents.py", "mail/admin/page.py"
 
@@ -89,8 +89,8 @@ MUTANTS = [
     ),
     (
         ACTIONS,
-        "if self.taken >= ROWS_MAX:",
-        "if False:",
+        "limit=ROWS_MAX, keeps",
+        "keeps",
         "an action on all that match is done to a million of them at once",
     ),
     (
@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     (
         ACTIONS,
-        "flag = DELETION if verb is CANCEL else CHANGE",
+        "flag = DELETION if verb.is_final else CHANGE",
         "flag = CHANGE",
         "the log calls a cancelled job changed",
     ),

@@ -23,6 +23,7 @@ OPERATIONS = (DOCS / "operations.md").read_text()
 FOREIGN = {
     *("--queue-name", "--exclude-queues", "--batch", "--max-tasks", "--backend"),  # of db_worker
     "--daemon",  # of Laravel
+    *("--range", "--hours"),  # of Laravel
     "--measure",
     "--without",
     "--gil",

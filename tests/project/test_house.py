@@ -24,7 +24,7 @@ FLOORS = [
     {"lifecycle"},
     {"models"},
     {"worker"},
-    {"metrics", "monitor", "diagnose", "checks", "adopt"},
+    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate"},
     {
         "admin",
         "management",

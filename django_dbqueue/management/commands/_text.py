@@ -17,6 +17,7 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 ASKED = {
     "stop": "stop: it stops claiming, finishes what runs, and is gone within its shutdown timeout",
+    "restart": "restart: it stops claiming, finishes what runs, and exits to be started again",
     "drain": "drain: it claims nothing more, finishes what it has, and waits for --resume",
     "resume": "go on: it claims again within seconds, unless a signal has paused it",
 }

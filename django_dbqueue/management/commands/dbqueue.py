@@ -30,7 +30,8 @@ from ...monitor.worker_list import (
     request_stop,
 )
 from ...worker.served import UnknownTable, all_served, parse_served
-from ..verbs import VERBS
+from ..operating import OPERATING
+from ..verbs import VERBS, ProblemsFound
 from ._log import printable
 from ._text import asked_text, check_text, status_json, status_text, workers_text
 from .runworker import alias
@@ -41,17 +42,9 @@ CHECK_ROWS_MAX = 10_000
 ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
 
 
-class ProblemsFound(CommandError):
-    """For exit code 1; ``text`` lists the problems."""
-
-    def __init__(self, text: str, summary: str) -> None:
-        super().__init__(summary, returncode=1)
-        self.text = text
-
-
 class Command(BaseCommand):
     help = "Look after queues: status, workers [--stop NAME], check, explain TABLE ID, "
-    "adopt APP.MODEL, demo-data, torture" + "".join(f", {name}" for name in VERBS)
+    "adopt APP.MODEL, demo-data, torture" + "".join(f", {name}" for name in [*OPERATING, *VERBS])
     # They would hide the advice of `adopt`, and hinder people who have to stop a worker.
     requires_system_checks = ()
 
@@ -91,7 +84,7 @@ class Command(BaseCommand):
         demo.add_argument("--database", type=alias, help="only this database alias")
         torture = verbs.add_parser("torture", help="kill workers on a scratch database, and judge")
         import_module(TORTURE + "options").add_arguments(torture, alias)
-        for name, added in VERBS.items():
+        for name, added in (OPERATING | VERBS).items():
             added.add_arguments(verbs.add_parser(name, help=added.help))
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -103,6 +96,7 @@ class Command(BaseCommand):
             "adopt": adopt,
             "demo-data": demo_data,
             "torture": torture,
+            **{word: verb.run for word, verb in OPERATING.items()},
         }
         try:
             run: Callable[[dict[str, Any]], str] = verbs.get(options["verb"], of_an_app)

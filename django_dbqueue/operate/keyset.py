@@ -88,6 +88,25 @@ class Keyset:
             if cursor is None:
                 return
 
+    def of(self, queryset: QuerySet[Any]) -> "Keyset":
+        """The same, of rows that are read in another way."""
+        return replace(self, queryset=queryset)
+
+    def as_of_now(self) -> "Keyset":
+        """Without what comes beyond its end from here on; newer keys come before its beginning."""
+        if self.order.is_descending:
+            return self
+        rows = self.queryset if self.scanned is None else self.scanned
+        last = rows.order_by(*self.order.columns(backwards=True)).only(*self.order.names)[:1]
+        end = next(map(self.order.cursor_of, last), None)
+        if end is None or None in end:  # a hand wrote what is no instant
+            return self
+        queryset = self.order.up_to(self.queryset, end, backwards=False)
+        scanned = self.scanned
+        if scanned is not None:
+            scanned = self.order.up_to(scanned, end, backwards=False)
+        return replace(self, queryset=queryset, scanned=scanned)
+
     def count(self) -> "Count":
         """The rows, at most 1,000; where others are passed over, those in the first window."""
         rows, window_end = _by_queue_index(self.queryset), None

@@ -1,0 +1,119 @@
+"""``manage.py dbqueue retry``, ``kick``, ``cancel``, ``bury``, ``release`` and ``clear``: what the
+admin's actions do, by the same code, to as many jobs as there are."""
+
+from argparse import ArgumentParser
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..operate.acting import BURY, CANCEL, KICK, RELEASE, Progress
+from ..operate.acting import Verb as JobVerb
+from ..operate.choice import Choice, keys_of
+from ..states import Status
+from ..worker.served import Served
+from .choosing import add_filters, add_tables, choice_of, name_of, named_tables
+from .confirming import add_confirmation, confirm
+from .reporting import Report
+from .verbs import Verb
+
+WAITING = (Status.READY, Status.DELAYED)
+
+
+@dataclass(frozen=True)
+class Act:
+    """A word of the command line: a verb, and the states that it is about where none are given."""
+
+    word: str
+    verb: JobVerb
+    help: str
+    states: Collection[Status]
+    asks: bool = True
+
+
+ACTS = [
+    Act("retry", KICK, "put failed (buried) jobs back to work", (Status.BURIED,), asks=False),
+    Act("kick", KICK, "put buried and delayed jobs back to work", KICK.sources, asks=False),
+    Act("bury", BURY, "park jobs for a person", BURY.sources),
+    Act("release", RELEASE, "take claimed jobs away from their workers", RELEASE.sources),
+    Act("cancel", CANCEL, "take jobs out for good, into the archive if any", CANCEL.sources),
+    Act("clear", CANCEL, "cancel all jobs of a queue that wait", WAITING),
+]
+
+
+def add_arguments(act: Act, parser: ArgumentParser) -> None:
+    add_tables(parser)
+    add_filters(parser, act.states)
+    parser.add_argument("--all", action="store_true", help="where neither table nor filter is")
+    parser.add_argument("--dry-run", action="store_true", help="count only, and change nothing")
+    if act.word == "clear":
+        claimed = "--include-claimed"
+        parser.add_argument(claimed, action="store_true", help="also those that workers have")
+    else:
+        parser.add_argument(
+            "--id",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="ID",
+            help="these of one table: 5 7 20-29",
+        )
+    if act.asks:
+        add_confirmation(parser)
+
+
+def run(act: Act, options: dict[str, Any]) -> str:
+    """The text, or JSON; ``ProblemsFound`` where some of the given ids were not changed."""
+    choice, states = choice_of(options), set(act.states)
+    if options.get("include_claimed"):
+        states.add(Status.CLAIMED)
+    tables = named_tables(options, choice)
+    # All of them are looked at before anything is done.
+    asked = sum(1 for _ in keys_of(tables[0].model._meta.pk, choice.ids)) if choice.ids else 0
+    if act.asks and not options["dry_run"]:
+        confirm(options, act.verb.says, counted(tables, choice, states))
+    report = Report(act.word, options)
+    with report.told_at_the_end():
+        do(act.verb, tables, choice, states, report)
+        report.problem = missed(report, asked)
+    return report.shown()
+
+
+def do(
+    verb: JobVerb,
+    tables: Sequence[Served],
+    choice: Choice,
+    states: Collection[Status],
+    report: Report,
+) -> None:
+    for served in tables:
+        progress = Progress(
+            verb,
+            limit=report.left,
+            matches=choice.matches if choice.error else None,
+            is_dry=report.is_dry,
+        )
+        report.done.append((name_of(served, tables), served, progress))
+        for keyset in choice.keysets(served, states):
+            progress.do(keyset)
+
+
+def counted(tables: Sequence[Served], choice: Choice, states: Collection[Status]) -> Iterator[str]:
+    """How many jobs are meant, at most 1,000 of a state; whatever their errors are."""
+    among = f", of which those with {choice.error!r} in their error" if choice.error else ""
+    for served in tables:
+        counts = [keyset.count() for keyset in choice.keysets(served, states)]
+        number, more = sum(one.number for one in counts), any(one.is_at_least for one in counts)
+        if number or more:
+            yield f"{name_of(served, tables)}: {number:,}{'+' * more} jobs{among}"
+
+
+def missed(report: Report, asked: int) -> str:
+    """How many of the ids that were asked for were not changed, in words."""
+    wanted = min(asked, report.limit or asked)
+    if report.is_dry or report.changed >= wanted:
+        return ""
+    return f"{report.changed} of {wanted} jobs: the others are gone, or in another state"
+
+
+VERBS = {act.word: Verb(act.help, partial(add_arguments, act), partial(run, act)) for act in ACTS}

@@ -1,0 +1,67 @@
+"""The options that say which jobs are meant, and how that is reported."""
+
+from argparse import ArgumentParser
+from collections.abc import Collection
+from typing import Any
+
+from ..fields import check_name
+from ..operate.choice import Choice
+from ..states import Status
+from ..worker.served import Served, parse_served
+from .commands.runworker import alias, positive
+from .durations import duration
+from .verbs import Refused
+
+STATES = {status.label: status for status in Status} | {"failed": Status.BURIED}
+
+
+def add_tables(parser: ArgumentParser) -> None:
+    place = "TABLE[@DATABASE][:QUEUE]"
+    parser.add_argument("tables", nargs="*", metavar=place, help="default: every queue table")
+    parser.add_argument("--database", type=alias, help="only this database alias")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None:
+    add = parser.add_argument
+    add("--queue", action="append", default=[], help="only this one; may be given more than once")
+    if len(states) > 1:
+        names = [name for name, status in STATES.items() if status in states]
+        add("--state", action="append", default=[], choices=names, help="only jobs in this state")
+    since = "10m, 24h, 7d: since they ended, or else were enqueued"
+    add("--older-than", type=duration, metavar="AGE", help=since)
+    add("--newer-than", type=duration, metavar="AGE", help="the same")
+    add("--error", default="", metavar="TEXT", help="a part of the newest error, capitals aside")
+    add("--limit", type=positive, help="most jobs in all")
+
+
+def choice_of(options: dict[str, Any]) -> Choice:
+    for queue in options["queue"]:
+        check_name(queue, "queue")
+    return Choice(
+        states=frozenset(STATES[name] for name in options.get("state", [])),
+        queues=tuple(options["queue"]),
+        older_than=options["older_than"],
+        newer_than=options["newer_than"],
+        error=options["error"],
+        ids=tuple(dict.fromkeys(options.get("id", []))),
+    )
+
+
+def named_tables(options: dict[str, Any], choice: Choice) -> tuple[Served, ...]:
+    """All of them only where that was said, or something else was asked of the jobs."""
+    word = options["verb"]
+    if not (options["tables"] or options["all"] or not choice.is_empty):
+        raise Refused(f"{word} which jobs? Name a table, or give a filter, or --all.")
+    if choice.ids and choice != Choice(ids=choice.ids):
+        raise Refused(f"{word} --id goes with no other filter.")
+    tables = parse_served(options["tables"], options["database"])
+    if choice.ids and (len(tables) != 1 or not options["tables"]):
+        raise Refused(f"{word} --id: name the one table in which these ids are.")
+    return tables
+
+
+def name_of(served: Served, tables: Collection[Served]) -> str:
+    """With its database, where there are several."""
+    several = len({one.using for one in tables}) > 1
+    return f"{served} on {served.using}" if several else str(served)

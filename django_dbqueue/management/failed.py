@@ -1,0 +1,83 @@
+"""``manage.py dbqueue failed``: what is buried, and why."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+
+from ..operate.choice import Choice
+from ..states import Status
+from ..worker.served import Served, parse_served
+from .choosing import add_filters, add_tables, choice_of, name_of
+from .commands._text import aligned
+from .verbs import Verb
+
+LISTED = 50  # unless --limit says otherwise
+CHUNK_ROWS = 100
+ERROR_CHARS = 100
+COLUMNS = ("pk", "queue", "attempts", "finished_at", "errors")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_tables(parser)
+    add_filters(parser)
+
+
+def run(options: dict[str, Any]) -> str:
+    tables = parse_served(options["tables"], options["database"])
+    limit = options["limit"] or LISTED
+    rows: list[dict[str, Any]] = []
+    for row in failed(tables, choice_of(options)):
+        if len(rows) == limit:
+            more = True
+            break
+        rows.append(row)
+    else:
+        more = False
+    if options["json"]:
+        return json.dumps({"failed": rows, "more": more}, indent=2)
+    if not rows:
+        return "no failed jobs"
+    head = ["table", "id", "queue", "attempts", "failed at (UTC)", "error"]
+    text = aligned([head, *([*map(str, list(row.values())[:5]), shortened(row)] for row in rows)])
+    return "\n".join([text, *(["There are more: --limit shows them."] if more else [])])
+
+
+def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[dict[str, Any]]:
+    """Table by table, the newest jobs first."""
+    for served in tables:
+        for keyset in choice.keysets(served, {Status.BURIED}):
+            rows = keyset.queryset.select_related(None).only(*COLUMNS)
+            for chunk in keyset.of(rows).chunks(CHUNK_ROWS):
+                yield from (
+                    told(name_of(served, tables), job) for job in chunk if choice.matches(job)
+                )
+
+
+def told(table: str, job: Any) -> dict[str, Any]:
+    return {
+        "table": table,
+        "id": job.pk if isinstance(job.pk, int) else str(job.pk),
+        "queue": job.queue,
+        "attempts": job.attempts,
+        "failed_at": in_utc(job.finished_at),
+        "error": job.last_error,
+    }
+
+
+def in_utc(instant: datetime | None) -> str:
+    if instant is None:
+        return "unknown"
+    aware = instant if timezone.is_aware(instant) else timezone.make_aware(instant)
+    return aware.astimezone(UTC).isoformat(" ", "seconds").partition("+")[0]
+
+
+def shortened(row: dict[str, Any]) -> str:
+    text = str(row["error"]).partition("\n")[0]
+    return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
+
+
+FAILED = Verb("what is buried, the newest first, and why", add_arguments, run)

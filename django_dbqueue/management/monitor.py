@@ -1,0 +1,73 @@
+"""``manage.py dbqueue monitor``: exit code 1 where a queue is too long, or too late."""
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from typing import Any
+
+from ..conf import conf
+from ..lifecycle.claim_end import duration as in_words
+from ..monitor.thresholds import Thresholds, Watched, watch
+from ..worker.served import parse_served
+from .choosing import add_tables
+from .commands._log import printable
+from .commands._text import aligned
+from .commands.runworker import positive
+from .durations import duration
+from .verbs import ProblemsFound, Verb
+
+MAX_WAITING = 1_000
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_tables(parser)
+    many = f"alert at so many waiting jobs; default: {MAX_WAITING:,}"
+    parser.add_argument("--max", type=positive, default=MAX_WAITING, metavar="JOBS", help=many)
+    late = "alert where a job waits for longer; default: the setting LATE_AFTER"
+    parser.add_argument("--max-age", type=duration, metavar="TIME", help=late)
+
+
+def run(options: dict[str, Any]) -> str:
+    """One line or object for each queue; ``ProblemsFound`` where one is over a limit, or where a
+    database cannot be asked."""
+    age = conf["LATE_AFTER"] if options["max_age"] is None else options["max_age"]
+    limits = Thresholds(options["max"], age)
+    found = watch(parse_served(options["tables"], options["database"]), limits)
+    text = as_json(found, limits) if options["json"] else as_text(found)
+    problems = [f"{one.table}:{one.queue}: {', '.join(one.why)}" for one in found.over]
+    problems += [f"{name} cannot be asked: {why}" for name, why in found.problems.items()]
+    if problems:
+        raise ProblemsFound(text, printable("\n".join(problems)))
+    return text
+
+
+def as_json(found: Watched, limits: Thresholds) -> str:
+    content = {
+        "alert": bool(found.over or found.problems),
+        "max": limits.waiting,
+        "max_age": limits.age,
+        "queues": [asdict(one) for one in found.queues],
+        "problems": found.problems,
+    }
+    return json.dumps(content, indent=2)
+
+
+def as_text(found: Watched) -> str:
+    head = ["queue table", "queue", "waiting", "oldest", "delayed", "claimed", "workers", "alert"]
+    lines = [
+        [
+            one.table,
+            one.queue + (" (paused)" if one.paused else ""),
+            f"{one.waiting:,}",
+            "" if one.oldest_seconds is None else in_words(one.oldest_seconds),
+            f"{one.delayed:,}",
+            f"{one.claimed:,}",
+            str(one.workers),
+            ", ".join(one.why),
+        ]
+        for one in found.queues
+    ]
+    return aligned([head, *lines]) if lines else "no queues"
+
+
+MONITOR = Verb("exit with 1 where a queue is too long, or waits too long", add_arguments, run)

@@ -1,0 +1,65 @@
+"""``manage.py dbqueue prune``: old jobs are deleted."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..operate.acting import DELETE, Progress
+from ..operate.pruning import prune_ended, prune_its_archive
+from ..states import Status
+from ..worker.served import Served, parse_served
+from .choosing import add_tables, name_of
+from .confirming import add_confirmation, confirm
+from .durations import duration
+from .reporting import Report
+from .verbs import Refused, Verb
+
+Part = tuple[str, Callable[[Progress, Served], None]]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_tables(parser)
+    age = "AGE"
+    parser.add_argument(
+        "--failed", type=duration, metavar=age, help="buried jobs that ended so long ago: 24h, 7d"
+    )
+    parser.add_argument(
+        "--done", type=duration, metavar=age, help="done jobs, and what is in an archive"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="count only, and change nothing")
+    add_confirmation(parser)
+    parser.set_defaults(limit=None)
+
+
+def run(options: dict[str, Any]) -> str:
+    parts = list(parts_of(options))
+    if not parts:
+        raise Refused("prune what? Give --failed AGE, --done AGE, or both.")
+    tables = parse_served(options["tables"], options["database"])
+    if any(served.queue for served in tables):
+        raise Refused("prune is about whole tables: name no queue.")
+    if not options["dry_run"]:
+        names = ", ".join(name_of(served, tables) for served in tables)
+        confirm(
+            options, DELETE.says, [f"{' and '.join(name for name, _ in parts)} jobs of {names}"]
+        )
+    report = Report("prune", options)
+    with report.told_at_the_end():
+        for served in tables:
+            for name, prune in parts:
+                progress = Progress(DELETE, is_dry=report.is_dry)
+                report.done.append((f"{name_of(served, tables)}, {name}", served, progress))
+                prune(progress, served)
+    return report.shown()
+
+
+def parts_of(options: dict[str, Any]) -> Iterator[Part]:
+    failed, done = options["failed"], options["done"]
+    if failed is not None:
+        yield "failed", lambda on, served: prune_ended(on, served, Status.BURIED, failed)
+    if done is not None:
+        yield "done", lambda on, served: prune_ended(on, served, Status.DONE, done)
+        yield "archived", lambda on, served: prune_its_archive(on, served, done)
+
+
+PRUNE = Verb("delete old jobs: --failed AGE, --done AGE", add_arguments, run)

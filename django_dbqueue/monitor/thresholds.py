@@ -1,0 +1,105 @@
+"""Which queues are over a limit: what a monitoring system asks for, and alerts about."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from django.db.utils import Error
+
+from ..exceptions import first_line
+from ..lifecycle.claim_end import duration
+from ..lifecycle.table import Table, table_of
+from ..metrics.counts import Due, count_ready, due_and_since
+from ..states import Status
+from ..worker.served import Served
+from .overview import QueueOverview, overview
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """A queue is over them with so many waiting jobs, or where one waits for more seconds."""
+
+    waiting: int
+    age: float
+
+
+@dataclass
+class WatchedQueue:
+    """``waiting``: ready jobs, and delayed ones whose time has come, counted up to the limit;
+    ``why``: what is wrong, in words."""
+
+    table: str
+    queue: str
+    database: str
+    waiting: int
+    oldest_seconds: float | None
+    delayed: int
+    claimed: int
+    paused: bool
+    workers: int
+    why: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Watched:
+    """``problems``: by database or table, why it could not be asked."""
+
+    queues: list[WatchedQueue] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def over(self) -> list[WatchedQueue]:
+        return [one for one in self.queues if one.why]
+
+
+def watch(tables: Sequence[Served], limits: Thresholds) -> Watched:
+    """The queues that are in use, of these tables or queues."""
+    found = Watched()
+    for served in tables:
+        seen = overview([served])
+        if seen.problems:
+            found.problems |= seen.problems
+            continue
+        queues = [one for one in seen.queues if served.takes(one.queue)]
+        try:
+            found.queues += _watched(served, queues, limits)
+        except Error as error:
+            found.problems[served.label] = first_line(error)
+    return found
+
+
+def _watched(
+    served: Served, queues: list[QueueOverview], limits: Thresholds
+) -> Iterator[WatchedQueue]:
+    table = table_of(served.model, served.using)
+    # Where there are more than this in all, some queue is over the limit.
+    due = due_and_since(table, limits.waiting * max(1, len(queues)))
+    for one in queues:
+        its_due = due.get(one.queue, Due())
+        ages = [s for s in (one.oldest_seconds, its_due.oldest_seconds) if s is not None]
+        watched = WatchedQueue(
+            table=served.label,
+            queue=one.queue,
+            database=served.using,
+            waiting=_ready(table, one, limits.waiting) + its_due.number,
+            oldest_seconds=max(ages, default=None),
+            delayed=one.counts.get(Status.DELAYED, 0),
+            claimed=one.counts.get(Status.CLAIMED, 0),
+            paused=one.paused is not None,
+            workers=sum(worker.state == "alive" for worker in one.workers),
+        )
+        watched.why += _problems(watched, limits)
+        yield watched
+
+
+def _ready(table: Table, one: QueueOverview, limit: int) -> int:
+    """Counted further, where the overview stops short of the limit."""
+    known = one.counts.get(Status.READY, 0)
+    is_enough = Status.READY not in one.at_least or known >= limit
+    return known if is_enough else min(count_ready(table, one.queue, limit), limit)
+
+
+def _problems(one: WatchedQueue, limits: Thresholds) -> Iterator[str]:
+    if one.waiting >= limits.waiting:
+        yield f"{limits.waiting:,} jobs wait, or more"
+    if one.oldest_seconds is not None and one.oldest_seconds > limits.age:
+        yield f"the oldest waits for {duration(one.oldest_seconds)}"

@@ -1,0 +1,97 @@
+"""Which jobs people mean: by table, queue, state, age and error, or by their ids."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.models import IntegerField, QuerySet
+
+from ..fields import DbNow
+from ..states import Status
+from ..worker.served import Served
+from .cursor import BIGINT_MAX, BY_KEY
+from .keyset import Keyset, keyset_of
+
+CHUNK_IDS = 500
+IDS_MAX = 1_000_000  # of one range
+ENDED = (Status.DONE, Status.BURIED)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is not given leaves nothing out. Ages are in seconds: of done and buried jobs since they
+    ended, of the others since they were enqueued. ``error`` is a part of the newest error, class or
+    message, capitals aside. ``ids`` go alone: single ones, or ranges as ``5-9``."""
+
+    states: frozenset[Status] = frozenset()
+    queues: tuple[str, ...] = ()
+    older_than: float | None = None
+    newer_than: float | None = None
+    error: str = ""
+    ids: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Choice()
+
+    def matches(self, job: Any) -> bool:
+        """What is asked of a job in Python: no database reads the column as the others do."""
+        return self.error.casefold() in job.last_error.casefold()
+
+    def keysets(self, served: Served, sources: Collection[Status]) -> Iterator[Keyset]:
+        """The jobs of a table that are in one of the states ``sources``, by an index of each; those
+        with the given ids in whatever state. ``ValueError`` where an id is none."""
+        rows = self._rows(served)
+        if self.ids:
+            for keys in chunked(keys_of(served.model._meta.pk, self.ids)):
+                yield Keyset(rows.filter(pk__in=keys), BY_KEY)
+            return
+        for status in Status:
+            if status in sources and (not self.states or status in self.states):
+                yield keyset_of(self._of_age(rows, status), status)
+
+    def _rows(self, served: Served) -> QuerySet[Any]:
+        rows: QuerySet[Any] = served.model._default_manager.using(served.using).order_by()
+        if served.queue:
+            rows = rows.filter(queue=served.queue)
+        if len(self.queues) == 1:
+            return rows.filter(queue=self.queues[0])
+        return rows.filter(queue__in=self.queues) if self.queues else rows
+
+    def _of_age(self, rows: QuerySet[Any], status: Status) -> QuerySet[Any]:
+        since = "finished_at" if status in ENDED else "created_at"
+        if self.older_than is not None:
+            rows = rows.filter(**{f"{since}__lte": DbNow(plus=-self.older_than)})
+        if self.newer_than is not None:
+            rows = rows.filter(**{f"{since}__gte": DbNow(plus=-self.newer_than)})
+        return rows
+
+
+def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:
+    """The keys that words stand for, one after the other; ``ValueError`` where one is none."""
+    for word in words:
+        first, is_range, last = word.partition("-")
+        if not (is_range and first and isinstance(field, IntegerField)):
+            yield _key(field, word)
+            continue
+        start, end = _key(field, first), _key(field, last)
+        if not 0 <= end - start < IDS_MAX:
+            raise ValueError(f"{word!r} is no range of at most {IDS_MAX:,} ids")
+        yield from range(start, end + 1)
+
+
+def _key(field: Any, word: str) -> Any:
+    try:
+        key = field.to_python(word)
+    except (ValidationError, ValueError):
+        key = None
+    if key is None or (isinstance(key, int) and abs(key) > BIGINT_MAX):
+        raise ValueError(f"{word!r} is no id of a job in this table")
+    return key
+
+
+def chunked(keys: Iterator[Any]) -> Iterator[list[Any]]:
+    while chunk := list(islice(keys, CHUNK_IDS)):
+        yield chunk

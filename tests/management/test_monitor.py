@@ -1,0 +1,132 @@
+"""``dbqueue monitor``: which queues are over a limit, and the exit code that says so."""
+
+import json
+from typing import Any
+
+import pytest
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.models import Job
+from tests.kit.broken_rows import edit
+from tests.kit.command_line import as_json, dbqueue, fails
+from tests.kit.jobs import claimed, overwrite
+from tests.kit.overview import Away, a_worker
+from tests.queueapp.models import Kept, Note
+
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+
+
+def many(number: int, queue: str = "default", **more: Any) -> None:
+    Note.objects.enqueue_many([{} for _ in range(number)], queue=queue, **more)
+
+
+def aged(job: Job, seconds: float, column: str = "created_at") -> None:
+    overwrite(job, **{column: DbNow(-seconds)})
+
+
+def of(queue: str, found: Any, table: str = "queueapp.note") -> Any:
+    [one] = [q for q in found["queues"] if (q["table"], q["queue"]) == (table, queue)]
+    return one
+
+
+def test_where_all_is_well_it_ends_with_0_and_lists_the_queues():
+    many(3, "slow")
+    Note.objects.enqueue(queue="slow", delay=3600)
+    claimed(queue="busy")
+    Note.objects.pause("busy")
+    a_worker()
+    found = as_json("monitor", "queueapp.Note")
+    assert not found["alert"]
+    slow, busy = of("slow", found), of("busy", found)
+    assert (slow["waiting"], slow["delayed"], slow["claimed"], slow["paused"]) == (3, 1, 0, False)
+    assert (busy["waiting"], busy["delayed"], busy["claimed"], busy["paused"]) == (0, 0, 1, True)
+    assert slow["workers"] == 1
+    assert slow["why"] == []
+
+
+@pytest.mark.parametrize(("limit", "code"), [(4, 1), (5, 0)])
+def test_a_queue_with_so_many_waiting_jobs_is_an_alert(limit, code):
+    many(4, "slow")
+    many(3, "other")
+    if not code:
+        assert not as_json("monitor", "--max", limit)["alert"]
+        return
+    printed, why = fails(1, "monitor", "--max", limit, "--json")
+    assert why == "queueapp.note:slow: 4 jobs wait, or more"
+    found = json.loads(printed)
+    assert found["alert"]
+    assert [one["queue"] for one in found["queues"] if one["why"]] == ["slow"]
+
+
+def test_by_default_a_thousand_are_too_many():
+    many(999, "a")
+    many(1000, "b")
+    _, why = fails(1, "monitor")
+    assert why == "queueapp.note:b: 1,000 jobs wait, or more"
+
+
+def test_a_limit_beyond_what_a_list_counts_is_counted_to():
+    many(1500, "a")
+    assert of("a", as_json("monitor", "--max=1501"))["waiting"] == 1500
+    _, why = fails(1, "monitor", "--max=1500")
+    assert "1,500 jobs wait" in why
+
+
+def test_delayed_jobs_wait_once_they_are_due_though_no_worker_lives_to_promote_them():
+    many(5, "later", delay=3600)
+    assert of("later", as_json("monitor", "--max=5"))["waiting"] == 0
+    for job in Note.objects.all():
+        aged(job, 700, "retry_at")
+    printed, why = fails(1, "monitor", "--max=5", "--json")
+    later = of("later", json.loads(printed))
+    assert later["waiting"] == 5
+    assert 700 <= later["oldest_seconds"] < 1300
+    assert "5 jobs wait" in why
+    assert "the oldest waits for 1" in why
+
+
+def test_a_job_that_waits_for_too_long_is_an_alert():
+    aged(Note.objects.create(queue="old"), 3000)
+    aged(Note.objects.create(queue="new"), 10)
+    _, why = fails(1, "monitor", "--max-age=45m")
+    assert why == "queueapp.note:old: the oldest waits for 50 min"
+    assert not as_json("monitor", "--max-age=2h")["alert"]
+    assert "queueapp.note:old" in fails(1, "monitor")[1]  # by LATE_AFTER
+
+
+def test_only_what_is_named_is_watched():
+    many(4, "a")
+    many(4, "b")
+    for _ in range(4):
+        Kept.objects.create()
+    assert "queueapp.note:a: " in fails(1, "monitor", "queueapp.Note:a", "--max=4")[1]
+    names = [line.partition(": ")[0] for line in fails(1, "monitor", "--max=4")[1].splitlines()]
+    assert sorted(names) == ["queueapp.kept:default", "queueapp.note:a", "queueapp.note:b"]
+
+
+def test_people_see_which_queue_and_why():
+    for job in (Note.objects.create(), Note.objects.create()):
+        edit(job, "queue = 'slow\u202e'")
+    printed, _ = fails(1, "monitor", "queueapp.Note", "--max=2")
+    head, *lines = printed.splitlines()
+    assert head.split()[:4] == ["queue", "table", "queue", "waiting"]
+    [line] = [line for line in lines if "slow" in line]
+    assert line.startswith("queueapp.note  slow\\u202e  2 ")
+    assert line.endswith("2 jobs wait, or more")
+
+
+def test_a_database_that_cannot_be_asked_is_an_alert(settings):
+    many(1)
+    away = Away(Kept)
+    try:
+        settings.DATABASE_ROUTERS = [away]
+        printed, why = fails(1, "monitor", "--json")
+    finally:
+        settings.DATABASE_ROUTERS = []
+        away.end()
+    assert why.startswith("database 'away' cannot be asked: ")
+    assert of("default", json.loads(printed))["waiting"] == 1
+
+
+def test_without_any_job_it_ends_with_0():
+    assert "default" in dbqueue("monitor", "queueapp.Note")

@@ -1,0 +1,105 @@
+"""``dbqueue pause`` and ``dbqueue resume``: which queues, for how long, and why."""
+
+import re
+
+import pytest
+from django.core.management import CommandError
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.models import Queue
+from django_dbqueue.models.queue import is_for_good
+from tests.kit.command_line import as_json, dbqueue, refused
+from tests.queueapp.models import Kept, Note
+
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+
+
+def paused() -> set[str]:
+    return {str(row) for row in Queue.objects.filter(paused_until__gt=DbNow())}
+
+
+def claims_of(queue: str) -> int:
+    return len(Note.objects.claim(10, queue=queue))
+
+
+def test_a_queue_is_paused_until_it_is_resumed_and_its_jobs_wait():
+    for queue in ("default", "slow"):
+        Note.objects.create(queue=queue)
+    told = dbqueue("pause", "queueapp.Note:slow", "--reason", "the disk is full")
+    assert told == "queueapp.note:slow paused until somebody resumes it: the disk is full\n"
+    row = Queue.objects.get()
+    assert is_for_good(row.paused_until)
+    assert row.pause_reason == "the disk is full"
+    assert (claims_of("slow"), claims_of("default")) == (0, 1)
+    assert dbqueue("resume", "queueapp.Note:slow") == "queueapp.note:slow resumed\n"
+    assert claims_of("slow") == 1
+
+
+def test_a_pause_for_a_time_ends_by_itself():
+    told = dbqueue("pause", "queueapp.Note:slow", "--for", "10m")
+    assert re.match(r"queueapp.note:slow paused until \d{4}-\d\d-\d\d \d\d:\d\d\n$", told)
+    soon = Queue.objects.filter(paused_until__gt=DbNow(500), paused_until__lte=DbNow(600))
+    assert soon.count() == 1
+
+
+def test_a_queue_is_named_with_its_table_or_for_several_tables():
+    found = as_json("pause", "queueapp.Note", "queueapp.Kept", "--queue=a", "--queue=b")
+    assert [(one["table"], one["queue"]) for one in found] == [
+        *(("queueapp.note", "a"), ("queueapp.note", "b")),
+        *(("queueapp.kept", "a"), ("queueapp.kept", "b")),
+    ]
+    assert paused() == {f"queueapp_{table}:{name}" for table in ("note", "kept") for name in "ab"}
+
+
+def test_a_table_without_a_queue_means_all_of_its_queues():
+    Note.objects.create(queue="slow")
+    Kept.objects.create()
+    dbqueue("pause", "queueapp.Note")
+    assert claims_of("slow") == claims_of("default") == 0
+    assert len(Kept.objects.claim()) == 1
+    dbqueue("resume", "queueapp.Note")
+    assert claims_of("slow") == 1
+
+
+def test_everything_is_paused_and_resumed_at_once():
+    Note.objects.create(queue="slow")
+    Kept.objects.create()
+    dbqueue("pause", "--all", "--reason=a migration")
+    assert claims_of("slow") == 0
+    assert Kept.objects.claim() == []
+    dbqueue("resume", "--all")
+    assert claims_of("slow") == 1
+    assert len(Kept.objects.claim()) == 1
+    assert dbqueue("resume", "--all") == "no queue is paused\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "Name TABLE:QUEUE"),
+        (["--all", "queueapp.Note"], "neither"),
+        (["queueapp.Kept", "queueapp.Note:a", "--queue=b"], "names its queue"),
+        (["queueapp.Note:a", "queueapp.Nothing:a"], "is no queue table"),
+        (["--queue", "é" * 101], "the limit is 200"),
+        (["queueapp.Note:a", "--reason", "x" * 501], "reason"),
+    ],
+)
+def test_what_is_unclear_is_refused_and_pauses_nothing(args, words):
+    assert words in refused("pause", *args)
+    assert paused() == set()
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "10 minutes", "m", "1000000d", "inf", "nan", ""])
+def test_a_time_that_is_none_is_refused(text):
+    with pytest.raises(CommandError, match="--for"):
+        dbqueue("pause", "queueapp.Note:a", f"--for={text}")
+    assert paused() == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5h", 5400), ("1h30m", 5400), ("2w", 1_209_600)]
+)
+def test_times_have_units(text, seconds):
+    dbqueue("pause", "queueapp.Note:a", "--for", text)
+    about = {"paused_until__gt": DbNow(seconds - 60), "paused_until__lte": DbNow(seconds)}
+    assert Queue.objects.filter(**about).exists()
