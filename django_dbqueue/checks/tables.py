@@ -18,6 +18,7 @@ from ..lifecycle.table import LIFECYCLE_COLUMNS
 from ..models import DedupConstraint, HotIndex, Job, JobManager
 from .exactly_once import check_exactly_once, check_receipts
 from .policy import check_policy
+from .queue_options import check_queue_options
 
 Model = type[Job]
 
@@ -62,6 +63,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         )
         for name, known in unknown_names().items()
     ]
+    found += check_queue_options()
     if conf["NOTIFY"] and not anyone_notifies():
         found.append(
             Caution(

@@ -33,6 +33,7 @@ class Policy:
     another database says that the job's writes go there, and a receipt with them.
     ``results`` names columns that a run fills in: they are written with its outcome, whatever that
     is, in the same statement.
+    ``max_length`` bounds each queue of the table; the setting ``QUEUES`` may say otherwise of one.
     """
 
     time_to_run: int = 300
@@ -46,6 +47,7 @@ class Policy:
     prune_after: float | None = None
     exactly_once: bool | str = False
     results: tuple[str, ...] = ()
+    max_length: int | None = None
 
     @property
     def retention(self) -> float | None:
@@ -66,6 +68,8 @@ class Policy:
 
 
 OPTIONS = frozenset(option.name for option in fields(Policy))
+# What the setting QUEUES may say of one queue.
+QUEUE_OPTIONS = frozenset({"max_length"})
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
@@ -119,6 +123,10 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     "results": lambda value: _unless(
         isinstance(value, tuple) and all(isinstance(name, str) for name in value),
         "it must be a tuple of names of columns",
+    ),
+    "max_length": lambda value: _unless(
+        value is None or (isinstance(value, int) and _is_number(value, 1, 2**31 - 1)),
+        "it must be a whole number of at least 1, or None",
     ),
     # Judged by a check of its own: it must never count as not given.
     "exactly_once": lambda _: "",
