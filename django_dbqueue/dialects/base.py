@@ -47,6 +47,8 @@ class Claim:
     strict_order: bool
     # By priority the key to begin at; other priorities are left out. Empty = the whole queue.
     floors: Sequence[Floor] = ()
+    # A condition more for candidates, where only some of the ready jobs are to be had.
+    only: str = ""
 
 
 class Dialect:

@@ -118,7 +118,7 @@ class MySQL(Dialect):
         wide = (claim.table, claim.queue) in self.contended and not claim.strict_order
         window = 4 * claim.limit + 20 if wide else claim.limit
         cursor.execute(
-            f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s "
+            f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{claim.only} "
             f"ORDER BY priority, {claim.pk} LIMIT %s",
             [claim.queue, window],
         )

@@ -11,6 +11,7 @@ from ..states import HELD, Status
 from .claim_end import ONE_LESS, RetryDecision, after_failure, claim_end, freed
 from .errors import appended, entry, is_among
 from .execute import changed, rows
+from .key_wakeup import ending_claims
 from .policy import MAX_SECONDS
 from .results import NONE, Results, results_or_none
 from .table import Table
@@ -66,12 +67,13 @@ def _complete(table: Table, owner: str, keys: Sequence[Any], results: Results) -
     among, these = table.dialect.among(table.pk, keys)
     mine = f"WHERE {among} AND {HELD} AND owner = %s"
     if _keeps_no_finished(table):
-        sql = f"{table.dialect.delete_by_key(table.name)} {mine}"
-        return changed(table.connection, sql, [*these, owner])
-    sets, params = _done(table)
-    also, values = results
-    sql = f"UPDATE {table.by_key} SET {sets}{also} {mine}"
-    return changed(table.connection, sql, [*params, *values, *these, owner])
+        sql, given = f"{table.dialect.delete_by_key(table.name)} {mine}", list[Any]()
+    else:
+        sets, params = _done(table)
+        also, values = results
+        sql, given = f"UPDATE {table.by_key} SET {sets}{also} {mine}", [*params, *values]
+    with ending_claims(table, keys):
+        return changed(table.connection, sql, [*given, *these, owner])
 
 
 def claim_state(table: Table, owner: str, key: Any) -> ClaimState:
@@ -183,7 +185,9 @@ def _owned(
     keys = sorted(keys)
     among, these = table.dialect.among(table.pk, keys)
     sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND {HELD} AND owner = %s"
-    if changed(table.connection, sql, [*params, *these, owner]) == len(keys):
+    with ending_claims(table, keys if kept is None else ()):
+        count = changed(table.connection, sql, [*params, *these, owner])
+    if count == len(keys):
         return Written(written=keys)
     return _judged(table, owner, keys, kept)
 

@@ -1,6 +1,7 @@
 from .archived import ArchivedJob
 from .index import DedupConstraint, HotIndex, PartialIndex
 from .job import Job
+from .keyed import KeyColumns, KeyedJob
 from .minute import Minute
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
@@ -15,6 +16,8 @@ __all__ = [
     "Job",
     "JobManager",
     "JobQuerySet",
+    "KeyColumns",
+    "KeyedJob",
     "Minute",
     "PartialIndex",
     "Queue",

@@ -96,6 +96,7 @@ class Job(JobColumns):
     grace: float = 0
     exactly_once: bool = False  # also where the policy does not say so
     in_exactly_once_run: bool = False  # the transaction of its run and its end is open
+    takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
 
     objects: ClassVar[JobManager] = JobManager()
 

@@ -12,6 +12,7 @@ from django.utils.functional import Promise
 
 from ..fields import DbNow, check_name, check_seconds, check_words
 from ..lifecycle import bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -238,7 +239,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._for_writing())
-        if table.is_plain and bulk.is_simple(self.model):
+        if table.is_plain and bulk.is_simple(self.model) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}
