@@ -184,8 +184,8 @@ class PostgreSQL(Dialect):
 
 def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:
     sql = (
-        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{claim.only}{condition} "
-        f"ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
+        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s"
+        f"{claim.only}{condition} ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
     )
     return sql, [claim.queue, *bounds, claim.limit]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..states import CLAIMABLE, HELD, PROMOTABLE, Status
 from .execute import placeholders, rows
-from .keys import BLOCK, FAIL, PARKED, SKIP
+from .keys import BLOCK, PARKED, SKIP
 from .table import Table
 
 KEYS = 100  # of one statement
@@ -30,7 +30,9 @@ class Heads:
         return None if is_blocked and first is not None and self.buried < first else first
 
 
-def count_claimed(table: Table, names: Sequence[str], states: Sequence[str] = (HELD,)) -> dict[str, int]:
+def count_claimed(
+    table: Table, names: Sequence[str], states: Sequence[str] = (HELD,)
+) -> dict[str, int]:
     """By key, how many of its jobs are in one of these states."""
     counts: dict[str, int] = {}
     for chunk in _chunks(names):
@@ -58,7 +60,9 @@ def keys_of(table: Table, keys: Sequence[Any]) -> list[str]:
 
 def with_parked(table: Table, names: Sequence[str]) -> list[str]:
     """Those of the keys of which a job is parked."""
-    one = f"SELECT concurrency_key FROM {table.name} WHERE {PARKED} AND concurrency_key = %s LIMIT 1"
+    one = (
+        f"SELECT concurrency_key FROM {table.name} WHERE {PARKED} AND concurrency_key = %s LIMIT 1"
+    )
     found: list[str] = []
     for chunk in _chunks(names):
         parts = (f"SELECT * FROM ({one}) AS key{number}" for number in range(len(chunk)))
@@ -84,7 +88,9 @@ def find_heads(table: Table, names: Sequence[str]) -> dict[str, Heads]:
     lowest = ", ".join(_lowest(table, state) for state in states)
     heads: dict[str, Heads] = {}
     for chunk in _chunks(names):
-        given = " UNION ALL ".join(["SELECT %s AS concurrency_key", *["SELECT %s"] * (len(chunk) - 1)])
+        given = " UNION ALL ".join(
+            ["SELECT %s AS concurrency_key", *["SELECT %s"] * (len(chunk) - 1)]
+        )
         sql = f"SELECT k.concurrency_key, {lowest} FROM ({given}) AS k"
         heads |= {name: Heads(*ids) for name, *ids in rows(table.connection, sql, chunk)}
     return heads

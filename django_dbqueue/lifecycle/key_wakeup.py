@@ -13,7 +13,7 @@ from ..states import CLAIMABLE, HELD, Status
 from .enqueue import notify_workers
 from .execute import changed_once, rows, try_once
 from .key_facts import count_claimed, find_heads, keys_of, parked_keys, with_parked
-from .keys import FAIL, FREE, PARKED, rule_in
+from .keys import FAIL, PARKED, rule_in
 from .table import Table
 
 WOKEN_MAX = 20  # jobs of one key at once
@@ -21,14 +21,21 @@ KEYS_MAX = 200  # looked at in one pass
 
 
 @contextmanager
-def ending_claims(table: Table, keys: Sequence[Any]) -> Iterator[None]:
+def ending_claims(
+    table: Table, keys: Sequence[Any], jobs: Sequence[Any] | None = None
+) -> Iterator[None]:
     """Within, the claims of these rows are ended, or rows leave the table: then others of their
-    concurrency keys are woken, in somebody's transaction once it commits."""
+    concurrency keys are woken, in somebody's transaction once it commits.
+
+    ``jobs``: the instances, where there are some, as the claim made them.
+    """
     if not table.takes_keys or not keys:
         yield
         return
-    # Before: they may be deleted.
-    names = keys_of(table, keys)
+    if jobs is not None:
+        names = sorted({job.concurrency_key for job in jobs} - {None})
+    else:
+        names = keys_of(table, keys)  # before: they may be deleted
     yield
     if not names:
         return

@@ -18,9 +18,10 @@ from django.utils.functional import cached_property
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
 from ..guard import capture, raised
-from ..models import Job
+from ..models import KeyedJob
 from .conf import task_conf
 from .json_text import JSONText, to_text
+from .keys import key_columns
 from .lookup import Found, look_up
 from .queued_task import backoff_of, option
 from .results import MIDDLE_PRIORITY, result_of
@@ -32,7 +33,7 @@ SHARE = 0.5  # of the time since it was enqueued
 # Columns that few calls change.
 SELDOM = (
     *("queue", "priority", "backend", "run_after", "retry_at", "max_attempts", "time_to_run"),
-    *("in_transaction", "dedup_key"),
+    *("in_transaction", "dedup_key", "concurrency_key", "concurrency_limit", "key_order"),
 )
 
 
@@ -50,7 +51,7 @@ def _backends() -> Iterable[Mapping[str, Any]]:
     return [one for one in entries if isinstance(one, Mapping)]
 
 
-class TaskRow(Job):
+class TaskRow(KeyedJob):
     """One call of a task: what is called, with what, and what came of it."""
 
     result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)
@@ -64,7 +65,7 @@ class TaskRow(Job):
     return_value: Any = JSONText(null=True, editable=False)
     progress: Any = JSONText(null=True, editable=False)
 
-    class Meta(Job.Meta):
+    class Meta(KeyedJob.Meta):
         abstract = True
 
     class Policy:
@@ -115,6 +116,7 @@ class TaskRow(Job):
             "time_to_run": option(task, "time_to_run"),
             "in_transaction": option(task, "exactly_once"),
             "dedup_key": key,
+            **key_columns(task, args, kwargs),
         }
 
     @classmethod

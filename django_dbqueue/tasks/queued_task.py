@@ -15,7 +15,7 @@ from .context import Context
 MAX_ATTEMPTS = 2**31 - 1
 CHANGED = (
     *("priority", "backend", "queue_name", "run_after", "max_attempts", "time_to_run"),
-    "dedup_key",
+    *("dedup_key", "concurrency_key", "concurrency_limit", "key_order", "when_head_fails"),
 )
 DedupKey = str | Callable[..., str] | None
 
@@ -27,6 +27,11 @@ class QueuedTask(Task):  # type: ignore[misc]
     ``backoff``: seconds, a list of them (the last one repeats), or anything with
     ``seconds(attempt)``. ``time_to_run``: seconds. ``dedup_key``: text, or a function of the
     arguments that returns it. An error that is none of ``retry_on`` is final.
+    ``concurrency_key``: a format string over the arguments, or a function of them; at most
+    ``concurrency_limit`` calls with the same key run at once, with ``key_order="fifo"`` one at a
+    time in their order, and ``when_head_fails``, "block", "skip" or "fail", says what the others do
+    while one that failed waits for its retry, or is buried. What is None is as the table's policy
+    says.
     """
 
     max_attempts: int = 1
@@ -35,6 +40,10 @@ class QueuedTask(Task):  # type: ignore[misc]
     time_to_run: int | None = None
     exactly_once: bool = False
     dedup_key: DedupKey = None
+    concurrency_key: DedupKey = None
+    concurrency_limit: int | None = None
+    key_order: str | None = None
+    when_head_fails: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backoff", _backoff_of(self.backoff))
@@ -60,6 +69,10 @@ class QueuedTask(Task):  # type: ignore[misc]
         max_attempts: int | None = None,
         time_to_run: int | None = None,
         dedup_key: DedupKey = None,
+        concurrency_key: DedupKey = None,
+        concurrency_limit: int | None = None,
+        key_order: str | None = None,
+        when_head_fails: str | None = None,
     ) -> Self:
         """The same task with other options."""
         given: dict[str, Any] = {
@@ -70,6 +83,10 @@ class QueuedTask(Task):  # type: ignore[misc]
             "max_attempts": max_attempts,
             "time_to_run": time_to_run,
             "dedup_key": dedup_key,
+            "concurrency_key": concurrency_key,
+            "concurrency_limit": concurrency_limit,
+            "key_order": key_order,
+            "when_head_fails": when_head_fails,
         }
         return replace(self, **{name: v for name, v in given.items() if v is not None})
 
@@ -166,6 +183,10 @@ DEFAULTS: dict[str, Any] = {
     "time_to_run": None,
     "exactly_once": False,
     "dedup_key": None,
+    "concurrency_key": None,
+    "concurrency_limit": None,
+    "key_order": None,
+    "when_head_fails": None,
 }
 
 
