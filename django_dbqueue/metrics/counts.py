@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from ..lifecycle.execute import rows
+from ..lifecycle.keys import HAS_KEY, PARKED
 from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..states import CLAIMABLE, PROMOTABLE, Status
@@ -42,6 +43,18 @@ def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = {status:d}"
         f"{moves} ORDER BY {order} LIMIT {most + 1}) AS capped GROUP BY queue"
     )
+    found = Counter({str(queue): int(count) for queue, count in rows(table.connection, sql, [])})
+    if moves and status == Status.DELAYED and table.takes_keys:
+        found.update(_parked_by_queue(table, most))
+    return dict(found)
+
+
+def _parked_by_queue(table: Table, most: int) -> dict[str, int]:
+    """The jobs that wait for their concurrency keys, which no index over times holds."""
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE {PARKED} "
+        f"AND {HAS_KEY} ORDER BY concurrency_key LIMIT {most + 1}) AS capped GROUP BY queue"
+    )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
 
@@ -71,27 +84,31 @@ def is_empty(table: Table) -> bool:
     return not rows(table.connection, f"SELECT 1 FROM {table.name} LIMIT 1", [])
 
 
-def oldest_ready(table: Table, queue: str) -> float | None:
-    """The age of the oldest ready job: the first by key of each priority, by hopping.
+def oldest_ready(table: Table, queue: str) -> tuple[float | None, bool]:
+    """The age of the oldest ready job: the first by key of each priority, by hopping; and whether
+    it has a concurrency key, so that it may have waited for that.
 
     With more than 100 priorities, of the most urgent 100.
     """
-    ages: list[float] = []
+    ages: list[tuple[float, bool]] = []
+    has_key = HAS_KEY if table.takes_keys else "1 = 0"
     last: list[Any] = []
     place = table.dialect.placeholder
     for _ in range(PRIORITIES_MAX):
         beyond = f"AND priority > {place(last[0])} " if last else ""
         found = rows(
             table.connection,
-            f"SELECT priority, -{table.dialect.seconds_until('created_at')} FROM {table.name} "
+            f"SELECT priority, -{table.dialect.seconds_until('created_at')}, {has_key} "
+            f"FROM {table.name} "
             f"WHERE queue = {place(queue)} AND {CLAIMABLE} {beyond}"
             f"ORDER BY priority, {table.pk} LIMIT 1",
             [queue, *last],
         )
         if not found:
             break
-        [(priority, age)] = found
+        [(priority, age, is_keyed)] = found
         last = [priority]
         # None where somebody wrote by hand what is no instant.
-        ages += [] if age is None else [float(age)]
-    return round(max(ages), 1) if ages else None
+        ages += [] if age is None else [(float(age), bool(is_keyed))]
+    seconds, is_keyed = max(ages, default=(None, False))
+    return None if seconds is None else round(seconds, 1), is_keyed
