@@ -1,6 +1,6 @@
 """What becomes of a waiting job that another one with its ``dedup_key`` would have joined."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,14 +35,18 @@ class Renewal:
 
 
 def renewal(
+    kept: Collection[str],
     dedup_key: str | None,
-    columns: Collection[str],
+    columns: Mapping[str, Any],
     delay: float | None,
     on_duplicate: str,
     debounce: float | None,
     max_wait: float | None,
 ) -> Renewal:
-    """``ValidationError`` names the option that is out of its limits, or does not fit another."""
+    """``ValidationError`` names the option that is out of its limits, or does not fit another.
+
+    ``kept``: columns that are not replaced, besides the lifecycle's.
+    """
     if on_duplicate not in (KEEP, REPLACE):
         _refuse("on_duplicate", f"must be 'keep' or 'replace', not {shown(on_duplicate)}")
     is_renewed = on_duplicate == REPLACE or debounce is not None
@@ -51,13 +55,17 @@ def renewal(
     if max_wait is not None and debounce is None:
         _refuse("max_wait", "is of no use without debounce")
     if debounce is not None:
-        if delay or "retry_at" in columns:
+        if delay or columns.get("retry_at") is not None:
             _refuse("debounce", "says when it is due: give no delay, and no retry_at")
         debounce = _seconds("debounce", debounce)
         max_wait = None if max_wait is None else _seconds("max_wait", max_wait)
         if max_wait is not None and max_wait < debounce:
             _refuse("max_wait", f"must be at least as long as debounce, {debounce:g} s")
-    replaced = set(columns) - KEPT_COLUMNS if on_duplicate == REPLACE else set()
+    replaced = set(columns) - KEPT_COLUMNS - set(kept)
+    if columns.get("retry_at") is not None:
+        replaced.add("retry_at")
+    if on_duplicate == KEEP:
+        replaced = set()
     moved = delay if delay and on_duplicate == REPLACE else None
     return Renewal(replaced, moved, debounce, max_wait)
 
@@ -84,6 +92,8 @@ def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:
         if hasattr(value, "resolve_expression"):
             _refuse(name, "must be a value, not an expression, to replace another")
         sets.append(f"{quote(column.column)} = %s")
+        if name == "retry_at":
+            sets.append(f"status = {Status.DELAYED:d}")
         values.append(column.get_db_prep_save(value, table.connection))
     if change.delay is not None:
         sets.append(f"status = {Status.DELAYED:d}, retry_at = {table.dialect.now_plus('%s')}")

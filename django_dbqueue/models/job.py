@@ -97,6 +97,8 @@ class Job(JobColumns):
     exactly_once: bool = False  # also where the policy does not say so
     in_exactly_once_run: bool = False  # the transaction of its run and its end is open
     takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
+    # Columns of its own that enqueue(on_duplicate="replace") leaves to the job that waits.
+    never_replaced: ClassVar[frozenset[str]] = frozenset()
 
     objects: ClassVar[JobManager] = JobManager()
 

@@ -189,7 +189,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         from now, but no later than ``max_wait`` seconds after it was made.
         ``ValidationError`` names a field that is out of its limits.
         """
-        change = renewal(dedup_key, columns, delay, on_duplicate, debounce, max_wait)
+        change = renewal(
+            self.model.never_replaced, dedup_key, columns, delay, on_duplicate, debounce, max_wait
+        )
         if due := enqueue.due_in(debounce or delay):
             if columns.get("retry_at") is not None:
                 raise ValidationError({"delay": "give delay or retry_at, not both"})

@@ -121,7 +121,7 @@ class DatabaseBackend(TakesOptions):
         return columns
 
     def _insert(self, task: Any, columns: dict[str, Any], result: Any, alias: str) -> Any:
-        twin = self._model(task).insert(columns, alias)
+        twin = self._model(task).insert(task, columns, alias)
         if twin is not None:
             return twin.result()
         self._tell(result)

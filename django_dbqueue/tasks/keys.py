@@ -4,8 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
+from django.core.exceptions import ValidationError
+
 from ..lifecycle.keys import FREE, check_key_columns, key_from
 from ..lifecycle.policy import MAX_LIMIT, PROBLEMS
+from ..lifecycle.twins import renewal
 from .queued_task import option
 
 
@@ -30,6 +33,13 @@ def key_columns(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> di
 
 def key_problems(task: Any) -> Iterator[tuple[str, str]]:
     """The options that make no sense, and what they must be."""
+    try:
+        dedup_key = option(task, "dedup_key") and "given"
+        times = {name: option(task, name) for name in ("debounce", "max_wait")}
+        renewal((), dedup_key, {}, None, option(task, "on_duplicate"), **times)
+    except ValidationError as error:
+        for name, [problem, *_] in error.message_dict.items():
+            yield name, problem.removeprefix(f"{name} ").removesuffix(".")
     key, limit = option(task, "concurrency_key"), option(task, "concurrency_limit")
     if not (key is None or callable(key) or (isinstance(key, str) and key)):
         yield "concurrency_key", "must be a format string over the arguments, or a function of them"

@@ -7,7 +7,7 @@ import uuid
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -65,6 +65,8 @@ class TaskRow(KeyedJob):
     return_value: Any = JSONText(null=True, editable=False)
     progress: Any = JSONText(null=True, editable=False)
 
+    never_replaced: ClassVar[frozenset[str]] = frozenset({"result_id"})
+
     class Meta(KeyedJob.Meta):
         abstract = True
 
@@ -120,12 +122,13 @@ class TaskRow(KeyedJob):
         }
 
     @classmethod
-    def insert(cls, columns: dict[str, Any], using: str) -> Self | None:
-        """Write a row; the one that waits with the same ``dedup_key``, if nothing was written."""
+    def insert(cls, task: Any, columns: dict[str, Any], using: str) -> Self | None:
+        """Write a row; the one that waits with the same ``dedup_key``, if none was written."""
         if columns["dedup_key"] is None:
             cls(**columns).save(using=using, force_insert=True)
             return None
-        twin, created = cls.objects.db_manager(using).enqueue(**columns)
+        options = {name: option(task, name) for name in ("on_duplicate", "debounce", "max_wait")}
+        twin, created = cls.objects.db_manager(using).enqueue(**columns, **options)
         return None if created else cast(Self | None, twin)
 
     @classmethod
