@@ -27,7 +27,7 @@ class Enqueued(_Pair[JobT]):
     outcome: str
 
     def __new__(cls, job: JobT | None, created: bool, outcome: str = "") -> Self:
-        self = super().__new__(cls, job, created)
+        self = tuple.__new__(cls, (job, created))
         self.outcome = outcome or ("created" if created else "kept")
         return self
 
