@@ -49,6 +49,7 @@ class Claim:
     floors: Sequence[Floor] = ()
     # A condition more for candidates, where only some of the ready jobs are to be had.
     only: str = ""
+    keyed_limit: int | None = None  # of jobs with concurrency keys
 
 
 class Dialect:

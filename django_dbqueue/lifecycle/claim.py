@@ -38,14 +38,15 @@ def claim(
     allowance: float = 0,
     floors: Sequence[Floor] = (),
     on_rows: Callable[[Table, Sequence[Row]], None] | None = None,
+    keyed_limit: int | None = None,
 ) -> list[Any]:
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
     now. ``floors`` leave out what is below them, where the database gains by it; ``on_rows``
-    gets the rows as they are stored. Raises ``TransactionManagementError`` inside ``atomic()``: a
-    claim counts once it is committed. Jobs past ``expires_at`` come back with ``has_expired`` and
-    are not to be run.
+    gets the rows as they are stored; ``keyed_limit`` is for jobs with concurrency keys. Raises
+    ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
+    past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
     _check_limit(limit)
     if table.connection.in_atomic_block:
@@ -54,6 +55,7 @@ def claim(
             "(in a TestCase, django_dbqueue.testing.hidden_transaction() helps)"
         )
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
+    request = replace(request, keyed_limit=keyed_limit) if table.takes_keys else request
     claimed = list(_taken(table, request))
     if on_rows:
         on_rows(table, claimed)

@@ -109,8 +109,9 @@ def _judge(table: Table, request: Claim, found: Sequence[Sequence[Any]]) -> Judg
     in_order = sorted({key for pk, key, *_ in found if key is not None and rules[pk].is_fifo})
     claimed = count_claimed(table, names)
     judged = Judged(heads=find_heads(table, in_order))
+    keyed_left = request.limit if request.keyed_limit is None else request.keyed_limit
     for pk, key, _, _ in found:
-        if len(judged.taken) == request.limit:
+        if len(judged.taken) == request.limit or not keyed_left:
             break
         if key is None:
             judged.taken.append(pk)
@@ -120,6 +121,7 @@ def _judge(table: Table, request: Claim, found: Sequence[Sequence[Any]]) -> Judg
             judged.doomed[key] = heads.buried
         elif _may_start(pk, rule, claimed.get(key, 0), heads):
             judged.taken.append(pk)
+            keyed_left -= 1
             claimed[key] = claimed.get(key, 0) + 1
         else:
             judged.blocked.add(key)

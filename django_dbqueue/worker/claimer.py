@@ -16,6 +16,7 @@ from ..lifecycle import holder, suspects
 from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
 from .buffer import ALLOWANCE, Buffer, Item, JobSizes
+from .keyed_ahead import KeyedAhead
 from .options import Options
 from .queue_poller import QueueScheduler, TablePoller
 from .reconcile import InHand, Reconciler
@@ -70,6 +71,7 @@ class Claimer:
         self.unwritten = unwritten
         self.scheduler = QueueScheduler(options)
         self.sizes = JobSizes()
+        self.keyed_ahead = KeyedAhead()
         self.batch = options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
@@ -177,11 +179,15 @@ class Claimer:
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
         self.reconciler.claiming(table, owner)
         floors = poller.floors.for_claim(queue)
-        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note)
+        keyed = self._keyed_most(table)
+        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note, keyed)
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
         self.left -= len(jobs)
-        self._was_full = len(jobs) == limit
+        is_cut = keyed is not None and self.keyed_ahead.claimed(jobs, keyed)
+        self._was_full = is_cut or len(jobs) == limit
+        if keyed is not None and self.keyed_ahead.meets_keys:
+            self.buffer.refill_at = min(self.buffer.refill_at, self.keyed_ahead.refill_at)
         if not self._was_full:
             self.scheduler.empty(poller, queue)
         is_ordinary = self.role is Role.ORDINARY
@@ -196,6 +202,12 @@ class Claimer:
             self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
         return jobs
+
+    def _keyed_most(self, table: Table) -> int | None:
+        if not table.takes_keys:
+            return None
+        elapsed = time.monotonic() - self._filled_at
+        return self.keyed_ahead.most(-self.buffer.ahead, elapsed, CLAIM_BATCH_MAX)
 
     def adapt(self, table: Table) -> None:
         """Let the batch follow the rate at which the runners empty it."""
