@@ -14,6 +14,7 @@ from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
 Floor = tuple[int, int]  # priority, key: nothing below it is looked at
+SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
 # As the partial unique index is declared.
 ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
@@ -175,6 +176,11 @@ class Dialect:
     def keep_to_indexes(self) -> None:
         """From here on, look for rows on this connection as the statements were meant to, whatever
         the database believes of the table. Not for connections that users' code may work on."""
+
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        """From here on, have the server end a transaction of this connection whose client says
+        nothing for so long, as one that is frozen, or cut off: it may hold a lock that all claims
+        need."""
 
     @staticmethod
     def can_notify() -> bool:

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import Claim, Dialect, ErrorKind, Row
+from .base import SILENCE_SECONDS, Claim, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -153,6 +153,13 @@ class MySQL(Dialect):
     def own_session(self) -> str:
         # The second is for what locks whole tables: ALTER TABLE, LOCK TABLES, a backup.
         return "SET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 2"
+
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        # MySQL knows no such limit but the one for all silence.
+        is_mariadb = self.connection.mysql_is_mariadb  # type: ignore[attr-defined]
+        name = "idle_transaction_timeout" if is_mariadb else "wait_timeout"
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION {name} = {seconds if is_mariadb else 6 * seconds}")
 
     def kind_of_code(self, error: Error) -> ErrorKind | None:
         code = error.args[0] if error.args else None

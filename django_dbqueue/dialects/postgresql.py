@@ -10,7 +10,7 @@ from django.db.utils import Error, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import Claim, Dialect, ErrorKind, Row
+from .base import SILENCE_SECONDS, Claim, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -166,6 +166,10 @@ class PostgreSQL(Dialect):
         with self.connection.cursor() as cursor:
             settings = ", ".join(f"set_config('{name}', 'off', false)" for name in OFF)
             cursor.execute(f"SELECT {settings}")
+
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{seconds}s'")
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         for setting in ("fsync", "synchronous_commit"):

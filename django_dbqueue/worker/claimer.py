@@ -98,6 +98,7 @@ class Claimer:
 
     def _on_connect(self, dialect: Dialect) -> None:
         dialect.keep_to_indexes()
+        dialect.end_silent_transactions()
         dialect.listen()
         self.reconciler.reconnected(dialect.connection.alias)
 

@@ -1,14 +1,19 @@
 """Concurrency keys: so many of one key are claimed at once, whatever becomes of them."""
 
+from contextlib import closing
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim, reap
 from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
 from django_dbqueue.states import Status
+from tests.kit.connections import other_connection
 from tests.kit.jobs import fresh, overwrite, reap_overdue, reap_owner, reaper, start_all, table
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import ArchivedShared, Ordered, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -292,3 +297,19 @@ def test_many_claimers_keep_the_order():
     start_all(*[work] * 4)
     assert sum(map(len, seen.values())) == 30
     assert all(found == sorted(found) for found in seen.values())
+
+
+# The lock
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="there the database itself is the lock")
+def test_a_claimer_that_is_frozen_in_the_middle_of_a_claim_holds_up_the_others_for_a_moment():
+    make(1)
+    claim()
+    make(1)
+    with closing(other_connection()) as other:
+        dialect_of(other).end_silent_transactions(1)
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT id FROM dbqueue_queue FOR UPDATE")
+            wait_until(lambda: len(claim()) == 1, 30)
