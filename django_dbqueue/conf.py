@@ -206,6 +206,7 @@ conf = Section(
         "NOTIFY": False,  # PostgreSQL tells idle workers of new jobs
         "SLEEP": 0.5,  # seconds; the longest pause of an idle queue
         "SHUTDOWN_TIMEOUT": 30.0,  # seconds
+        "QUEUES": {},  # by "app.table" or "app.table:queue", options of Policy for these queues
         # alive or gone
         "BEAT_INTERVAL": 2.0,  # seconds
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat

@@ -12,7 +12,8 @@
                  v      v
                done    buried --- kick ---> ready
 
-Cancel takes a job out of any state. Kick also makes a delayed job ready.
+Cancel takes a job out of any state. Kick also makes a delayed job ready. A ready job that has to
+wait for its concurrency key is parked, delayed without a time, until it is woken.
 """
 
 from django.db import models
@@ -39,6 +40,8 @@ MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
         ("release", {Status.CLAIMED}, {Status.READY, Status.DELAYED}),
         ("reap", {Status.CLAIMED}, {Status.READY, Status.DELAYED, Status.BURIED}),
         ("promote", {Status.DELAYED}, {Status.READY}),
+        ("park", {Status.READY}, {Status.DELAYED}),
+        ("wake", {Status.DELAYED}, {Status.READY}),
         ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
         ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY}),
         ("cancel", set(Status), ()),

@@ -13,7 +13,7 @@ from . import tabs
 from .actions import BURY, CANCEL, KICK, RELEASE, act
 from .base import ReadOnlyAdmin
 from .job_page import JobPage
-from .lists import QueueFilter, StateFilter
+from .lists import KeyFilter, QueueFilter, StateFilter
 from .schedule import schedule
 
 LIFECYCLE_LIST = (
@@ -56,6 +56,19 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
     @admin.action(description="Take out for good (cancel)", permissions=["cancel"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, CANCEL)
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        names = super().get_list_display(request)
+        is_shown = self.model.takes_keys and self.has_inspect_permission(request)
+        return [*names, "concurrency_key"] if is_shown else names
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        filters = list(super().get_list_filter(request))
+        return [*filters, KeyFilter] if self.model.takes_keys else filters
+
+    def get_search_fields(self, request: HttpRequest) -> list[Any]:
+        names = list(super().get_search_fields(request))
+        return [*names, "concurrency_key__exact"] if self.model.takes_keys else names
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """That of the index: of ready jobs the order in which they are claimed, of claimed and

@@ -69,6 +69,22 @@ class QueueFilter(admin.SimpleListFilter):
         return queryset.filter(queue=self.value()) if self.value() else queryset
 
 
+class KeyFilter(admin.SimpleListFilter):
+    """What waits for its concurrency key, and for no time."""
+
+    title = "concurrency key"
+    parameter_name = "key"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        return [("waits", "waiting for their key")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() != "waits":
+            return queryset
+        parked = {"status": Status.DELAYED, "retry_at__isnull": True}
+        return queryset.filter(concurrency_key__isnull=False, **parked)
+
+
 def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
     """The names of a table's queues, looked for once, as far as they are known without reading all
     of it; at most 100."""

@@ -8,6 +8,7 @@ from django.db.models import Model, QuerySet
 
 from ..models.index import DedupConstraint
 from ..operate.cursor import BIGINT_MAX
+from ..states import Status
 
 FOUND_ROWS_MAX = 1000  # by one column
 EXACT = "__exact"
@@ -25,6 +26,8 @@ def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | N
     indexed.discard("dedup_key")
     if any(isinstance(one, DedupConstraint) for one in meta.constraints):
         indexed.add("dedup_key")
+    if getattr(model, "takes_keys", False):
+        indexed.add("concurrency_key")
     return names if indexed.issuperset(names) else None
 
 
@@ -42,7 +45,9 @@ def found(
             keys.update(as_key(key, term))
             continue
         # The index of the dedup keys begins with the queue.
-        more = {"queue__in": queues} if name == "dedup_key" else {}
+        more: dict[str, Any] = {"queue__in": queues} if name == "dedup_key" else {}
+        if name == "concurrency_key":
+            more = {"status__in": [*Status]}  # so does theirs with the state
         values = as_key(rows.model._meta.get_field(name), term)
         matching = whole.filter(**{f"{name}__in": values}, **more)
         keys.update(matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX])

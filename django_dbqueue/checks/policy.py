@@ -7,11 +7,13 @@ from django.db import models
 
 from ..conf import nearest
 from ..lifecycle.policy import OPTIONS, declared_options, policy_of, problems
+from ..lifecycle.queue_options import says_anything
 from ..models import Job
 from ..models.job import JobColumns
 
 Model = type[Job]
 
+KEY_OPTIONS = ("concurrency_key", "concurrency_limit", "key_order", "when_head_fails")
 NOT_THEIRS = {field.name for field in JobColumns._meta.get_fields()} | {"id"}
 
 
@@ -43,6 +45,18 @@ def check_policy(model: Model) -> Iterator[CheckMessage]:
                 id="dbqueue.E017",
             )
     yield from _check_archive(model)
+    yield from _check_keys(model)
+
+
+def _check_keys(model: Model) -> Iterator[CheckMessage]:
+    given = [name for name in KEY_OPTIONS if says_anything(model, name)]
+    if given and not model.takes_keys:
+        yield Error(
+            f"{', '.join(given)}: this table has no columns for concurrency keys.",
+            hint="Derive it from KeyedJob, and its Meta from KeyedJob.Meta; then makemigrations.",
+            obj=model,
+            id="dbqueue.E020",
+        )
 
 
 def _check_archive(model: Model) -> Iterator[CheckMessage]:

@@ -16,9 +16,10 @@ from ..dialects import anyone_notifies, dialect_of
 from ..fields import NameField
 from ..lifecycle.table import LIFECYCLE_COLUMNS
 from ..lifecycle.versions import MIN_VERSION
-from ..models import DedupConstraint, HotIndex, Job, JobManager
+from ..models import DedupConstraint, HotIndex, Job, JobManager, KeyedJob
 from .exactly_once import check_exactly_once, check_receipts
 from .policy import check_policy
+from .queue_options import check_queue_options
 
 Model = type[Job]
 
@@ -63,6 +64,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         )
         for name, known in unknown_names().items()
     ]
+    found += check_queue_options()
     if conf["NOTIFY"] and not anyone_notifies():
         found.append(
             Caution(
@@ -114,7 +116,8 @@ def _check_meta(model: Model) -> Iterator[CheckMessage]:
     if model._meta.parents:
         return  # _check_parents_and_key says so
     kept = [(i.fields, i.where) for i in model._meta.indexes if isinstance(i, HotIndex)]
-    wanted = [(i.fields, i.where) for i in Job._meta.indexes if isinstance(i, HotIndex)]
+    base = KeyedJob if model.takes_keys else Job
+    wanted = [(i.fields, i.where) for i in base._meta.indexes if isinstance(i, HotIndex)]
     unique = any(isinstance(c, DedupConstraint) for c in model._meta.constraints)
     if unique and all(index in kept for index in wanted):
         return
@@ -122,8 +125,8 @@ def _check_meta(model: Model) -> Iterator[CheckMessage]:
     yield Error(
         f"Its Meta has lost the {lost} of a queue table.",
         hint=(
-            "Write `class Meta(Job.Meta):`, and extend lists as in "
-            "`indexes = [*Job.Meta.indexes, ...]`; then run makemigrations."
+            f"Write `class Meta({base.__name__}.Meta):`, and extend lists as in "
+            f"`indexes = [*{base.__name__}.Meta.indexes, ...]`; then run makemigrations."
         ),
         obj=model,
         id="dbqueue.E001",

@@ -14,6 +14,7 @@ from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
 from .facts import OWNER_OF_A_WORKER, Facts, read
+from .keys import key_of, of_key
 from .reasons import (
     of_app,
     of_pause,
@@ -77,6 +78,8 @@ def explain_archived(table: Table, key: Any) -> Explanation:
 
 
 def _state(facts: Facts) -> str:
+    if facts.status == Status.DELAYED and facts.until["retry_at"] is None and key_of(facts):
+        return "waiting for its key"
     return "expired" if _has_expired(facts) else str(Status(facts.status).label)
 
 
@@ -116,6 +119,12 @@ def _of_twins(facts: Facts, end: str) -> Iterator[str]:
 
 def _delayed(facts: Facts) -> Iterator[str]:
     wait = facts.until["retry_at"]
+    if wait is None and (key := key_of(facts)):
+        yield from of_key(facts, key)
+        yield from of_pause(facts)
+        yield from of_workers(facts)
+        yield from of_app(facts)
+        return
     if wait is None:
         yield "It is delayed for ever: its retry_at was cleared by hand. Kick it."
         return

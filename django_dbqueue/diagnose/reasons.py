@@ -15,6 +15,7 @@ from ..models.queue import ALL, is_for_good
 from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
 from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
+from .keys import key_of, of_key
 
 NAMED_WORKERS_MAX = 3
 # By label, what only a queue app knows of a job that has not ended well: one sentence each.
@@ -36,6 +37,8 @@ def of_waiting(facts: Facts) -> Iterator[str]:
     elif facts.losses >= SUSPECT_LOSSES:
         times = f"Its whole worker was lost with it {facts.losses} times"
         yield f"{times}: it runs in a child apart from the others."
+    if key := key_of(facts):
+        yield from of_key(facts, key)
     count = jobs_ahead(facts)
     if count:
         shown = f"{JOBS_AHEAD_MAX:,} or more" if count > JOBS_AHEAD_MAX else f"{count:,}"

@@ -76,7 +76,10 @@ ROW = [
         "holds the row",
     ),
     IntegrityRule(
-        _plain("status = 3 AND retry_at IS NULL"),
+        lambda table: (
+            "status = 3 AND retry_at IS NULL"
+            + (" AND concurrency_key IS NULL" if table.takes_keys else "")
+        ),
         "is delayed for ever",
         "kick() it, then look who wrote it by hand",
     ),

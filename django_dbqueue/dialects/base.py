@@ -14,6 +14,7 @@ from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
 Floor = tuple[int, int]  # priority, key: nothing below it is looked at
+SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
 # As the partial unique index is declared.
 ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
@@ -60,6 +61,9 @@ class Claim:
     strict_order: bool
     # By priority the key to begin at; other priorities are left out. Empty = the whole queue.
     floors: Sequence[Floor] = ()
+    # A condition more for candidates, where only some of the ready jobs are to be had.
+    only: str = ""
+    keyed_limit: int | None = None  # of jobs with concurrency keys
 
 
 class Dialect:
@@ -185,6 +189,11 @@ class Dialect:
     def keep_to_indexes(self) -> None:
         """From here on, look for rows on this connection as the statements were meant to, whatever
         the database believes of the table. Not for connections that users' code may work on."""
+
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        """From here on, have the server end a transaction of this connection whose client says
+        nothing for so long, as one that is frozen, or cut off: it may hold a lock that all claims
+        need."""
 
     @staticmethod
     def can_notify() -> bool:

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import Claim, ConnectionRoom, Dialect, ErrorKind, Row
+from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -118,7 +118,7 @@ class MySQL(Dialect):
         wide = (claim.table, claim.queue) in self.contended and not claim.strict_order
         window = 4 * claim.limit + 20 if wide else claim.limit
         cursor.execute(
-            f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s "
+            f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{claim.only} "
             f"ORDER BY priority, {claim.pk} LIMIT %s",
             [claim.queue, window],
         )
@@ -153,6 +153,13 @@ class MySQL(Dialect):
     def own_session(self) -> str:
         # The second is for what locks whole tables: ALTER TABLE, LOCK TABLES, a backup.
         return "SET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 2"
+
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        # MySQL knows no such limit but the one for all silence.
+        is_mariadb = self.connection.mysql_is_mariadb  # type: ignore[attr-defined]
+        name = "idle_transaction_timeout" if is_mariadb else "wait_timeout"
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION {name} = {seconds if is_mariadb else 6 * seconds}")
 
     def kind_of_code(self, error: Error) -> ErrorKind | None:
         code = error.args[0] if error.args else None

@@ -10,7 +10,7 @@ from django.db.utils import Error, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import Claim, ConnectionRoom, Dialect, ErrorKind, Row
+from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -191,6 +191,10 @@ class PostgreSQL(Dialect):
             rooms.append(ConnectionRoom(most_of_database, of_database, limit))
         return min(rooms, key=lambda one: one.free)
 
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{seconds}s'")
+
     def durability_problem(self, cursor: CursorWrapper) -> str:
         for setting in ("fsync", "synchronous_commit"):
             cursor.execute(f"SHOW {setting}")
@@ -208,8 +212,8 @@ class PostgreSQL(Dialect):
 
 def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:
     sql = (
-        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{condition} "
-        f"ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
+        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s"
+        f"{claim.only}{condition} ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
     )
     return sql, [claim.queue, *bounds, claim.limit]
 

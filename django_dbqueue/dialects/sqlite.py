@@ -75,8 +75,8 @@ class SQLite(Dialect):
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         cursor.execute(
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN (SELECT {claim.pk} "
-            f"FROM {claim.table} WHERE {CLAIMABLE} AND queue = {self.placeholder(claim.queue)} "
-            f"ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
+            f"FROM {claim.table} WHERE {CLAIMABLE} AND queue = {self.placeholder(claim.queue)}"
+            f"{claim.only} ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
             [*claim.params, claim.queue, claim.limit],
         )
         return list(cursor.fetchall())

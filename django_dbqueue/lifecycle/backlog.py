@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from ..states import CLAIMABLE
 from .execute import rows
+from .keys import HAS_KEY
 from .table import Table
 
 
@@ -15,26 +16,28 @@ class Head(NamedTuple):
     priority: Any
     key: Any
     age: float | None
+    has_key: bool  # a concurrency key
 
 
 def heads_by_priority(table: Table, queue: str, most: int) -> Iterator[Head]:
     """The first by key of each priority, by hopping, the most urgent first."""
     place = table.dialect.placeholder
+    has_key = HAS_KEY if table.takes_keys else "1 = 0"
     last: list[Any] = []
     for _ in range(most):
         beyond = f"AND priority > {place(last[0])} " if last else ""
         found = rows(
             table.connection,
-            f"SELECT priority, {table.pk}, -{table.dialect.seconds_until('created_at')} "
+            f"SELECT priority, {table.pk}, -{table.dialect.seconds_until('created_at')}, {has_key} "
             f"FROM {table.name} WHERE queue = {place(queue)} AND {CLAIMABLE} {beyond}"
             f"ORDER BY priority, {table.pk} LIMIT 1",
             [queue, *last],
         )
         if not found:
             return
-        [(priority, key, age)] = found
+        [(priority, key, age, is_keyed)] = found
         last = [priority]
-        yield Head(priority, key, None if age is None else float(age))
+        yield Head(priority, key, None if age is None else float(age), bool(is_keyed))
 
 
 def count_ready(table: Table, queue: str, most: int) -> int:

@@ -14,10 +14,11 @@ from ..dialects.base import Floor, Row
 from ..exceptions import shown
 from ..guard import capture
 from ..states import CLAIMABLE, HELD, Status
-from . import versions
+from . import keyed_claim, versions
 from .claim_end import ONE_MORE, RetryDecision, claim_end, freed
 from .errors import appended, entry
 from .execute import changed, exact_rows, retry, rows
+from .keys import HAS_KEY
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -37,14 +38,15 @@ def claim(
     allowance: float = 0,
     floors: Sequence[Floor] = (),
     on_rows: Callable[[Table, Sequence[Row]], None] | None = None,
+    keyed_limit: int | None = None,
 ) -> list[Any]:
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
     now. ``floors`` leave out what is below them, where the database gains by it; ``on_rows``
-    gets the rows as they are stored. Raises ``TransactionManagementError`` inside ``atomic()``: a
-    claim counts once it is committed. Jobs past ``expires_at`` come back with ``has_expired`` and
-    are not to be run.
+    gets the rows as they are stored; ``keyed_limit`` is for jobs with concurrency keys. Raises
+    ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
+    past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
     _check_limit(limit)
     if table.connection.in_atomic_block:
@@ -53,9 +55,10 @@ def claim(
             "(in a TestCase, django_dbqueue.testing.hidden_transaction() helps)"
         )
     request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
+    request = replace(request, keyed_limit=keyed_limit) if table.takes_keys else request
     jobs: list[Any] = []
     for _ in range(versions.ROUNDS_MAX):
-        claimed = list(_stamped(table, request))
+        claimed = list(_taken(table, request))
         if on_rows:
             on_rows(table, claimed)
         jobs = _built(table, request, claimed)
@@ -92,6 +95,24 @@ def _check_limit(limit: Any) -> None:
         raise ValueError(f"limit must be at least 1 and at most {MAX_LIMIT}, not {shown(limit)}")
 
 
+def _taken(table: Table, request: Claim) -> Iterable[Row]:
+    """As any claim does, unless jobs with concurrency keys are among the ready ones."""
+    if not table.takes_keys:
+        return _stamped(table, request)
+    if not keyed_claim.has_ready_keys(table):
+        return _stamped(table, replace(request, only=f" AND NOT ({HAS_KEY})"))
+    keys = keyed_claim.stamp(table, request)
+    if not keys:
+        return []
+    among, these = table.dialect.among(table.pk, keys)
+    sql = f"SELECT {table.columns} FROM {table.by_key} WHERE {among} AND owner = %s"
+    try:
+        return exact_rows(table.connection, sql, [*these, request.owner])
+    except UNREADABLE as error:
+        _raise_trouble(table, error)
+        return _one_by_one(table, request.owner, keys)
+
+
 def _stamped(table: Table, request: Claim) -> Iterable[Row]:
     """The rows that a claim takes. Where one of them cannot even be fetched they are read one by
     one, for they are claimed all the same."""
@@ -118,7 +139,7 @@ def _pass_over(table: Table, request: Claim) -> None:
     no statement can write such a row, not even to bury it."""
     candidates = rows(
         table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE {CLAIMABLE} AND queue = %s "
+        f"SELECT {table.pk} FROM {table.name} WHERE {CLAIMABLE} AND queue = %s{request.only} "
         f"ORDER BY priority, {table.pk} LIMIT {request.limit + MOST_REFUSED}",
         [request.queue],
     )

@@ -16,6 +16,7 @@ from ..exceptions import shown
 from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
 from .execute import retry
+from .keys import give_key
 from .policy import MAX_SECONDS
 from .table import Table
 
@@ -38,6 +39,8 @@ EMPTY = frozenset(
 
 def prepare(job: Any) -> None:
     """Validate a new job and derive its status; on ``ValidationError`` nothing is written."""
+    if job.takes_keys:
+        give_key(job)
     for name, check in CHECKS.items():
         check(getattr(job, name))
     job._meta.get_field("retry_at").get_prep_value(job.retry_at)

@@ -11,6 +11,7 @@ from ..states import HELD, Status
 from .claim_end import ONE_LESS, RetryDecision, after_failure, claim_end, freed
 from .errors import appended, entry, is_among
 from .execute import changed, rows
+from .key_wakeup import ending_claims
 from .policy import MAX_SECONDS
 from .results import NONE, Results, results_or_none
 from .table import Table
@@ -37,10 +38,17 @@ class ClaimState(Enum):
     GONE = "it was deleted"
 
 
-def complete(table: Table, owner: str, keys: Sequence[Any], results: Results = NONE) -> Written:
+def complete(
+    table: Table,
+    owner: str,
+    keys: Sequence[Any],
+    results: Results = NONE,
+    jobs: Sequence[Any] | None = None,
+) -> Written:
     """claimed -> done, or gone at once where the policy keeps no finished jobs.
 
     ``keys`` are raw, as each ``job.claim_key``; ``results`` are written into each of their rows.
+    ``jobs``: at least their instances, where there are some.
 
     Finished jobs keep their owner, so that after a lost connection the same call tells whether
     the first one had arrived.
@@ -48,7 +56,7 @@ def complete(table: Table, owner: str, keys: Sequence[Any], results: Results = N
     if not keys:
         return Written()
     keys = sorted(keys)  # everybody locks rows in that order
-    if _complete(table, owner, keys, results) == len(keys):
+    if _complete(table, owner, keys, results, jobs) == len(keys):
         return Written(written=keys)
     return _judged(table, owner, keys, None if _keeps_no_finished(table) else Status.DONE)
 
@@ -62,16 +70,23 @@ def complete_held(table: Table, owner: str, key: Any, results: Results = NONE) -
     return _complete(table, owner, [key], results) == 1
 
 
-def _complete(table: Table, owner: str, keys: Sequence[Any], results: Results) -> int:
+def _complete(
+    table: Table,
+    owner: str,
+    keys: Sequence[Any],
+    results: Results,
+    jobs: Sequence[Any] | None = None,
+) -> int:
     among, these = table.dialect.among(table.pk, keys)
     mine = f"WHERE {among} AND {HELD} AND owner = %s"
     if _keeps_no_finished(table):
-        sql = f"{table.dialect.delete_by_key(table.name)} {mine}"
-        return changed(table.connection, sql, [*these, owner])
-    sets, params = _done(table)
-    also, values = results
-    sql = f"UPDATE {table.by_key} SET {sets}{also} {mine}"
-    return changed(table.connection, sql, [*params, *values, *these, owner])
+        sql, given = f"{table.dialect.delete_by_key(table.name)} {mine}", list[Any]()
+    else:
+        sets, params = _done(table)
+        also, values = results
+        sql, given = f"UPDATE {table.by_key} SET {sets}{also} {mine}", [*params, *values]
+    with ending_claims(table, keys, jobs):
+        return changed(table.connection, sql, [*given, *these, owner])
 
 
 def claim_state(table: Table, owner: str, key: Any) -> ClaimState:
@@ -125,7 +140,7 @@ def fail(
     sets, params = freed(table, decision)
     also, values = results_or_none(table, job)
     sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
-    written = _owned(table, owner, [key], sets, given, kept=None)
+    written = _owned(table, owner, [key], sets, given, kept=None, jobs=[job])
     if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
         return decision  # a try before had arrived
     return decision if _is_there(table, job, written) else None
@@ -136,7 +151,7 @@ def expire(table: Table, job: Any) -> bool:
     done, params = _done(table)
     sets = f"{done}, dequeued_time = NULL, attempts = {ONE_LESS}"
     key, owner = job.claim_key, job.claim_owner
-    written = _owned(table, owner, [key], sets, params, kept=None)
+    written = _owned(table, owner, [key], sets, params, kept=None, jobs=[job])
     expired = owner, Status.DONE, None
     if written.lost and expired in _now(table, key, "owner, status, dequeued_time"):
         return True  # a try before had arrived
@@ -177,13 +192,16 @@ def _owned(
     sets: str,
     params: Sequence[Any],
     kept: Status | None,
+    jobs: Sequence[Any] | None = None,
 ) -> Written:
     if not keys:
         return Written()
     keys = sorted(keys)
     among, these = table.dialect.among(table.pk, keys)
     sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND {HELD} AND owner = %s"
-    if changed(table.connection, sql, [*params, *these, owner]) == len(keys):
+    with ending_claims(table, keys if kept is None else (), jobs):
+        count = changed(table.connection, sql, [*params, *these, owner])
+    if count == len(keys):
         return Written(written=keys)
     return _judged(table, owner, keys, kept)
 

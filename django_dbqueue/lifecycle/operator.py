@@ -10,6 +10,7 @@ from ..states import MOVES, Status
 from . import archive
 from .claim_end import ONE_LESS, UNHARMED, RetryDecision, freed, owned
 from .execute import changed, placeholders
+from .key_wakeup import ending_claims
 from .table import LIFECYCLE_COLUMNS, Table
 
 CHUNK = 500
@@ -132,7 +133,8 @@ def _by_state(
         condition, params = f"+status = %s AND {same}", [status, *its]
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
-            count = write(chunk, condition, params)
+            with ending_claims(table, chunk):
+                count = write(chunk, condition, params)
             result.changed += count
             result.skipped += len(chunk) - count
     return result

@@ -17,6 +17,7 @@ logger = logging.getLogger("django_dbqueue")
 MAX_CRASHES = 3
 SUSPECT_LOSSES = 2  # losses of a whole worker with it, from which on a job is a suspect
 MAX_SECONDS = 10 * 365 * 86400  # time to run, delay
+MAX_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Policy:
     another database says that the job's writes go there, and a receipt with them.
     ``results`` names columns that a run fills in: they are written with its outcome, whatever that
     is, in the same statement.
+    ``max_length`` bounds each queue of the table; the setting ``QUEUES`` may say otherwise of one.
+    ``concurrency_key``, a function of the job or a format string over its columns, says which jobs
+    of a ``KeyedJob`` share a key: at most ``concurrency_limit`` of them are claimed at once; with
+    ``key_order="fifo"`` one at a time in the order of ids, and ``when_head_fails`` says what the
+    others do while one that failed waits for its retry, or is buried.
     """
 
     time_to_run: int = 300
@@ -46,6 +52,11 @@ class Policy:
     prune_after: float | None = None
     exactly_once: bool | str = False
     results: tuple[str, ...] = ()
+    max_length: int | None = None
+    concurrency_key: str | Callable[[Any], str | None] | None = None
+    concurrency_limit: int = 1
+    key_order: Literal["free", "fifo"] = "free"
+    when_head_fails: Literal["block", "skip", "fail"] = "block"
 
     @property
     def retention(self) -> float | None:
@@ -66,6 +77,10 @@ class Policy:
 
 
 OPTIONS = frozenset(option.name for option in fields(Policy))
+# What the setting QUEUES may say of one queue.
+QUEUE_OPTIONS = frozenset(
+    {"max_length", "concurrency_key", "concurrency_limit", "key_order", "when_head_fails"}
+)
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
@@ -119,6 +134,22 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     "results": lambda value: _unless(
         isinstance(value, tuple) and all(isinstance(name, str) for name in value),
         "it must be a tuple of names of columns",
+    ),
+    "max_length": lambda value: _unless(
+        value is None or (isinstance(value, int) and _is_number(value, 1, 2**31 - 1)),
+        "it must be a whole number of at least 1, or None",
+    ),
+    "concurrency_key": lambda value: _unless(
+        value is None or callable(value) or (isinstance(value, str) and value != ""),
+        "it must be a format string, a function of the job, or None",
+    ),
+    "concurrency_limit": lambda value: _unless(
+        isinstance(value, int) and _is_number(value, 1, MAX_LIMIT),
+        "it must be a whole number of at least 1",
+    ),
+    "key_order": lambda value: _unless(value in ("free", "fifo"), "it must be 'free' or 'fifo'"),
+    "when_head_fails": lambda value: _unless(
+        value in ("block", "skip", "fail"), "it must be 'block', 'skip' or 'fail'"
     ),
     # Judged by a check of its own: it must never count as not given.
     "exactly_once": lambda _: "",

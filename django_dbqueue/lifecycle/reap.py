@@ -34,6 +34,7 @@ from .execute import (
     try_once_in_transaction,
     unlocked_keys,
 )
+from .key_wakeup import ending_claims
 from .policy import MAX_CRASHES
 from .table import Table
 
@@ -161,7 +162,9 @@ class GivingBack:
             sets, params = self.sets
             among, keys = table.dialect.among(table.pk, [held.key for held in mine])
             sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND {HELD} AND owner LIKE %s"
-            if changed_once(table.connection, sql, [*params, *keys, owners]) < len(mine):
+            with ending_claims(table, [held.key for held in mine]):
+                count = changed_once(table.connection, sql, [*params, *keys, owners])
+            if count < len(mine):
                 raise _MovedOn
             return mine
 
@@ -291,9 +294,7 @@ def _reaped(
 ) -> Reaped | None:
     """Compare-and-set on the owner that was judged; None when the row had moved on."""
     same, owner = owned(table, held.owner)
-    count = changed_once(
-        table.connection,
-        f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {HELD} AND {same}{still}",
-        [*params, held.key, *owner],
-    )
+    sql = f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {HELD} AND {same}{still}"
+    with ending_claims(table, [held.key]):
+        count = changed_once(table.connection, sql, [*params, held.key, *owner])
     return Reaped(held, decision, error) if count else None

@@ -45,6 +45,8 @@ LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
     "queue",
     "created_at",
     "expires_at",
+    "concurrency_limit",
+    "key_order",
 }
 # No limit of the schema says how much these hold.
 UNBOUNDED = (models.TextField, models.JSONField, models.BinaryField)
@@ -67,6 +69,7 @@ class Table:
     policy: Policy
     label: str
     takes_batches: bool  # the model runs all jobs of a claim at once
+    takes_keys: bool  # its jobs may have a concurrency key
     is_coroutine: bool  # run() is one, and may run next to others on an event loop
     name: str
     pk: str
@@ -191,6 +194,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         policy=policy_of(model),  # type: ignore[arg-type]
         label=meta.label_lower,
         takes_batches=hasattr(model, "run_batch"),
+        takes_keys=model.takes_keys,
         is_coroutine=is_coroutine(model),
         name=quote(meta.db_table),
         pk=quote(meta.pk.column),

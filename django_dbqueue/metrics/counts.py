@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ..lifecycle.backlog import heads_by_priority
 from ..lifecycle.execute import rows
+from ..lifecycle.keys import HAS_KEY, PARKED
 from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..states import PROMOTABLE, Status
@@ -42,6 +43,18 @@ def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:
     sql = (
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE status = {status:d}"
         f"{moves} ORDER BY {order} LIMIT {most + 1}) AS capped GROUP BY queue"
+    )
+    found = Counter({str(queue): int(count) for queue, count in rows(table.connection, sql, [])})
+    if moves and status == Status.DELAYED and table.takes_keys:
+        found.update(_parked_by_queue(table, most))
+    return dict(found)
+
+
+def _parked_by_queue(table: Table, most: int) -> dict[str, int]:
+    """The jobs that wait for their concurrency keys, which no index over times holds."""
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE {PARKED} "
+        f"AND {HAS_KEY} ORDER BY concurrency_key LIMIT {most + 1}) AS capped GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
 
@@ -84,11 +97,13 @@ def is_empty(table: Table) -> bool:
     return not rows(table.connection, f"SELECT 1 FROM {table.name} LIMIT 1", [])
 
 
-def oldest_ready(table: Table, queue: str) -> float | None:
-    """The age of the oldest ready job: the first by key of each priority, by hopping.
+def oldest_ready(table: Table, queue: str) -> tuple[float | None, bool]:
+    """The age of the oldest ready job: the first by key of each priority, by hopping; and whether
+    it has a concurrency key, so that it may have waited for that.
 
     With more than 100 priorities, of the most urgent 100.
     """
-    found = [head.age for head in heads_by_priority(table, queue, PRIORITIES_MAX)]
-    ages = [age for age in found if age is not None]
-    return round(max(ages), 1) if ages else None
+    found = heads_by_priority(table, queue, PRIORITIES_MAX)
+    ages = [(head.age, head.has_key) for head in found if head.age is not None]
+    seconds, has_key = max(ages, default=(None, False))
+    return None if seconds is None else round(seconds, 1), has_key

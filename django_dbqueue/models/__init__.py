@@ -1,8 +1,10 @@
 from .archived import ArchivedJob
+from .enqueued import Enqueued
 from .index import DedupConstraint, HotIndex, PartialIndex
 from .job import Job
+from .keyed import KeyColumns, KeyedJob
 from .minute import Minute
-from .queryset import Enqueued, JobManager, JobQuerySet
+from .queryset import JobManager, JobQuerySet
 from .queue import Queue
 from .receipt import Receipt
 from .worker import Worker
@@ -15,6 +17,8 @@ __all__ = [
     "Job",
     "JobManager",
     "JobQuerySet",
+    "KeyColumns",
+    "KeyedJob",
     "Minute",
     "PartialIndex",
     "Queue",

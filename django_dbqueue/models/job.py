@@ -96,6 +96,8 @@ class Job(JobColumns):
     grace: float = 0
     exactly_once: bool = False  # also where the policy does not say so
     in_exactly_once_run: bool = False  # the transaction of its run and its end is open
+    takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
+    never_replaced: ClassVar[frozenset[str]] = frozenset()  # columns, by enqueue(on_duplicate=)
 
     objects: ClassVar[JobManager] = JobManager()
 
@@ -106,9 +108,7 @@ class Job(JobColumns):
             HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
             PartialIndex(fields=["status", "id"], where={"status": 4}),
         ]
-        constraints = [
-            DedupConstraint(name="%(app_label)s_%(class)s_dedup"),
-        ]
+        constraints = [DedupConstraint(name="%(app_label)s_%(class)s_dedup")]
         default_permissions = PERMISSIONS
 
     def __str__(self) -> str:

@@ -4,16 +4,19 @@ import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connections, models, router, transaction
+from django.db import connections, models, router
 
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
+from ..lifecycle.twins import renewal
 from ..states import Status
+from .enqueued import Enqueued, enqueue_unique
 from .queue import Queue
 
 JobT = TypeVar("JobT", bound=models.Model)
@@ -28,20 +31,12 @@ def _become_another_process() -> None:
 
 
 os.register_at_fork(after_in_child=_become_another_process)
-TRIES = 3
 MAX_OWNER = 64
 
 
 def new_owner() -> str:
     """The owner of one claim by code that is no worker: judged by its time to run alone."""
     return f"{_process}.{next(_claims)}"
-
-
-class Enqueued(NamedTuple, Generic[JobT]):
-    """The job, and whether it is new; None where its twin is in sight of nobody any more."""
-
-    job: JobT | None
-    created: bool
 
 
 class JobQuerySet(models.QuerySet[JobT]):
@@ -177,15 +172,24 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         *,
         delay: float | None = 0,
         dedup_key: str | None = None,
+        on_duplicate: str = "keep",
+        debounce: float | None = None,
+        max_wait: float | None = None,
         **columns: Any,
     ) -> Enqueued[Any]:
-        """Insert a job with the caller's transaction; (job, created).
+        """Insert a job with the caller's transaction; (job, created), and its ``outcome``.
 
         ``delay`` is in seconds by the database's clock. While a job with the same ``dedup_key``
         waits in the queue (or, by policy, until it is done) no second one is made: that one comes
-        back, with False. ``ValidationError`` names a field that is out of its limits.
+        back, with False. While it is ready or delayed, ``on_duplicate="replace"`` writes the
+        columns of this call, and a delay, into it, and ``debounce`` makes it due so many seconds
+        from now, but no later than ``max_wait`` seconds after it was made.
+        ``ValidationError`` names a field that is out of its limits.
         """
-        if due := enqueue.due_in(delay):
+        change = renewal(
+            self.model.never_replaced, dedup_key, columns, delay, on_duplicate, debounce, max_wait
+        )
+        if due := enqueue.due_in(debounce or delay):
             if columns.get("retry_at") is not None:
                 raise ValidationError({"delay": "give delay or retry_at, not both"})
             columns["retry_at"] = due
@@ -193,28 +197,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         if dedup_key is None:
             job.save(using=self._db, force_insert=True)
             return Enqueued(job, created=True)
-        enqueue.prepare(job)
         table = table_of(self.model, self._for_writing())
         twins = self.using(table.connection.alias).filter(queue=job.queue, dedup_key=job.dedup_key)
-        for _ in range(TRIES):
-            if enqueue.insert_new(table, job):
-                job.forget(job.expressions())
-                return Enqueued(job, created=True)
-            if twin := twins.first():
-                return Enqueued(twin, created=False)
-        return self._insert_or_raise(job, twins)
-
-    def _insert_or_raise(self, job: Any, twins: Any) -> Enqueued[Any]:
-        """No twin is in sight: it is younger than our snapshot, or another constraint refuses."""
-        try:
-            with transaction.atomic(using=twins.db):
-                job.save(using=twins.db, force_insert=True)
-        except IntegrityError:
-            with transaction.atomic(using=twins.db):
-                if twins.select_for_update().first() is None:
-                    raise
-            return Enqueued(None, created=False)
-        return Enqueued(job, created=True)
+        return enqueue_unique(table, job, twins, change)
 
     def enqueue_many(
         self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any
@@ -235,7 +220,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._for_writing())
-        if table.is_plain and bulk.is_simple(self.model):
+        if table.is_plain and bulk.is_simple(self.model) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}

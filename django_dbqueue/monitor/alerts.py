@@ -91,8 +91,9 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
     if queue.waits and not any(worker.state == "alive" for worker in queue.workers):
         yield _of_nobody(queue, name)
     elif oldest > conf["LATE_AFTER"]:
+        by_key = ", perhaps most of it for its concurrency key" if queue.oldest_has_key else ""
         yield Alert(
-            f"{name}: the oldest ready job waits for {duration(oldest)}.",
+            f"{name}: the oldest ready job waits for {duration(oldest)}{by_key}.",
             "More comes in than goes out: start more workers, with more --processes or "
             "--threads, or look what they run for so long.",
         )

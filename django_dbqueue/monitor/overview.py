@@ -30,6 +30,7 @@ class QueueOverview:
     at_least: set[Status] = field(default_factory=set)
     due: int = 0  # of the delayed jobs
     oldest_seconds: float | None = None
+    oldest_has_key: bool = False  # it may have waited for its concurrency key
     hour: Hour = field(default_factory=Hour)
     paused: Queue | None = None
     workers: list[ListedWorker] = field(default_factory=list)
@@ -112,5 +113,5 @@ def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOvervie
         one.counts[Status.READY] = min(ready, COUNTED_MAX)
         one.at_least |= {Status.READY} if ready > COUNTED_MAX else set()
         if ready:
-            one.oldest_seconds = oldest_ready(table, one.queue)
+            one.oldest_seconds, one.oldest_has_key = oldest_ready(table, one.queue)
     return queues

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from django.db.utils import Error
 
 from ..exceptions import first_line
+from ..lifecycle.backlog import count_ready
 from ..lifecycle.claim_end import duration
 from ..lifecycle.table import Table, table_of
-from ..metrics.counts import Due, count_ready, due_and_since
+from ..metrics.counts import Due, due_and_since
 from ..states import Status
 from ..worker.served import Served
 from .overview import QueueOverview, overview

@@ -20,6 +20,7 @@ from ..fields import check_name
 from ..lifecycle.policy import MAX_SECONDS, backoff_problem
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
+from .keys import key_problems
 from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, is_for_event_loop, option, restored
 from .results import new_result
 
@@ -120,7 +121,7 @@ class DatabaseBackend(TakesOptions):
         return columns
 
     def _insert(self, task: Any, columns: dict[str, Any], result: Any, alias: str) -> Any:
-        twin = self._model(task).insert(columns, alias)
+        twin = self._model(task).insert(task, columns, alias)
         if twin is not None:
             return twin.result()
         self._tell(result)
@@ -190,6 +191,7 @@ def _problems(task: Any) -> Iterator[tuple[str, str]]:
     key = option(task, "dedup_key")
     if not (key is None or callable(key) or isinstance(key, str)):
         yield "dedup_key", "must be text, or a function that returns it"
+    yield from key_problems(task)
 
 
 def _is_whole(value: Any, low: int, high: int) -> bool:

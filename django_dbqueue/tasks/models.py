@@ -7,7 +7,7 @@ import uuid
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -18,9 +18,10 @@ from django.utils.functional import cached_property
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
 from ..guard import capture, raised
-from ..models import Job
+from ..models import KeyedJob
 from .conf import task_conf
 from .json_text import JSONText, to_text
+from .keys import key_columns
 from .lookup import Found, look_up
 from .queued_task import backoff_of, option
 from .results import MIDDLE_PRIORITY, result_of
@@ -32,7 +33,7 @@ SHARE = 0.5  # of the time since it was enqueued
 # Columns that few calls change.
 SELDOM = (
     *("queue", "priority", "backend", "run_after", "retry_at", "max_attempts", "time_to_run"),
-    *("in_transaction", "dedup_key"),
+    *("in_transaction", "dedup_key", "concurrency_key", "concurrency_limit", "key_order"),
 )
 
 
@@ -50,7 +51,7 @@ def _backends() -> Iterable[Mapping[str, Any]]:
     return [one for one in entries if isinstance(one, Mapping)]
 
 
-class TaskRow(Job):
+class TaskRow(KeyedJob):
     """One call of a task: what is called, with what, and what came of it."""
 
     result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)
@@ -64,7 +65,9 @@ class TaskRow(Job):
     return_value: Any = JSONText(null=True, editable=False)
     progress: Any = JSONText(null=True, editable=False)
 
-    class Meta(Job.Meta):
+    never_replaced: ClassVar[frozenset[str]] = frozenset({"result_id"})
+
+    class Meta(KeyedJob.Meta):
         abstract = True
 
     class Policy:
@@ -115,15 +118,17 @@ class TaskRow(Job):
             "time_to_run": option(task, "time_to_run"),
             "in_transaction": option(task, "exactly_once"),
             "dedup_key": key,
+            **key_columns(task, args, kwargs),
         }
 
     @classmethod
-    def insert(cls, columns: dict[str, Any], using: str) -> Self | None:
-        """Write a row; the one that waits with the same ``dedup_key``, if nothing was written."""
+    def insert(cls, task: Any, columns: dict[str, Any], using: str) -> Self | None:
+        """Write a row; the one that waits with the same ``dedup_key``, if none was written."""
         if columns["dedup_key"] is None:
             cls(**columns).save(using=using, force_insert=True)
             return None
-        twin, created = cls.objects.db_manager(using).enqueue(**columns)
+        options = {name: option(task, name) for name in ("on_duplicate", "debounce", "max_wait")}
+        twin, created = cls.objects.db_manager(using).enqueue(**columns, **options)
         return None if created else cast(Self | None, twin)
 
     @classmethod

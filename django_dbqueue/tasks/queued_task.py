@@ -15,7 +15,8 @@ from .context import Context
 MAX_ATTEMPTS = 2**31 - 1
 CHANGED = (
     *("priority", "backend", "queue_name", "run_after", "max_attempts", "time_to_run"),
-    "dedup_key",
+    *("dedup_key", "on_duplicate", "debounce", "max_wait"),
+    *("concurrency_key", "concurrency_limit", "key_order", "when_head_fails"),
 )
 DedupKey = str | Callable[..., str] | None
 
@@ -26,7 +27,13 @@ class QueuedTask(Task):  # type: ignore[misc]
 
     ``backoff``: seconds, a list of them (the last one repeats), or anything with
     ``seconds(attempt)``. ``time_to_run``: seconds. ``dedup_key``: text, or a function of the
-    arguments that returns it. An error that is none of ``retry_on`` is final.
+    arguments that returns it; ``on_duplicate``, ``debounce`` and ``max_wait`` are those of
+    ``Job.objects.enqueue``. An error that is none of ``retry_on`` is final.
+    ``concurrency_key``: a format string over the arguments, or a function of them; at most
+    ``concurrency_limit`` calls with the same key run at once, with ``key_order="fifo"`` one at a
+    time in their order, and ``when_head_fails``, "block", "skip" or "fail", says what the others do
+    while one that failed waits for its retry, or is buried. What is None is as the table's policy
+    says.
     """
 
     max_attempts: int = 1
@@ -35,6 +42,13 @@ class QueuedTask(Task):  # type: ignore[misc]
     time_to_run: int | None = None
     exactly_once: bool = False
     dedup_key: DedupKey = None
+    on_duplicate: str = "keep"
+    debounce: float | None = None
+    max_wait: float | None = None
+    concurrency_key: DedupKey = None
+    concurrency_limit: int | None = None
+    key_order: str | None = None
+    when_head_fails: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backoff", _backoff_of(self.backoff))
@@ -60,6 +74,13 @@ class QueuedTask(Task):  # type: ignore[misc]
         max_attempts: int | None = None,
         time_to_run: int | None = None,
         dedup_key: DedupKey = None,
+        on_duplicate: str | None = None,
+        debounce: float | None = None,
+        max_wait: float | None = None,
+        concurrency_key: DedupKey = None,
+        concurrency_limit: int | None = None,
+        key_order: str | None = None,
+        when_head_fails: str | None = None,
     ) -> Self:
         """The same task with other options."""
         given: dict[str, Any] = {
@@ -70,6 +91,13 @@ class QueuedTask(Task):  # type: ignore[misc]
             "max_attempts": max_attempts,
             "time_to_run": time_to_run,
             "dedup_key": dedup_key,
+            "on_duplicate": on_duplicate,
+            "debounce": debounce,
+            "max_wait": max_wait,
+            "concurrency_key": concurrency_key,
+            "concurrency_limit": concurrency_limit,
+            "key_order": key_order,
+            "when_head_fails": when_head_fails,
         }
         return replace(self, **{name: v for name, v in given.items() if v is not None})
 
@@ -166,6 +194,13 @@ DEFAULTS: dict[str, Any] = {
     "time_to_run": None,
     "exactly_once": False,
     "dedup_key": None,
+    "on_duplicate": "keep",
+    "debounce": None,
+    "max_wait": None,
+    "concurrency_key": None,
+    "concurrency_limit": None,
+    "key_order": None,
+    "when_head_fails": None,
 }
 
 

@@ -92,6 +92,11 @@ class Buffer:
         """Items beyond those that the runners have in hand, or are about to take."""
         return self.under_way - self.places
 
+    @property
+    def is_low(self) -> bool:
+        """Whether the claiming thread wants to know."""
+        return self.items.qsize() <= max(0, self.refill_at)
+
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
         items: list[Item] = []

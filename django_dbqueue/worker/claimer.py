@@ -17,6 +17,7 @@ from ..lifecycle.claim import claim
 from ..lifecycle.table import Table
 from .assignment import QueueName
 from .buffer import ALLOWANCE, Buffer, Item, JobSizes
+from .keyed_ahead import KeyedAhead
 from .options import Options
 from .ordered_queues import scheduler_of
 from .queue_poller import TablePoller
@@ -78,6 +79,7 @@ class Claimer:
         # one by one.
         is_careful = bool(options.queue_order) and options.batch_grows
         self.batch = 1 if is_careful else options.batch_size
+        self.keyed_ahead = KeyedAhead()
         # Claimed, and waiting for a sacrificial child to take them over.
         self.suspects: list[Item] = []
         self._recheck_suspects_at = 0.0
@@ -103,6 +105,7 @@ class Claimer:
 
     def _on_connect(self, dialect: Dialect) -> None:
         dialect.keep_to_indexes()
+        dialect.end_silent_transactions()
         dialect.listen()
         self.reconciler.reconnected(dialect.connection.alias)
 
@@ -187,12 +190,16 @@ class Claimer:
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
         self.reconciler.claiming(table, owner)
         floors = poller.floors.for_claim(queue)
-        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note)
+        keyed = self._keyed_most(table)
+        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note, keyed)
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
         self.scheduler.claimed(queue, len(jobs))
         self.left -= len(jobs)
-        self._was_full = len(jobs) == limit
+        is_cut = keyed is not None and self.keyed_ahead.claimed(jobs, keyed)
+        self._was_full = is_cut or len(jobs) == limit
+        if keyed is not None and self.keyed_ahead.meets_keys:
+            self.buffer.refill_at = min(self.buffer.refill_at, self.keyed_ahead.refill_at)
         if not self._was_full:
             self.scheduler.empty(poller, queue)
         is_ordinary = self.role is Role.ORDINARY
@@ -207,6 +214,12 @@ class Claimer:
             self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
         return jobs
+
+    def _keyed_most(self, table: Table) -> int | None:
+        if not table.takes_keys:
+            return None
+        elapsed = time.monotonic() - self._filled_at
+        return self.keyed_ahead.most(-self.buffer.ahead, elapsed, CLAIM_BATCH_MAX)
 
     def adapt(self, table: Table) -> None:
         """Let the batch follow the rate at which the runners empty it."""

@@ -148,7 +148,7 @@ class CoroutineRunner(Taker):
             self.buffer.unstarted.append(item)
         self.item = None
         self.buffer.done[0] += not starts
-        if self.buffer.items.qsize() <= self.buffer.refill_at:
+        if self.buffer.is_low:
             self.woken()
         if starts:
             self._others.acquire()  # until there is a place for another one

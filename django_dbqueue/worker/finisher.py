@@ -257,7 +257,7 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
         (done if is_done else others).append(one)
     written = Written()
     for results, keys in by_results(done):
-        written += holder.complete(table, owner, keys, results)
+        written += holder.complete(table, owner, keys, results, [one.job for one in done])
     if written.lost or written.gone:
         lost, gone = set(written.lost), set(written.gone)
         for one in done:

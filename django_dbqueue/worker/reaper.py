@@ -15,6 +15,7 @@ from ..dialects import ErrorKind
 from ..dialects.base import RowsLocked
 from ..guard import capture, message_of
 from ..lifecycle import archive, promotion, reap
+from ..lifecycle.key_wakeup import wake_forgotten
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Worker
@@ -31,6 +32,7 @@ U = TypeVar("U")
 CLEANUP_SECONDS = 10.0  # between looks for jobs to archive or prune, when there were none
 PASS_SECONDS_MAX = 1.0  # until another pass
 NEXT_DUE_SECONDS = 0.05  # after some jobs became due others soon may
+WAKE_SHARE = 20.0  # times as long as a look for lost wake-ups took until the next one
 NO_MOVES: tuple[float | None, float | None] = None, None
 
 # By label, what else a queue app wants done to its table; how many rows it changed. It has to be
@@ -98,6 +100,8 @@ class Reaper:
         self.keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
+        # Of tables whose jobs may have keys: when to look next, and after which key.
+        self._wake_at: dict[tuple[str, str], tuple[float, str]] = {}
 
     def turn(self, judge: Callable[[], bool]) -> tuple[Done, float]:
         """One pass; what it did, and how many seconds (at most 1) until a job is due.
@@ -147,9 +151,20 @@ class Reaper:
         if _is_over(over):
             done.reaped += self._alone(table, end_overdue, 0)
         done.promoted += count
+        if table.takes_keys:
+            self._alone(table, self._wake, None)
         if count:
             return min(_at_once(count), NEXT_DUE_SECONDS)
         return min([PASS_SECONDS_MAX, *[left for left in (due, over) if left and left > 0]])
+
+    def _wake(self, table: Table) -> None:
+        """Make up for wake-ups that were lost, once a second, less often where that takes long."""
+        began = time.monotonic()
+        due, after = self._wake_at.get(table.place, (0.0, ""))
+        if began >= due:
+            _, after = wake_forgotten(table, after)
+            took = time.monotonic() - began
+            self._wake_at[table.place] = began + max(PASS_SECONDS_MAX, WAKE_SHARE * took), after
 
     def _aliases(self) -> list[str]:
         return sorted({table.connection.alias for table in self.tables})

@@ -138,7 +138,7 @@ class Runner(Taker):
         # In this order: what is under way and in nobody's hand is between two.
         self.item = None
         self.buffer.done[self.number] += 1
-        if self.buffer.items.qsize() <= self.buffer.refill_at:
+        if self.buffer.is_low:
             self.woken()
 
     def life(self, item: Item) -> None:

@@ -10,7 +10,7 @@ from django_dbqueue.conf import conf, wrong_values
 from django_dbqueue.dialects.postgresql import PostgreSQL
 from django_dbqueue.fields import NameField
 from django_dbqueue.mail.conf import mail_conf
-from django_dbqueue.models import ArchivedJob, Job, JobManager, JobQuerySet
+from django_dbqueue.models import ArchivedJob, Job, JobManager, JobQuerySet, KeyedJob
 from tests.queueapp.models import Kept, Note, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -37,6 +37,15 @@ def text(model):
 
 def test_a_sound_table_passes():
     assert ids(Note) == ids(Kept) == []
+
+
+def test_a_meta_without_the_indexes_of_keys_is_found():
+    class Keyless(KeyedJob):
+        class Meta(Job.Meta):
+            app_label = APP
+
+    assert ids(Keyless) == ["E001"]
+    assert "class Meta(KeyedJob.Meta)" in text(Keyless)
 
 
 def test_a_meta_without_ours_is_found():

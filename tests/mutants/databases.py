@@ -16,8 +16,8 @@ MUTANTS = [
     (SQLITE, "WHERE {CLAIMABLE} AND queue = {self", "WHERE queue = {self", "claims any job"),
     (
         SQLITE,
-        "AND queue = {self.placeholder(claim.queue)} ",
-        "AND {self.placeholder(claim.queue)} IS NOT NULL ",
+        "AND queue = {self.placeholder(claim.queue)}",
+        "AND {self.placeholder(claim.queue)} IS NOT NULL",
         "claims from any queue",
     ),
     (SQLITE, "ORDER BY priority, {claim.pk}", "ORDER BY {claim.pk}", "priorities are not heeded"),
@@ -58,8 +58,8 @@ MUTANTS = [
     ),
     (
         MYSQL,
-        "WHERE {CLAIMABLE} AND queue = %s ",
-        "WHERE queue = %s ",
+        "WHERE {CLAIMABLE} AND queue = %s{claim.only} ",
+        "WHERE queue = %s{claim.only} ",
         "finished jobs hide the ready ones",
         MARIADB,
     ),

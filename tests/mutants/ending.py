@@ -129,8 +129,8 @@ MUTANTS = [
     ),
     (
         HOLDER,
-        "    also, values = results\n    sql = ",
-        "    also, values = NONE\n    sql = ",
+        "also, values = results\n        sql, given",
+        "also, values = NONE\n        sql, given",
         "what a run leaves in its row is forgotten",
     ),
     (

@@ -2,6 +2,7 @@
 
 OPERATOR, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
 JOB, QUERYSET = "models/job.py", "models/queryset.py"
+ENQUEUED = "models/enqueued.py"
 QUEUE, WORKER = "models/queue.py", "models/worker.py"
 HEARTBEAT, REAPER = "worker/heartbeat.py", "worker/reaper.py"
 
@@ -126,9 +127,9 @@ MUTANTS = [
         "a twin is looked for in all queues",
     ),
     (
-        QUERYSET,
-        "return Enqueued(twin, created=False)",
-        "return Enqueued(twin, created=True)",
+        ENQUEUED,
+        "return Enqueued(twin, created=False, outcome=outcome)",
+        "return Enqueued(twin, created=True, outcome=outcome)",
         "a twin counts as new",
     ),
     (QUEUE, "paused_until__gt=DbNow()", "paused_until__isnull=False", "a pause never ends"),

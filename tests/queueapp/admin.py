@@ -2,7 +2,8 @@ from django.contrib import admin
 
 from django_dbqueue.admin import ArchivedJobAdmin, JobAdmin
 
-from .models import ArchivedKept, Note
+from .models import ArchivedKept, Note, Shared
 
 admin.site.register(Note, JobAdmin)
+admin.site.register(Shared, JobAdmin)
 admin.site.register(ArchivedKept, ArchivedJobAdmin)

@@ -22,6 +22,7 @@ from .chores import ArchivedChore, Chore, Errand  # noqa: F401  # tables
 from .faults import Awaited, Deed, Gathered, Marked, Once, Prompt, Yielding, record, wait_for_gate  # noqa: F401  # tables
 from .fetching import Fetched, FetchedEach  # noqa: F401  # tables
 from .gil import hold_gil
+from .keyed import ArchivedShared, Ordered, Shared  # noqa: F401  # tables
 from .leftovers import execute, leave_autocommit_off, leave_open, leave_open_and_fail
 from .once import Effect, Fleeing, Recited, Transfer  # noqa: F401  # tables
 from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables

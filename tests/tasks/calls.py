@@ -149,3 +149,23 @@ def sleep(log: str, seconds: float) -> None:
     record(log, "started")
     time.sleep(seconds)
     record(log, "ended")
+
+
+@task(concurrency_key="tenant {tenant}", concurrency_limit=2)
+def export(tenant: str, pages: int = 1) -> None:
+    return None
+
+
+@task(concurrency_key=lambda tenant, **_: tenant, key_order="fifo", when_head_fails="skip")
+def post(tenant: str) -> None:
+    return None
+
+
+@task(dedup_key="index", on_duplicate="replace", debounce=60, max_wait=600)
+def index(pages: int) -> None:
+    return None
+
+
+@task(concurrency_key="one")
+async def call_service(number: int) -> None:
+    return None

@@ -11,6 +11,7 @@ from django_dbqueue.worker import runner as runner_module
 from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.claimer import CLAIM_BATCH_MAX, Claimer
 from django_dbqueue.worker.finisher import Finisher
+from django_dbqueue.worker.keyed_ahead import KeyedAhead
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.queue_poller import QueueScheduler
 from django_dbqueue.worker.runner import Runner
@@ -19,13 +20,13 @@ from django_dbqueue.worker.session import Session
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.jobs import claimed, in_thread, table
-from tests.queueapp.models import Batch, Note
+from tests.queueapp.models import Batch, Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
-def claimer(**options):
-    served = parse_served(["queueapp.Note"])
+def claimer(name="queueapp.Note", **options):
+    served = parse_served([name])
     return Claimer(
         Options(served=served, **options),
         "w.1-",
@@ -112,3 +113,27 @@ def test_a_look_at_a_dead_connection_may_take_so_long_that_nothing_may_start(mon
 
     in_thread(take)
     assert (finisher.pending, len(buffer.unstarted)) == (0, 1)
+
+
+def test_jobs_with_keys_are_claimed_one_for_each_free_runner():
+    """Else the slots of all keys would wait in the buffer of one child."""
+    Shared.objects.bulk_create(Shared(tenant=f"t{n}") for n in range(20))
+    one = claimer("queueapp.Shared")
+    for _ in range(3):
+        one.turn()
+    assert len(one.buffer) == 1
+
+
+def test_of_jobs_with_keys_that_are_quick_more_are_claimed_at_once():
+    ahead, found = KeyedAhead(), []
+    for seconds in (0.001, 0.001, 0.001, 0.001, 1.0, 1.0, 1.0):
+        found.append(ahead.most(1, seconds, 100))
+        ahead.claimed([Shared(concurrency_key="a")] * found[-1], found[-1])
+    assert found == [1, 1, 2, 4, 2, 1, 1]
+
+
+def test_jobs_without_keys_are_fetched_ahead_as_ever():
+    Shared.objects.bulk_create(Shared() for _ in range(20))
+    one = claimer("queueapp.Shared")
+    one.turn()
+    assert len(one.buffer) == 10

@@ -1,0 +1,109 @@
+"""parked -> ready, when a claim of a concurrency key has ended.
+
+A wake-up that is lost, as by a kill between two commits, is made up for by ``wake_forgotten``,
+which every reaper calls every second.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ..states import CLAIMABLE, HELD, Status
+from .enqueue import notify_workers
+from .execute import changed_once, rows, try_once
+from .key_facts import count_claimed, find_heads, keys_of, parked_keys, with_parked
+from .keys import FAIL, PARKED, rule_in
+from .table import Table
+
+WOKEN_MAX = 20  # jobs of one key at once
+KEYS_MAX = 200  # looked at in one pass
+
+
+@contextmanager
+def ending_claims(
+    table: Table, keys: Sequence[Any], jobs: Sequence[Any] | None = None
+) -> Iterator[None]:
+    """Within, the claims of these rows are ended, or rows leave the table: then others of their
+    concurrency keys are woken, in somebody's transaction once it commits.
+
+    ``jobs``: the instances, where there are some, as the claim made them.
+    """
+    if not table.takes_keys or not keys:
+        yield
+        return
+    if jobs is not None:
+        names = sorted({job.concurrency_key for job in jobs} - {None})
+    else:
+        names = keys_of(table, keys)  # before: they may be deleted
+    yield
+    if not names:
+        return
+    connection = table.connection
+    if connection.in_atomic_block:
+        connection.on_commit(partial(wake, table, names), robust=True)
+    elif connection.get_autocommit():
+        wake(table, names)
+    # Else nobody will tell of the commit, and a reaper has to find them.
+
+
+def wake(table: Table, names: Sequence[str], *, is_sure: bool = False) -> int:
+    """Make ready what may be claimed by now of these concurrency keys; how many jobs.
+
+    Of those that are ready already it is believed that they are claimed soon, unless ``is_sure``.
+    """
+
+    def work() -> int:
+        waiting = with_parked(table, names)
+        if not waiting:
+            return 0
+        states = (HELD,) if is_sure else (HELD, CLAIMABLE)
+        under_way = count_claimed(table, waiting, states)
+        found = [key for name in waiting for key in _next(table, name, under_way.get(name, 0))]
+        if not found:
+            return 0
+        among, these = table.dialect.among(table.pk, sorted(found))
+        sql = f"UPDATE {table.by_key} SET status = {Status.READY:d} WHERE {PARKED} AND {among}"
+        return changed_once(table.connection, sql, these)
+
+    count = try_once(table.connection, work) or 0
+    if count:
+        notify_workers(table.connection, [Status.READY])
+    return count
+
+
+def wake_forgotten(table: Table, after: str = "") -> tuple[int, str]:
+    """Wake what waits though nothing of its key is claimed; how many jobs, and the key from which
+    the next pass goes on."""
+    names = parked_keys(table, after, KEYS_MAX)
+    last = names[-1] if len(names) == KEYS_MAX else ""
+    return (wake(table, names, is_sure=True) if names else 0), last
+
+
+def _next(table: Table, name: str, under_way: int) -> list[Any]:
+    """The raw keys of jobs that may be claimed next."""
+    parked = rows(
+        table.connection,
+        f"SELECT {table.pk}, queue, concurrency_limit, key_order FROM {table.name} "
+        f"WHERE {PARKED} AND concurrency_key = %s ORDER BY priority, {table.pk} LIMIT {WOKEN_MAX}",
+        [name],
+    )
+    found: list[Any] = []
+    for pk, queue, limit, order in parked:
+        rule = rule_in(table, queue, limit, order)
+        if rule.is_fifo:
+            return found or _first_in_order(table, name, rule.order, under_way)
+        if under_way + len(found) < rule.limit:
+            found.append(pk)
+    return found
+
+
+def _first_in_order(table: Table, name: str, order: str, under_way: int) -> list[Any]:
+    if under_way:
+        return []
+    heads = find_heads(table, [name])[name]
+    if order == FAIL and heads.buried is not None:
+        # The claim that meets it buries it.
+        return [heads.parked]
+    first = heads.first(order)
+    return [first] if first is not None and first == heads.parked else []

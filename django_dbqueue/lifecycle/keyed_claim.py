@@ -1,0 +1,221 @@
+"""ready -> claimed, of each concurrency key no more than may be: counted from living claims.
+
+Who claims jobs with keys holds the row lock of their queue table while it counts and stamps, so
+that nobody else does; nothing is kept that a crash could leave behind. What may not be claimed now
+is parked, so that no claim meets it again: delayed without a time, until a claim of its key ends.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from django.apps import apps
+from django.db import transaction
+from django.db.utils import IntegrityError
+
+from ..dialects import Claim
+from ..exceptions import Bury, DBQueueError
+from ..states import CLAIMABLE, MOVES, Status
+from .claim_end import RetryDecision, freed
+from .errors import appended, entry
+from .execute import changed, changed_once, in_transaction, placeholders, rows
+from .key_facts import Heads, count_claimed, find_heads
+from .key_wakeup import wake
+from .keys import FAIL, HAS_KEY, Rule, rule_in
+from .table import Table
+
+logger = logging.getLogger("django_dbqueue")
+
+ROUNDS = 100  # of a claim that meets nothing but what has to wait
+WINDOW = 100  # candidates of the second round and later ones
+CHUNK = 500  # rows of one statement that parks or buries
+LOCK = "lock"  # the name of the row of Queue that is locked; no queue table has its job_table
+
+
+class _NoLock(DBQueueError):
+    """The row to be locked is not there yet."""
+
+
+@dataclass
+class Judged:
+    """What one look found: by raw key of the row, or by the concurrency key."""
+
+    taken: list[Any] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
+    # By concurrency key the buried job whose followers are to be buried.
+    doomed: dict[str, Any] = field(default_factory=dict)
+    heads: dict[str, Heads] = field(default_factory=dict)
+
+
+def has_ready_keys(table: Table) -> bool:
+    """Whether any ready job of the table has a concurrency key."""
+    sql = f"SELECT 1 FROM {table.name} WHERE {CLAIMABLE} AND {HAS_KEY} LIMIT 1"
+    return bool(rows(table.connection, sql, []))
+
+
+def stamp(table: Table, request: Claim) -> list[Any]:
+    """Claim ready jobs of a queue, with keys and without; the raw keys of their rows."""
+    window, one_by_one = request.limit, False
+    for _ in range(ROUNDS):
+        try:
+            look = partial(_look, table, request, window, one_by_one)
+            judged = in_transaction(table.connection, look)
+        except _NoLock:
+            _make_lock(table)
+            continue
+        except IntegrityError:
+            # A row that was never validated: no statement can write it.
+            if one_by_one:
+                raise
+            one_by_one = True
+            continue
+        for key, head in judged.doomed.items():
+            _bury_followers(table, key, head)
+        if judged.blocked:
+            _park(table, request.queue, judged)
+        if judged.taken or not (judged.blocked or judged.doomed):
+            return judged.taken
+        window = max(request.limit, WINDOW)
+    return []
+
+
+def _look(table: Table, request: Claim, window: int, one_by_one: bool) -> Judged:
+    """Within the transaction: judge the first candidates, and stamp those that may be claimed."""
+    _lock(table)
+    place = table.dialect.placeholder(request.queue)
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk}, concurrency_key, concurrency_limit, key_order FROM {table.name} "
+        f"WHERE {CLAIMABLE} AND queue = {place} ORDER BY priority, {table.pk} LIMIT %s",
+        [request.queue, window],
+    )
+    judged = _judge(table, request, found)
+    keys = sorted(judged.taken)
+    chunks = [[key] for key in keys] if one_by_one else [keys] if keys else []
+    judged.taken = [key for chunk in chunks for key in _stamped(table, request, chunk, one_by_one)]
+    return judged
+
+
+def _judge(table: Table, request: Claim, found: Sequence[Sequence[Any]]) -> Judged:
+    rules = {
+        pk: rule_in(table, request.queue, limit, order)
+        for pk, key, limit, order in found
+        if key is not None
+    }
+    names = sorted({key for _, key, _, _ in found if key is not None})
+    in_order = sorted({key for pk, key, *_ in found if key is not None and rules[pk].is_fifo})
+    claimed = count_claimed(table, names)
+    judged = Judged(heads=find_heads(table, in_order))
+    keyed_left = request.limit if request.keyed_limit is None else request.keyed_limit
+    for pk, key, _, _ in found:
+        if len(judged.taken) == request.limit or not keyed_left:
+            break
+        if key is None:
+            judged.taken.append(pk)
+            continue
+        heads, rule = judged.heads.get(key), rules[pk]
+        if rule.order == FAIL and heads and heads.buried is not None and heads.buried < pk:
+            judged.doomed[key] = heads.buried
+        elif _may_start(pk, rule, claimed.get(key, 0), heads):
+            judged.taken.append(pk)
+            keyed_left -= 1
+            claimed[key] = claimed.get(key, 0) + 1
+        else:
+            judged.blocked.add(key)
+    return judged
+
+
+def _may_start(pk: Any, rule: Rule, claimed: int, heads: Heads | None) -> bool:
+    if claimed >= rule.limit:
+        return False
+    return not rule.is_fifo or heads is None or heads.first(rule.order) == pk
+
+
+def _stamped(table: Table, request: Claim, keys: list[Any], may_fail: bool) -> list[Any]:
+    among, these = table.dialect.among(table.pk, keys)
+    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE {CLAIMABLE} AND {among}"
+    write = partial(changed_once, table.connection, sql, [*request.params, *these])
+    if not may_fail:
+        return keys if write() else []
+    try:
+        with transaction.atomic(using=table.connection.alias):
+            return keys if write() else []
+    except IntegrityError as error:
+        logger.debug("%s %s cannot be written: %s", table.label, keys, error)
+        return []
+
+
+def _lock(table: Table) -> None:
+    """Until the commit nobody else claims jobs with keys from this table."""
+    connection = table.connection
+    if not connection.features.has_select_for_update:
+        return  # there is one writer
+    name = connection.ops.quote_name(_queue_model()._meta.db_table)
+    sql = f"SELECT id FROM {name} WHERE job_table = %s AND name = %s FOR UPDATE"
+    if not rows(connection, sql, [_lock_of(table), LOCK]):
+        raise _NoLock
+
+
+def _make_lock(table: Table) -> None:
+    manager = _queue_model()._default_manager.using(table.connection.alias)
+    manager.get_or_create(job_table=_lock_of(table), name=LOCK)
+
+
+def _lock_of(table: Table) -> str:
+    return f"{table.job_table} keys"
+
+
+def _queue_model() -> Any:
+    return apps.get_model("dbqueue", "Queue")
+
+
+def _park(table: Table, queue: str, judged: Judged) -> None:
+    """Put aside what is ready in a queue of the blocked keys; who is first in order stays ready."""
+    names = sorted(judged.blocked)
+    first = {heads.ready for heads in judged.heads.values()}
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {table.name} WHERE {CLAIMABLE} "
+        f"AND concurrency_key IN ({placeholders(names)}) "
+        f"AND queue = {table.dialect.placeholder(queue)} LIMIT {CHUNK}",
+        [*names, queue],
+    )
+    ready = [pk for (pk,) in found]
+    parked = sorted(set(ready) - first) or sorted(ready)
+    if parked:
+        among, these = table.dialect.among(table.pk, parked)
+        sql = f"UPDATE {table.by_key} SET status = {Status.DELAYED:d}, retry_at = NULL"
+        changed(table.connection, f"{sql} WHERE {CLAIMABLE} AND {among}", these)
+    # A claim that ended after our look has woken nothing of this.
+    wake(table, names)
+
+
+def _bury_followers(table: Table, key: str, head: Any) -> None:
+    """Those of a buried job, ready and parked: up to 500 of each."""
+    reason = f"job {head} with the same key, which comes before it, is buried"
+    sets, _ = freed(table, RetryDecision(Status.BURIED, 0, reason))
+    for status in sorted(MOVES["bury"][0] - {Status.CLAIMED}):
+        followers = rows(
+            table.connection,
+            f"SELECT {table.pk}, attempts, errors FROM {table.name} WHERE status = {status:d} "
+            f"AND concurrency_key = %s AND {table.pk} > %s ORDER BY priority, {table.pk} "
+            f"LIMIT {CHUNK}",
+            [key, head],
+        )
+        for (attempts, _), alike in groupby(sorted(followers, key=_history), key=_history):
+            same = sorted(alike, key=lambda row: row[0])
+            new = entry(Bury(reason), attempt=attempts, owner=None)
+            among, these = table.dialect.among(table.pk, [pk for pk, _, _ in same])
+            sql = f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE status = {status:d}"
+            params = [appended(same[0][2], new), *these]
+            count = changed(table.connection, f"{sql} AND {among}", params)
+            logger.warning("%s: %d jobs are buried: %s", table.label, count, reason)
+
+
+def _history(row: Sequence[Any]) -> tuple[int, str]:
+    """What a follower was through before, mostly nothing: those alike are written together."""
+    _, attempts, errors = row
+    return attempts if isinstance(attempts, int) else 0, repr(errors)

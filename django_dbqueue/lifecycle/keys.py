@@ -1,0 +1,107 @@
+"""Concurrency keys: which one a job has, and which rule it waits by."""
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any, NamedTuple
+
+from django.core.exceptions import ValidationError
+
+from ..exceptions import shown
+from ..fields import check_name
+from ..states import state_for
+from .policy import MAX_LIMIT, Policy
+from .queue_options import policy_of_queue, says_anything
+from .table import Table
+
+# A job that waits for its key alone: no time makes it ready.
+PARKED = f"{state_for('wake')} AND retry_at IS NULL"
+HAS_KEY = "concurrency_key IS NOT NULL"
+FREE = "free"
+# In the order of ids, one at a time; what the others do while one that failed waits, or is buried.
+BLOCK, SKIP, FAIL = "block", "skip", "fail"
+ORDERS = (FREE, BLOCK, SKIP, FAIL)
+
+
+class Rule(NamedTuple):
+    """How many jobs of a key are claimed at once, and in which order."""
+
+    limit: int
+    order: str
+
+    @property
+    def is_fifo(self) -> bool:
+        return self.order != FREE
+
+
+def rule_of(policy: Policy, limit: Any, order: Any) -> Rule:
+    """A job's own rule, where its row has one, or that of its queue."""
+    if order not in ORDERS:
+        order = policy.when_head_fails if policy.key_order == "fifo" else FREE
+    own = limit if isinstance(limit, int) and limit > 0 else policy.concurrency_limit
+    return Rule(own if order == FREE else 1, order)
+
+
+def rule_in(table: Table, queue: Any, limit: Any, order: Any) -> Rule:
+    return rule_of(policy_of_queue(table.model, str(queue)), limit, order)
+
+
+def give_key(job: Any) -> None:
+    """Check the key of a new job, or work it out where the policy says how."""
+    if job.concurrency_key is None:
+        wanted = policy_of_queue(type(job), job.queue).concurrency_key
+        if wanted is None:
+            return
+        job.concurrency_key = key_from(wanted, (job,), _Columns(job))
+    check_key_columns(job.concurrency_key, job.concurrency_limit, job.key_order)
+
+
+def gives_key(model: type[Any]) -> bool:
+    """Whether a policy of the table works keys out of whole jobs."""
+    return bool(model.takes_keys) and says_anything(model, "concurrency_key")
+
+
+def key_from(
+    wanted: Any, args: tuple[Any, ...], names: Mapping[str, Any], given: tuple[Any, ...] = ()
+) -> str | None:
+    """The key that a callable makes of ``args``, or a format string of names and what is
+    ``given``; ``ValidationError`` where the string cannot. None and '' mean: without a key."""
+    if callable(wanted):
+        key = wanted(*args)
+    else:
+        try:
+            key = Formatter().vformat(wanted, given, names)
+        except (LookupError, AttributeError, ValueError, TypeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            problem = f"concurrency_key {shown(wanted)} cannot be worked out: {what}"
+            raise ValidationError({"concurrency_key": problem}) from error
+    return str(key) if key not in (None, "") else None
+
+
+def check_key_columns(key: Any, limit: Any, order: Any) -> None:
+    """``ValidationError`` names the column that is out of its limits."""
+    if key is not None:
+        check_name(key, "concurrency_key")
+    if limit is not None and not (
+        isinstance(limit, int) and not isinstance(limit, bool) and 1 <= limit <= MAX_LIMIT
+    ):
+        problem = f"must be a whole number between 1 and {MAX_LIMIT}, not {shown(limit)}"
+        raise ValidationError({"concurrency_limit": f"concurrency_limit {problem}"})
+    if order is not None and order not in ORDERS:
+        problem = f"must be one of {', '.join(ORDERS)}, not {shown(order)}"
+        raise ValidationError({"key_order": f"key_order {problem}"})
+
+
+class _Columns(Mapping[str, Any]):
+    """What a format string may name: the attributes of a job."""
+
+    def __init__(self, job: Any) -> None:
+        self._job = job
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self._job, name)
+
+    def __iter__(self) -> Any:
+        return iter(vars(self._job))
+
+    def __len__(self) -> int:
+        return len(vars(self._job))

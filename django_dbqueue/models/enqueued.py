@@ -1,0 +1,63 @@
+"""What ``enqueue`` answers, and the insert of a job with a ``dedup_key``."""
+
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from django.db import IntegrityError, models, transaction
+
+from ..lifecycle import enqueue
+from ..lifecycle.table import Table
+from ..lifecycle.twins import Renewal, renew
+
+JobT = TypeVar("JobT", bound=models.Model)
+TRIES = 3
+
+
+class _Pair(NamedTuple, Generic[JobT]):
+    job: JobT | None
+    created: bool
+
+
+class Enqueued(_Pair[JobT]):
+    """The job, and whether it is new; None where its twin is in sight of nobody any more.
+
+    ``outcome``: "created"; or of the job that waited already "kept" as it was, "replaced", or
+    "debounced", where only its time was moved on.
+    """
+
+    outcome: str
+
+    def __new__(cls, job: JobT | None, created: bool, outcome: str = "") -> Self:
+        self = tuple.__new__(cls, (job, created))
+        self.outcome = outcome or ("created" if created else "kept")
+        return self
+
+
+def enqueue_unique(table: Table, job: Any, twins: Any, change: Renewal) -> Enqueued[Any]:
+    """Insert a new job unless ``twins``, those with its key, has one; then change that, as long as
+    it waits."""
+    enqueue.prepare(job)
+    for _ in range(TRIES):
+        if enqueue.insert_new(table, job):
+            job.forget(job.expressions())
+            return Enqueued(job, created=True)
+        outcome = ""
+        if change and renew(table, job, change):
+            outcome = "replaced" if change.columns or change.delay else "debounced"
+        if twin := twins.first():
+            return Enqueued(twin, created=False, outcome=outcome)
+        if outcome:
+            return Enqueued(None, created=False, outcome=outcome)
+    return _insert_or_raise(job, twins)
+
+
+def _insert_or_raise(job: Any, twins: Any) -> Enqueued[Any]:
+    """No twin is in sight: it is younger than our snapshot, or another constraint refuses."""
+    try:
+        with transaction.atomic(using=twins.db):
+            job.save(using=twins.db, force_insert=True)
+    except IntegrityError:
+        with transaction.atomic(using=twins.db):
+            if twins.select_for_update().first() is None:
+                raise
+        return Enqueued(None, created=False)
+    return Enqueued(job, created=True)

@@ -1,0 +1,71 @@
+"""Queue tables whose jobs may share a concurrency key."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from ..fields import NameField
+from ..lifecycle.keys import ORDERS
+from ..states import Status
+from .index import HotIndex, PartialIndex
+from .job import Job
+
+
+class KeyColumns(models.Model):
+    """The columns of concurrency keys, for a queue table and its archive."""
+
+    concurrency_key = NameField(
+        null=True, blank=True, help_text="Of one key only so many jobs run at once."
+    )
+    concurrency_limit = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Its own limit; empty = that of the policy."
+    )
+    key_order = models.CharField(
+        max_length=5,
+        null=True,
+        blank=True,
+        choices=[(order, order) for order in ORDERS],
+        help_text="Its own order; empty = that of the policy.",
+    )
+
+    class Meta:
+        abstract = True
+
+
+class KeyedJob(KeyColumns, Job):
+    """A queue table whose jobs may have a ``concurrency_key``: at most ``concurrency_limit`` of
+    one key, in the whole table, are claimed at once.
+
+    A subclass's ``Meta`` must inherit from ``KeyedJob.Meta``. Jobs without a key cost what they
+    cost in other tables.
+    """
+
+    takes_keys: ClassVar[bool] = True
+
+    class Meta(Job.Meta):
+        abstract = True
+        indexes = [
+            *Job.Meta.indexes,
+            HotIndex(
+                fields=["status", "concurrency_key", "priority", "id"],
+                where={"concurrency_key__isnull": False},
+            ),
+            PartialIndex(
+                fields=["concurrency_key", "status", "priority", "id"],
+                where={
+                    "status": Status.DELAYED.value,
+                    "retry_at__isnull": True,
+                    "concurrency_key__isnull": False,
+                },
+            ),
+        ]
+
+    @property
+    def waits_for_key(self) -> bool:
+        """Whether it waits for its key, and for no time."""
+        has_key = self.concurrency_key is not None
+        return has_key and self.status == Status.DELAYED and self.retry_at is None
+
+    @property
+    def state(self) -> str:
+        return "waiting for its key" if self.waits_for_key else super().state

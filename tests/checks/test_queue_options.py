@@ -1,0 +1,49 @@
+"""What may be said of one queue by the setting QUEUES, and what the check says of nonsense."""
+
+import pytest
+from django.test import override_settings
+
+from django_dbqueue.checks.tables import check_settings
+from django_dbqueue.lifecycle.queue_options import policy_of_queue, says_anything
+from tests.queueapp.models import Note
+
+NONSENSE = [
+    ({"queueapp.not": {}}, "names no queue table"),
+    ({"queueapp.note: a": {}}, "names no queue"),
+    ({"queueapp.note": 7}, "must be a dict of options"),
+    ({"queueapp.note": {"max_lenght": 7}}, "no option of a queue"),
+    ({"queueapp.note": {"time_to_run": 7}}, "no option of a queue"),
+    ({"queueapp.note": {"max_length": 0}}, "at least 1"),
+    ({"queueapp.note": {"max_length": "7"}}, "at least 1"),
+    ({7: {"max_length": 1}}, "names no queue table"),
+]
+
+
+def given(queues):
+    return override_settings(DBQUEUE={"QUEUES": queues})
+
+
+@pytest.mark.parametrize(("queues", "problem"), NONSENSE, ids=[problem for _, problem in NONSENSE])
+def test_nonsense_is_named_and_counts_as_not_given(queues, problem):
+    with given(queues):
+        [error] = check_settings()
+        assert error.id == "dbqueue.E018"
+        assert problem in error.msg
+        assert policy_of_queue(Note, "default").max_length is None
+
+
+def test_a_queue_has_its_own_options_then_those_of_its_table():
+    queues = {"queueapp.note": {"max_length": 10}, "QueueApp.Note:big": {"max_length": 20}}
+    with given(queues):
+        assert check_settings() == []
+        assert policy_of_queue(Note, "default").max_length == 10
+        assert policy_of_queue(Note, "big").max_length == 20
+        assert says_anything(Note, "max_length")
+    assert policy_of_queue(Note, "big").max_length is None
+    assert not says_anything(Note, "max_length")
+
+
+def test_a_queue_may_be_without_what_its_table_has():
+    queues = {"queueapp.note": {"max_length": 10}, "queueapp.note:big": {"max_length": None}}
+    with given(queues):
+        assert policy_of_queue(Note, "big").max_length is None

@@ -1,0 +1,168 @@
+"""What a call with the dedup key of a waiting job does to that: keep, replace, debounce."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Value
+
+from django_dbqueue.fields import DbNow
+from django_dbqueue.states import Status
+from tests.kit.jobs import claim_one, fresh, overwrite, start_all
+from tests.queueapp.models import Kept, Note, Shared
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def ask(model=Note, **columns):
+    return model.objects.enqueue(dedup_key="photo:7", **columns)
+
+
+def replace(model=Note, **columns):
+    return ask(model, on_duplicate="replace", **columns)
+
+
+def due_in(job):
+    """Seconds from now, by the database's clock."""
+    row = type(job).objects.annotate(now=DbNow()).get(pk=job.pk)
+    return (row.retry_at - row.now).total_seconds()
+
+
+def test_the_columns_of_the_new_one_are_written_into_the_one_that_waits():
+    first, _ = ask(text="first", priority=7)
+    answer = replace(text="second", seconds=2)
+    row = fresh(first)
+    assert (answer.job.pk, answer.created, answer.outcome) == (first.pk, False, "replaced")
+    assert (row.text, row.seconds, row.priority) == ("second", 2, 7)
+    assert (row.status, row.created_at) == (Status.READY, first.created_at)
+    assert (answer.job.text, Note.objects.count()) == ("second", 1)
+
+
+def test_the_answer_says_what_happened():
+    assert ask().outcome == "created"
+    job, created = ask()
+    assert (ask().outcome, created) == ("kept", False)
+    assert Note.objects.enqueue().outcome == "created"
+    assert job.pk
+
+
+def test_a_delay_is_replaced_too():
+    job, _ = ask()
+    replace(delay=60)
+    assert fresh(job).status == Status.DELAYED
+    assert due_in(job) == pytest.approx(60, abs=5)
+    replace(text="its time stays")
+    assert due_in(job) == pytest.approx(60, abs=5)
+
+
+def test_a_claimed_job_is_not_changed_and_another_one_is_made():
+    ask(text="first")
+    job = claim_one()
+    assert replace(text="second").outcome == "created"
+    assert fresh(job).text == "first"
+
+
+def test_a_claimed_job_that_keeps_its_key_until_it_is_done_is_kept_as_it_is():
+    ask(Kept)
+    job = claim_one(Kept)
+    answer = replace(Kept, priority=3)
+    assert (answer.created, answer.outcome) == (False, "kept")
+    assert fresh(job).priority == 1024
+    job.release()
+    assert replace(Kept, priority=3).outcome == "replaced"
+
+
+def test_the_concurrency_key_follows_the_columns():
+    job, _ = ask(Shared, tenant="a")
+    replace(Shared, tenant="b")
+    assert (fresh(job).tenant, fresh(job).concurrency_key) == ("b", "b")
+
+
+def test_every_call_moves_the_time_on():
+    job, _ = ask(debounce=30)
+    assert fresh(job).status == Status.DELAYED
+    overwrite(job, retry_at=job.created_at)
+    assert ask(debounce=30).outcome == "debounced"
+    assert due_in(job) == pytest.approx(30, abs=5)
+
+
+def test_no_later_than_the_longest_wait_after_the_first_call():
+    job, _ = ask(debounce=30, max_wait=60)
+    overwrite(job, created_at=DbNow(plus=-50))
+    ask(debounce=30, max_wait=60)
+    assert due_in(job) == pytest.approx(10, abs=5)
+    overwrite(job, created_at=DbNow(plus=-70), status=Status.READY, retry_at=None)
+    ask(debounce=30, max_wait=60)
+    assert fresh(job).status == Status.READY
+
+
+def test_a_ready_one_waits_once_more():
+    job, _ = ask()
+    ask(debounce=30)
+    assert fresh(job).status == Status.DELAYED
+    assert due_in(job) == pytest.approx(30, abs=5)
+
+
+def test_the_pause_before_a_retry_is_not_moved():
+    ask(Kept)
+    job = claim_one(Kept)
+    job.fail("no")
+    overwrite(job, retry_at=DbNow(plus=500))
+    ask(Kept, debounce=5, max_wait=5)
+    assert due_in(job) == pytest.approx(500, abs=5)
+
+
+def test_debounced_and_replaced_at_once():
+    job, _ = ask(text="first", debounce=5)
+    assert replace(text="second", debounce=30).outcome == "replaced"
+    assert fresh(job).text == "second"
+    assert due_in(job) == pytest.approx(30, abs=5)
+
+
+def test_concurrent_producers_leave_one_job_with_the_columns_of_one_of_them():
+    calls = [lambda n=n: replace(text=str(n), seconds=n, debounce=20) for n in range(8)]
+    answers = start_all(*calls)
+    assert sum(answer.created for answer in answers) == 1
+    [row] = Note.objects.all()
+    assert row.text == str(int(row.seconds))
+    assert sum(answer.outcome == "replaced" for answer in answers) == 7
+
+
+def test_a_rollback_takes_the_change_back():
+    job, _ = ask(text="first")
+    with transaction.atomic():
+        replace(text="second")
+        transaction.set_rollback(True)
+    assert fresh(job).text == "first"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"on_duplicate": "merge"}, "on_duplicate"),
+        ({"debounce": 0}, "debounce"),
+        ({"debounce": -1}, "debounce"),
+        ({"debounce": 5, "delay": 3}, "debounce"),
+        ({"debounce": 5, "max_wait": 3}, "max_wait"),
+        ({"max_wait": 3}, "max_wait"),
+        ({"debounce": 5, "max_wait": "x"}, "max_wait"),
+        ({"on_duplicate": "replace", "priority": -1}, "priority"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name_and_nothing_is_written(options, field):
+    with pytest.raises(ValidationError) as caught:
+        ask(**options)
+    assert field in caught.value.message_dict
+    assert not Note.objects.exists()
+
+
+@pytest.mark.parametrize("options", [{"on_duplicate": "replace"}, {"debounce": 5}])
+def test_without_a_key_there_is_nothing_to_replace(options):
+    with pytest.raises(ValidationError, match="dedup_key"):
+        Note.objects.enqueue(**options)
+
+
+def test_an_expression_replaces_nothing():
+    job, _ = ask(seconds=1)
+    with pytest.raises(ValidationError, match="seconds"):
+        replace(seconds=Value(2))
+    assert fresh(job).seconds == 1

@@ -1,0 +1,315 @@
+"""Concurrency keys: so many of one key are claimed at once, whatever becomes of them."""
+
+from contextlib import closing
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from django_dbqueue.dialects import dialect_of
+from django_dbqueue.lifecycle import keyed_claim, reap
+from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
+from django_dbqueue.states import Status
+from tests.kit.connections import other_connection
+from tests.kit.jobs import fresh, overwrite, reap_overdue, reap_owner, reaper, start_all, table
+from tests.kit.waiting import wait_until
+from tests.queueapp.models import ArchivedShared, Ordered, Shared
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+def make(count, tenant="a", model=Shared, **columns):
+    return [model.objects.create(tenant=tenant, **columns) for _ in range(count)]
+
+
+def claim(limit=10, model=Shared, **options):
+    return model.objects.claim(limit=limit, **options)
+
+
+def keys(jobs):
+    return [job.pk for job in jobs]
+
+
+def parked(model=Shared):
+    return [job.pk for job in model.objects.order_by("pk") if job.waits_for_key]
+
+
+def test_no_more_of_a_key_are_claimed_than_its_limit():
+    jobs = make(5)
+    assert keys(claim()) == keys(jobs[:2])
+    assert claim() == []
+    assert parked() == keys(jobs[2:])
+
+
+def test_other_keys_and_jobs_without_one_go_on():
+    make(5)
+    others = make(2, "b") + make(3, "")
+    assert len(claim(limit=2)) == 2
+    assert keys(claim()) == keys(others)
+
+
+def test_what_waits_for_its_key_is_found_behind_many_of_a_blocked_one():
+    Shared.objects.bulk_create(Shared(tenant="a") for _ in range(1200))
+    last = make(1, "b")
+    assert len(claim(limit=2)) == 2
+    assert keys(claim(limit=1)) == keys(last)
+
+
+def test_a_job_without_a_key_is_not_held_up():
+    make(5, "")
+    assert len(claim()) == 5
+
+
+ENDS = {
+    "complete": lambda job: job.complete(),
+    "fail": lambda job: job.fail("no"),
+    "release": lambda job: job.release(60),
+    "bury": lambda job: job.bury("no"),
+    "cancel": lambda job: Shared.objects.filter(pk=job.pk).cancel(),
+    "bury by hand": lambda job: Shared.objects.filter(pk=job.pk).bury(),
+    "overdue": lambda job: (
+        overwrite(job, retry_at=job.created_at),
+        reap_overdue(table(Shared)),
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_the_slot_is_free_as_soon_as_a_claim_ends(end):
+    jobs = make(4)
+    first, _ = claim()
+    assert claim() == []
+    end(first)
+    woken = Shared.objects.ready().filter(pk=jobs[2].pk)
+    assert woken.exists()
+    assert keys(claim(limit=1)) == [jobs[2].pk]
+    assert claim() == []
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_the_jobs_of_a_lost_worker_get_their_slots_back(lost):
+    jobs = make(4)
+    held = claim()
+    for job in held[:lost]:
+        overwrite(job, owner="gone.1")
+    assert claim() == []
+    assert reap_owner(table(Shared), "gone.") == lost
+    assert keys(claim()) == keys(held[:lost])
+    assert parked() == keys(jobs[2:])
+
+
+def test_a_claim_whose_answer_was_lost_gives_its_slots_back():
+    jobs = make(4)
+    held = claim()
+    assert claim() == []
+    assert len(reap.give_back(table(Shared), held[0].owner)) == 2
+    assert keys(claim()) == keys(jobs[:2])
+
+
+def test_the_slot_of_a_deleted_row_is_free_after_a_pass_of_the_reaper():
+    jobs = make(4)
+    first, _ = claim()
+    assert claim() == []
+    QuerySet(Shared).filter(pk=first.pk).delete()
+    reaper(Shared).turn(lambda: True)
+    assert keys(claim()) == [jobs[2].pk]
+
+
+def test_a_lost_wakeup_is_made_up_for_whatever_the_number_of_keys():
+    for tenant in ("a", "b", "c"):
+        make(3, tenant)
+    held = claim(limit=9)
+    assert (len(held), claim()) == (6, [])
+    QuerySet(Shared).filter(pk__in=keys(held)).delete()
+    assert wake_forgotten(table(Shared)) == (3, "")
+    assert len(claim()) == 3
+
+
+def test_a_claim_that_ended_while_another_was_parking_leaves_nothing_asleep(monkeypatch):
+    make(3)
+    first, _ = claim(limit=2)
+    look = keyed_claim._look
+
+    def look_and_be_late(*args):
+        judged = look(*args)
+        if judged.blocked and fresh(first).status == Status.CLAIMED:
+            start_all(first.complete) if connection.vendor != "sqlite" else None
+        return judged
+
+    monkeypatch.setattr(keyed_claim, "_look", look_and_be_late)
+    if connection.vendor == "sqlite":
+        pytest.skip("nobody writes while somebody looks")
+    assert len(claim()) == 1
+
+
+def test_a_slot_is_not_free_before_the_transaction_that_ends_its_claim_commits():
+    make(3)
+    first, _ = claim(limit=2)
+    claim()
+    with transaction.atomic():
+        first.complete()
+        assert parked()
+    assert not parked()
+
+
+def test_many_claimers_at_once_never_claim_more_than_the_limit():
+    Shared.objects.bulk_create(Shared(tenant=f"t{n % 3}") for n in range(60))
+    found = [job for jobs in start_all(*[lambda: claim(limit=7)] * 6) for job in jobs]
+    found += claim(limit=60)
+    counts = {tenant: sum(job.tenant == tenant for job in found) for tenant in ("t0", "t1", "t2")}
+    assert counts == {"t0": 2, "t1": 2, "t2": 2}
+
+
+def test_a_job_may_have_a_key_and_a_limit_of_its_own():
+    make(4, concurrency_key="x", concurrency_limit=3)
+    assert len(claim()) == 3
+
+
+def test_the_limit_of_one_queue_may_be_another(settings):
+    settings.DBQUEUE = {"QUEUES": {"queueapp.shared:slow": {"concurrency_limit": 1}}}
+    make(3, queue="slow")
+    make(3)
+    assert len(claim(queue="slow")) == 1
+    assert len(claim()) == 1
+
+
+def test_a_parked_job_can_be_cancelled_and_is_archived_with_its_key():
+    make(3)
+    claim()
+    claim()
+    Shared.objects.filter(pk__in=parked()).cancel()
+    assert ArchivedShared.objects.get().concurrency_key == "a"
+
+
+def test_a_kicked_job_waits_for_its_key_once_more():
+    make(3)
+    claim()
+    claim()
+    assert Shared.objects.filter(pk__in=parked()).kick().changed == 1
+    assert claim() == []
+    assert len(parked()) == 1
+
+
+def test_the_most_urgent_of_a_key_is_woken_first():
+    make(2)
+    first, _ = claim()
+    make(2)
+    urgent = make(1, priority=0)
+    assert claim() == []
+    first.complete()
+    assert keys(claim()) == keys(urgent)
+
+
+def test_many_rows_get_their_keys():
+    Shared.objects.enqueue_many([{"tenant": "a"}, {"tenant": "b"}])
+    Shared.objects.bulk_create([Shared(tenant="c")])
+    found = Shared.objects.order_by("pk").values_list("concurrency_key", flat=True)
+    assert list(found) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "field"),
+    [
+        ({"concurrency_key": "x" * 201}, "concurrency_key"),
+        ({"concurrency_key": "x", "concurrency_limit": 0}, "concurrency_limit"),
+        ({"concurrency_key": "x", "key_order": "some"}, "key_order"),
+        ({"tenant": "a\n"}, "concurrency_key"),
+    ],
+)
+def test_bad_keys_are_refused_and_nothing_is_written(columns, field):
+    with pytest.raises(ValidationError) as caught:
+        Shared.objects.create(**columns)
+    assert field in caught.value.message_dict
+    assert not Shared.objects.exists()
+
+
+# In order
+
+
+def ordered(count, tenant="a", **columns):
+    return make(count, tenant, Ordered, **columns)
+
+
+def test_one_of_a_key_at_a_time_in_the_order_of_ids_whatever_the_priority():
+    jobs = [*ordered(2), *ordered(1, priority=0)]
+    found = []
+    for _ in jobs:
+        [job] = claim(model=Ordered)
+        assert claim(model=Ordered) == []
+        found.append(job.pk)
+        job.complete()
+    assert found == keys(jobs)
+
+
+def test_a_head_that_waits_for_its_retry_blocks_its_followers():
+    jobs = ordered(3)
+    others = ordered(1, "b")
+    [head, _] = claim(model=Ordered)
+    head.fail("no")
+    assert claim(model=Ordered) == []
+    overwrite(head, retry_at=head.created_at)
+    reaper(Ordered).turn(lambda: True)
+    assert keys(claim(model=Ordered)) == [jobs[0].pk]
+    assert len(others) == 1
+
+
+def test_a_buried_head_blocks_until_it_is_cancelled():
+    jobs = ordered(2)
+    [head] = claim(model=Ordered)
+    head.bury("no")
+    assert claim(model=Ordered) == []
+    Ordered.objects.buried().cancel()
+    assert keys(claim(model=Ordered)) == [jobs[1].pk]
+
+
+def test_a_head_may_be_skipped():
+    jobs = ordered(3, key_order="skip")
+    [head] = claim(model=Ordered)
+    head.fail("no")
+    [second] = claim(model=Ordered)
+    second.bury("no")
+    assert keys([second, *claim(model=Ordered)]) == keys(jobs[1:])
+
+
+def test_the_followers_of_a_buried_head_may_be_buried_with_a_reason():
+    jobs = ordered(3, key_order="fail")
+    others = ordered(1, "b", key_order="fail")
+    [head] = claim(model=Ordered, limit=1)
+    assert keys(claim(model=Ordered)) == keys(others)
+    head.bury("no")
+    assert claim(model=Ordered) == []
+    followers = [fresh(job) for job in jobs[1:]]
+    assert {job.status for job in followers} == {Status.BURIED}
+    assert all(str(head.pk) in job.last_error for job in followers)
+
+
+def test_many_claimers_keep_the_order():
+    Ordered.objects.bulk_create(Ordered(tenant=f"t{n % 3}") for n in range(30))
+    seen = {"t0": [], "t1": [], "t2": []}
+
+    def work():
+        for _ in range(200):
+            for job in claim(model=Ordered, limit=2):
+                seen[job.tenant].append(job.pk)
+                job.complete()
+
+    start_all(*[work] * 4)
+    assert sum(map(len, seen.values())) == 30
+    assert all(found == sorted(found) for found in seen.values())
+
+
+# The lock
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="there the database itself is the lock")
+def test_a_claimer_that_is_frozen_in_the_middle_of_a_claim_holds_up_the_others_for_a_moment():
+    make(1)
+    claim()
+    make(1)
+    with closing(other_connection()) as other:
+        dialect_of(other).end_silent_transactions(1)
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT id FROM dbqueue_queue FOR UPDATE")
+            wait_until(lambda: len(claim()) == 1, 30)
