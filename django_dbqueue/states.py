@@ -12,7 +12,8 @@
                  v      v
                done    buried --- kick ---> ready
 
-Cancel takes a job out of any state. Kick also makes a delayed job ready.
+Cancel takes a job out of any state. Kick also makes a delayed job ready. Drop makes room in a full
+queue: a waiting job is buried, or done where it had expired.
 """
 
 from django.db import models
@@ -41,6 +42,7 @@ MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
         ("promote", {Status.DELAYED}, {Status.READY}),
         ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
         ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY}),
+        ("drop", {Status.READY, Status.DELAYED}, {Status.BURIED, Status.DONE}),
         ("cancel", set(Status), ()),
         ("delete", set(Status) - {Status.CLAIMED}, ()),
         ("archive", {Status.DONE}, ()),

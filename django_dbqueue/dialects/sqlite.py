@@ -47,6 +47,7 @@ def decoded(raw: bytes) -> str:
 
 class SQLite(Dialect):
     one_writer = True
+    begin = "BEGIN IMMEDIATE"
     has_typed_columns = False
     look_every = 0.005
     # What data_version said last.

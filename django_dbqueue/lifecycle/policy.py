@@ -33,7 +33,9 @@ class Policy:
     another database says that the job's writes go there, and a receipt with them.
     ``results`` names columns that a run fills in: they are written with its outcome, whatever that
     is, in the same statement.
-    ``max_length`` bounds each queue of the table; the setting ``QUEUES`` may say otherwise of one.
+    ``max_length`` bounds each queue of the table; ``when_full`` says what becomes of a job that
+    finds it full: ``"wait"`` for up to ``full_wait`` seconds. ``max_age`` gives an ``expires_at``
+    to jobs that have none. The setting ``QUEUES`` may say otherwise of one queue.
     """
 
     time_to_run: int = 300
@@ -48,6 +50,9 @@ class Policy:
     exactly_once: bool | str = False
     results: tuple[str, ...] = ()
     max_length: int | None = None
+    when_full: Literal["reject", "wait", "drop_oldest"] = "reject"
+    full_wait: float = 10.0
+    max_age: float | None = None
 
     @property
     def retention(self) -> float | None:
@@ -69,7 +74,8 @@ class Policy:
 
 OPTIONS = frozenset(option.name for option in fields(Policy))
 # What the setting QUEUES may say of one queue.
-QUEUE_OPTIONS = frozenset({"max_length"})
+QUEUE_OPTIONS = frozenset({"max_length", "when_full", "full_wait", "max_age"})
+WHEN_FULL = ("reject", "wait", "drop_oldest")
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
@@ -127,6 +133,14 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     "max_length": lambda value: _unless(
         value is None or (isinstance(value, int) and _is_number(value, 1, 2**31 - 1)),
         "it must be a whole number of at least 1, or None",
+    ),
+    "when_full": lambda value: _unless(
+        value in WHEN_FULL, "it must be 'reject', 'wait' or 'drop_oldest'"
+    ),
+    "full_wait": _time_problem,
+    "max_age": lambda value: _unless(
+        value is None or _is_number(value, 1, MAX_SECONDS),
+        f"it must be between 1 and {MAX_SECONDS} seconds, or None",
     ),
     # Judged by a check of its own: it must never count as not given.
     "exactly_once": lambda _: "",

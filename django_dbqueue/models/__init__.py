@@ -5,6 +5,7 @@ from .minute import Minute
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
 from .receipt import Receipt
+from .room import QueueRoom
 from .worker import Worker
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Minute",
     "PartialIndex",
     "Queue",
+    "QueueRoom",
     "Receipt",
     "Worker",
 ]

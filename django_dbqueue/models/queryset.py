@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -11,7 +12,7 @@ from django.db import IntegrityError, connections, models, router, transaction
 from django.utils.functional import Promise
 
 from ..fields import DbNow, check_name, check_seconds, check_words
-from ..lifecycle import bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
 from ..lifecycle.operator import Changed
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -116,7 +117,9 @@ class JobQuerySet(models.QuerySet[JobT]):
         for job in jobs:
             enqueue.prepare(job)
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
-        created = super().bulk_create(jobs, batch_size, **kwargs)
+        table = table_of(self.model, self._for_writing())
+        write = partial(super().bulk_create, jobs, batch_size, **kwargs)
+        created = admission.admit(table, partial(map, admission.place_of, jobs), write)
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
         enqueue.notify_workers(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]
@@ -200,7 +203,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         table = table_of(self.model, self._for_writing())
         twins = self.using(table.connection.alias).filter(queue=job.queue, dedup_key=job.dedup_key)
         for _ in range(TRIES):
-            if enqueue.insert_new(table, job):
+            if admission.insert_new(table, job):
                 job.forget(job.expressions())
                 return Enqueued(job, created=True)
             if twin := twins.first():
@@ -238,7 +241,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._for_writing())
-        if table.is_plain and bulk.is_simple(self.model):
+        if table.is_plain and bulk.may_insert(self.model, whole[0]):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}
