@@ -122,7 +122,7 @@ def _teller(table: Table, queue: str, keys: Sequence[Any]) -> Any:
     """What tells, after the commit, of jobs as they are now; they may be in the archive then."""
     jobs: list[Any] = []
     if keys and job_dropped.has_listeners(table.model):
-        found = table.model._base_manager.using(table.connection.alias)
+        found = table.model._base_manager.using(table.connection.alias).order_by("pk")
         for start in range(0, len(keys), CHUNK):
             jobs += found.filter(pk__in=keys[start : start + CHUNK])
     return partial(_tell, table, queue, len(keys), jobs)

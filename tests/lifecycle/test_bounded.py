@@ -253,9 +253,10 @@ def test_the_least_urgent_jobs_are_dropped_first_then_the_oldest(dropped):
     with limits(max_length=4, when_full="drop_oldest"):
         for text, priority in [("a", 9), ("b", 5), ("c", 9), ("d", 1)]:
             Note.objects.create(text=text, priority=priority)
-        by_bulk_create(3, priority=1)
-    assert [text for _, text, _ in dropped] == ["a", "b", "c"]
-    assert Note.objects.ready().count() == 4
+        by_bulk_create(2, priority=1)
+        assert [text for _, text, _ in dropped] == ["a", "c"]
+        by_enqueue_many(2, priority=1)
+    assert [text for _, text, _ in dropped] == ["a", "c", "b", "d"]
 
 
 def test_a_more_urgent_job_is_not_dropped_for_a_less_urgent_one(dropped):
