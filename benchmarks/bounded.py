@@ -1,87 +1,82 @@
 """What enqueueing into a bounded queue costs against one without a limit, far from the limit.
 
-    BENCH_DATABASE_URL=... python -m benchmarks.bounded [--rounds 9] [--jobs 500]
+    BENCH_DATABASE_URL=... python -m benchmarks.bounded [--turns 1000]
 
-Each round enqueues into both in turn, by each way; printed is the median of the rounds' ratios.
+Both queues get a call in turn; printed is the ratio of the medians of what a call took.
 """
 
 import argparse
 import time
 from collections.abc import Callable
+from itertools import cycle, islice
 from statistics import median
 from typing import Any
 
+from django.db import connection, transaction
 from django.test import override_settings
 
-BULK = 1000  # rows of one call
+from benchmarks.adapters.dbqueue import Adapter
+
+BULK = 500  # rows of one call
+SINGLE = 25  # jobs of one transaction
 FAR = 10_000_000
 MOST = 1.3
+BOUNDED, FREE = "bounded", "default"
 
 
-def ways(model: Any) -> dict[str, Callable[[int], None]]:
-    from django.db import transaction
+def ways(model: Any) -> dict[str, tuple[int, Callable[[str], Any]]]:
+    """By name, how many turns one of it is worth, and what is done for a queue."""
 
-    def one_by_one(jobs: int) -> None:
-        for number in range(jobs):
-            model.objects.create(number=number)
-
-    def in_transaction(jobs: int) -> None:
+    def in_transaction(queue: str) -> None:
         with transaction.atomic():
-            one_by_one(jobs)
+            for _ in range(SINGLE):
+                model.objects.create(number=1, queue=queue)
 
-    def bulk(jobs: int) -> None:
-        for _ in range(0, 10 * jobs, BULK):
-            model.objects.bulk_create([model(number=number) for number in range(BULK)])
+    def bulk(queue: str) -> None:
+        model.objects.bulk_create([model(number=1, queue=queue) for _ in range(BULK)])
 
-    def many(jobs: int) -> None:
-        for _ in range(0, 10 * jobs, BULK):
-            model.objects.enqueue_many([{"number": number} for number in range(BULK)])
-
+    rows = [{"number": number} for number in range(BULK)]
     return {
-        "create()": one_by_one,
-        "create() in one transaction": in_transaction,
-        "bulk_create()": bulk,
-        "enqueue_many()": many,
+        "create()": (1, lambda queue: model.objects.create(number=1, queue=queue)),
+        f"{SINGLE} x create() in a transaction": (10, in_transaction),
+        f"bulk_create() of {BULK}": (20, bulk),
+        f"enqueue_many() of {BULK}": (
+            20,
+            lambda queue: model.objects.enqueue_many(rows, queue=queue),
+        ),
     }
 
 
-def measure(model: Any, rounds: int, jobs: int) -> dict[str, list[tuple[float, float]]]:
-    """By way, seconds without and with the limit of each round."""
-    bounded = {"QUEUES": {model._meta.label_lower: {"max_length": FAR}}}
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways(model)}
-    for number in range(rounds + 1):
-        for name, enqueue in ways(model).items():
-            spent = {}
-            for options in ({}, bounded) if number % 2 else (bounded, {}):
-                with override_settings(DBQUEUE=options):
-                    enqueue(10)  # the first one counts the queue
-                    start = time.perf_counter()
-                    enqueue(jobs)
-                    spent[bool(options)] = time.perf_counter() - start
-                model._base_manager.all()._raw_delete("default")
-            if number:  # the first round only warms up
-                found[name].append((spent[False], spent[True]))
+def measure(model: Any, turns: int) -> dict[str, dict[str, float]]:
+    """By way and queue, the seconds that a call mostly took."""
+    found: dict[str, dict[str, float]] = {}
+    for name, (worth, enqueue) in ways(model).items():
+        spent: dict[str, list[float]] = {BOUNDED: [], FREE: []}
+        # Who comes second gains by the first one, or loses.
+        for queue in islice(cycle((FREE, BOUNDED, BOUNDED, FREE)), 2 * max(20, turns // worth)):
+            start = time.perf_counter()
+            enqueue(queue)
+            spent[queue].append(time.perf_counter() - start)
+        found[name] = {queue: median(seconds[5:]) for queue, seconds in spent.items()}
+        model._base_manager.all()._raw_delete("default")
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--jobs", type=int, default=500)
+    parser.add_argument("--turns", type=int, default=1000)
     options = parser.parse_args()
-    from benchmarks.adapters.dbqueue import Adapter
-
     adapter = Adapter("default")
     adapter.prepare()
-    from django.db import connection
-
-    for name, rounds in measure(adapter.table, options.rounds, options.jobs).items():
-        ratio = median(bounded / free for free, bounded in rounds)
-        free, bounded = (min(one) * 1e6 / options.jobs for one in zip(*rounds, strict=True))
-        print(
-            f"{connection.vendor}, {name}: x {ratio:.2f} (at most {MOST}); "
-            f"least {free:.0f} and {bounded:.0f} µs"
-        )
+    label = adapter.table._meta.label_lower
+    bounded = {"QUEUES": {f"{label}:{BOUNDED}": {"max_length": FAR}}}
+    with override_settings(DBQUEUE=bounded):
+        for name, found in measure(adapter.table, options.turns).items():
+            free, limited = found[FREE], found[BOUNDED]
+            ratio = f"x {limited / free:.2f} (at most {MOST})"
+            print(
+                f"{connection.vendor}, {name}: {ratio}; {free * 1e6:.0f} and {limited * 1e6:.0f} µs"
+            )
 
 
 if __name__ == "__main__":

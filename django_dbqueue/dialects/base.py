@@ -71,8 +71,6 @@ class Dialect:
     impatient_options: ClassVar[Mapping[str, int]] = {}
     # What to do about a setup_problem.
     setup_hint: ClassVar[str] = ""
-    # How a transaction begins.
-    begin: ClassVar[str] = "BEGIN"
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
     minute: ClassVar[str] = ""  # whole minutes since 1970, UTC
@@ -191,7 +189,7 @@ class Dialect:
     @contextmanager
     def _transaction(self, cursor: CursorWrapper) -> Iterator[None]:
         """On a connection in autocommit; Django's own takes several times as long."""
-        cursor.execute(self.begin)
+        cursor.execute("BEGIN")
         try:
             yield
         except BaseException:

@@ -93,13 +93,12 @@ def insert(
 
     ``QueueFull``, and nothing is written, where its queue stays full.
     """
-    write = partial(_insert, table, job, fields, by_django)
-    if not is_bounded(table.model):
-        return write()
-    places = wanted(table.model, [place_of(job)])
-    if places and table.is_plain and _insert_at_once(table, job, fields, places[0]):
+    if not is_bounded(table.model) or limits_of(table.model, job.queue).max_length is None:
+        return _insert(table, job, fields, by_django)
+    if table.is_plain and _insert_at_once(table, job, fields):
         return []
-    return admitted(table, places, write)
+    places = wanted(table.model, [place_of(job)])
+    return admitted(table, places, partial(_insert, table, job, fields, by_django))
 
 
 class _Twin(Exception):
@@ -137,14 +136,16 @@ def _insert(
     return by_django()
 
 
-def _insert_at_once(table: Table, job: Any, fields: Sequence[Any], one: Wanted) -> bool:
+def _insert_at_once(table: Table, job: Any, fields: Sequence[Any]) -> bool:
     """With as few trips to the database as it allows; False = nothing was written."""
     connection = table.connection
     is_alone = connection.get_autocommit()
     if is_alone and connection.execute_wrappers:
         return False  # they may count on Django's own transactions
-    _check(table, [one], is_alone)
-    taking = _room(table, one, is_alone=is_alone).taking(1)
+    _check(table, (), is_alone)
+    limit = limits_of(table.model, job.queue).max_length
+    assert limit is not None, "only bounded queues need room"
+    taking = Room(table, job.queue, limit, is_alone).taking(1)
     try:
         key = enqueue.insert_after(table, job, fields, taking, is_alone)
     except Error as error:

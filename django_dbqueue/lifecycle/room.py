@@ -91,7 +91,7 @@ class Room:
         locking = self._locking(skip_locked=False)
         sql = f"SELECT room FROM {ROOMS} WHERE job_table = %s AND queue = %s AND stripe = 0"
         while not rows(self.table.connection, f"{sql} {locking}", self.key):
-            self._add([*range(self.stripes)])
+            self._add([0])
 
     def _lock_free(self, stripes: Collection[int]) -> set[int]:
         """Those of the stripes that no other transaction holds are ours; stripe 0 is already."""
@@ -133,13 +133,13 @@ class Room:
         changed_once(self.table.connection, sql, params)
 
     def _add(self, stripes: Collection[int]) -> None:
-        ops, ignore = self.table.connection.ops, OnConflict.IGNORE
+        # What exists already is written, too: else it is locked in a way in which others lock it,
+        # too, and all of them would wait for each other.
+        ops, names = self.table.connection.ops, ["job_table", "queue", "stripe"]
         one = f"(%s, %s, %s, 0, 0, {self.table.dialect.now})"
-        sql = (
-            f"{ops.insert_statement(on_conflict=ignore)} {ROOMS} (job_table, queue, stripe, room, "
-        )
-        sql += f"max_length, counted_at) VALUES {', '.join([one] * len(stripes))} "
-        sql += ops.on_conflict_suffix_sql((), ignore, (), ())
+        sql = f"{ops.insert_statement(on_conflict=OnConflict.UPDATE)} {ROOMS} ({', '.join(names)}, "
+        sql += f"room, max_length, counted_at) VALUES {', '.join([one] * len(stripes))} "
+        sql += ops.on_conflict_suffix_sql((), OnConflict.UPDATE, ["stripe"], names)
         values = [value for stripe in stripes for value in (*self.key, stripe)]
         changed_once(self.table.connection, sql, values)
 

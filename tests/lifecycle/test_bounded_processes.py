@@ -1,4 +1,4 @@
-"""Producers as processes at a bounded queue; ``tests.kit.bounded_producers`` runs it at any size."""
+"""Producers as processes at a bounded queue; tests.kit.bounded_producers runs it at any size."""
 
 import json
 import os
