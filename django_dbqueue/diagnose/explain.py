@@ -7,6 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 
+from ..exceptions import QueueFull
 from ..lifecycle.claim_end import duration
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.table import Table
@@ -14,7 +15,7 @@ from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
 from .facts import OWNER_OF_A_WORKER, Facts, read
-from .reasons import of_app, of_pause, of_reapers, of_silence, of_waiting, of_workers
+from .reasons import of_app, of_limit, of_pause, of_reapers, of_silence, of_waiting, of_workers
 
 PROMOTION_SECONDS = 2.0  # that it may take
 
@@ -61,7 +62,8 @@ def explain_archived(table: Table, key: Any) -> Explanation:
     if facts.status == Status.DONE:
         state, ended = _state(facts), list(_completed(facts))
     elif facts.status == Status.BURIED:
-        state, ended = _state(facts), [*_parked(facts), "It was cancelled after that."]
+        was_cancelled = [] if _was_dropped(facts) else ["It was cancelled after that."]
+        state, ended = _state(facts), [*_parked(facts), *was_cancelled]
     else:
         was = dict(Status.choices).get(facts.status)
         state, ended = "cancelled", [f"It was cancelled{f' while it was {was}' if was else ''}."]
@@ -96,6 +98,7 @@ def _ready(facts: Facts) -> Iterator[str]:
     yield from of_waiting(facts)
     if facts.attempts:
         yield f"{_attempt(facts, facts.attempts + 1).capitalize()} comes next."
+    yield from of_limit(facts)
     yield from _of_twins(facts, "claimed")
     yield from of_app(facts)
 
@@ -179,6 +182,8 @@ def _parked(facts: Facts) -> Iterator[str]:
     held = "" if when is None else f" {_ago(when)}"
     if facts.crashes >= MAX_CRASHES:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
+    elif _was_dropped(facts):
+        yield f"It was dropped{held}: its queue was full, and a newer job needed room."
     elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
     elif facts.attempts >= most:
@@ -191,6 +196,12 @@ def _parked(facts: Facts) -> Iterator[str]:
     else:
         attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
         yield f"It was buried{held} by hand, after {attempts}."
+
+
+def _was_dropped(facts: Facts) -> bool:
+    """Else a job of its own raised that, which has an owner."""
+    is_named = facts.last_exception == QueueFull.__name__
+    return is_named and not facts.errors[-1].get("owner")
 
 
 def _done(facts: Facts) -> Iterator[str]:

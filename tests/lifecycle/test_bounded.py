@@ -7,24 +7,16 @@ from functools import partial
 
 import pytest
 from django.db import connection, transaction
-from django.test import override_settings
 
 from django_dbqueue import signals
 from django_dbqueue.exceptions import QueueFull
 from django_dbqueue.models import QueueRoom
 from django_dbqueue.states import Status
+from tests.kit.bounds import limits
 from tests.kit.jobs import claim_one, fresh
 from tests.queueapp.models import ArchivedChore, Chore, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
-
-MODEL = "queueapp.note"
-
-
-@contextmanager
-def limits(table=MODEL, **options):
-    with override_settings(DBQUEUE={"QUEUES": {table: options}}):
-        yield
 
 
 @pytest.fixture
