@@ -171,7 +171,7 @@ def test_of_several_stripes_all_of_the_room_is_used():
 
 def test_jobs_that_nobody_counted_are_noticed_when_the_room_was_handed_out_long_ago():
     with limits(max_length=100):
-        by_create(1)
+        by_create(3)
     by_create(200)  # by a process that knows of no limit
     with limits(max_length=100):
         QueueRoom.objects.update(counted_at="2020-01-01T00:00:00Z")
@@ -180,7 +180,7 @@ def test_jobs_that_nobody_counted_are_noticed_when_the_room_was_handed_out_long_
 
 
 def test_a_limit_that_was_lowered_counts_at_once():
-    with limits(max_length=100):
+    with limits(max_length=40):
         by_create(10)
     with limits(max_length=10), pytest.raises(QueueFull):
         by_create(1)
@@ -203,6 +203,18 @@ def test_one_who_waits_does_so_up_to_a_time():
         by_create(1)
         with pytest.raises(QueueFull, match=r"for 0\.1 s"):
             by_create(1)
+
+
+@pytest.mark.skipif(connection.vendor != "mysql", reason="a stale count fails elsewhere")
+def test_a_transaction_that_cannot_see_commits_is_refused(two, monkeypatch):
+    monkeypatch.setattr(connection, "isolation_level", "repeatable read")
+    by_create(1)
+    with transaction.atomic():
+        for way in (by_bulk_create, by_create):
+            with pytest.raises(transaction.TransactionManagementError, match="READ COMMITTED"):
+                way(1)
+        transaction.set_rollback(True)
+    assert length() == 1
 
 
 def test_within_a_transaction_nobody_waits():
@@ -249,6 +261,15 @@ def test_the_least_urgent_jobs_are_dropped_first_then_the_oldest(dropped):
         assert [text for _, text, _ in dropped] == ["a", "c"]
         by_enqueue_many(2, priority=1)
     assert [text for _, text, _ in dropped] == ["a", "c", "b", "d"]
+
+
+def test_room_that_was_left_for_a_part_of_many_jobs_is_used_once(dropped):
+    with limits(max_length=3, when_full="drop_oldest"):
+        by_create(1)
+        by_bulk_create(3)
+        assert (length(), len(dropped)) == (3, 1)
+        by_create(2)
+    assert (length(), len(dropped)) == (3, 3)
 
 
 def test_a_more_urgent_job_is_not_dropped_for_a_less_urgent_one(dropped):

@@ -229,13 +229,13 @@ def test_a_name_of_bytes_that_a_hand_wrote_takes_no_page_with_it(browser):
         assert "default" in text_of(browser.get(page)), page
 
 
-def test_a_bounded_queue_shows_how_full_it_is(people, client):
+def test_a_bounded_queue_shows_how_full_it_is(browser):
     claimed()
     Note.objects.create()
     Note.objects.enqueue(delay=60)
     buried(queue="other")
     with limits("queueapp.note:default", max_length=1000):
-        page = text_of(client.get(OVERVIEW))
+        page = text_of(browser.get(OVERVIEW))
         assert (queues()["default"].held, queues()["other"].max_length) == (3, None)
     assert page.count("holds 3 of 1,000") == 1
-    assert "holds" not in text_of(client.get(OVERVIEW))
+    assert "holds" not in text_of(browser.get(OVERVIEW))
