@@ -79,20 +79,19 @@ def produce(folder: str, stop: Any) -> None:
 
 
 def consume(stop: Any) -> None:
-    """Claim, and complete some; others are retried."""
+    """Claim, more slowly than jobs come, and complete some; others are retried."""
     from tests.queueapp.models import Note
 
     random.seed()
     while not stop.is_set():
-        jobs = Note.objects.claim(limit=10)
+        jobs = Note.objects.claim(limit=2)
         for job in jobs:
             if random.random() < 0.1 and job.attempts < 2:
                 job.fail("again")
             else:
                 job.complete()
-        if not jobs:
-            stop.wait(0.005)
         Note.objects.delayed().kick()
+        stop.wait(0.05)
 
 
 def watch(stop: Any, seen: Any) -> None:
