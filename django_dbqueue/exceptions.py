@@ -13,6 +13,16 @@ class ClaimLost(DBQueueError):
     """The job belongs to another owner by now; nothing was written."""
 
 
+class QueueFull(DBQueueError):
+    """A queue holds as many jobs as its ``max_length`` allows; nothing was written.
+
+    A transaction in which it is caught goes on. Of a job that was dropped to make room it is what
+    ``errors`` name.
+    """
+
+    alias = ""  # of the database that had no room
+
+
 class Undone(DBQueueError):
     """A job with ``exactly_once`` tried to end by itself; what its run wrote was undone."""
 

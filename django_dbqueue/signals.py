@@ -13,6 +13,8 @@ job_completed = Signal(use_caching=True)  # job
 job_failed = Signal(use_caching=True)  # job, error, retry_in: seconds, or None when it is buried
 job_buried = Signal(use_caching=True)  # job, error; whatever buried it, but for people
 job_expired = Signal(use_caching=True)  # job
+# job, error: QueueFull; sent by the process that enqueued another, after its commit
+job_dropped = Signal(use_caching=True)
 # job, error: why it was taken from its owner, or None: unharmed
 job_reaped = Signal(use_caching=True)
 

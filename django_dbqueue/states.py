@@ -14,6 +14,7 @@
 
 Cancel takes a job out of any state. Kick also makes a delayed job ready. A ready job that has to
 wait for its concurrency key is parked, delayed without a time, until it is woken.
+Drop makes room in a full queue: a waiting job is buried, or done where it had expired.
 """
 
 from django.db import models
@@ -44,6 +45,7 @@ MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
         ("wake", {Status.DELAYED}, {Status.READY}),
         ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
         ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY}),
+        ("drop", {Status.READY, Status.DELAYED}, {Status.BURIED, Status.DONE}),
         ("cancel", set(Status), ()),
         ("delete", set(Status) - {Status.CLAIMED}, ()),
         ("archive", {Status.DONE}, ()),

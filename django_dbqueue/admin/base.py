@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin, ShowFacets
 from django.contrib.admin.utils import display_for_value
 from django.db import connections
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ..dialects import dialect_of
+from ..exceptions import QueueFull
 from ..models.job import JobColumns
 from ..states import Status
 from . import confirmation, search, tabs
@@ -107,7 +108,11 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         return self._leniently(request, self._list, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._leniently(request, super().changeform_view, *args, **kwargs)
+        try:
+            return self._leniently(request, super().changeform_view, *args, **kwargs)
+        except QueueFull as full:  # where a project's own page adds jobs
+            self.message_user(request, str(full), messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
 
     def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         response: Any = super().changelist_view(request, *args, **kwargs)

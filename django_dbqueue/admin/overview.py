@@ -16,7 +16,7 @@ from ..lifecycle.claim_end import duration
 from ..metrics.counts import QUEUES_MAX
 from ..models import Worker
 from ..monitor.alerts import alerts, pause_end, scope_of
-from ..monitor.overview import Overview, QueueOverview, overview
+from ..monitor.overview import NOT_ENDED, Overview, QueueOverview, overview
 from ..states import Status
 from .formatting import number, percent
 from .pages import auto_refresh, list_url, page_url, respond
@@ -57,6 +57,7 @@ class Row:
     charts_url: str
     pause_url: str
     paused: str
+    filled: str  # how full a bounded queue is
 
     @property
     def done(self) -> str:
@@ -152,7 +153,15 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
         charts_url=page_url(site, "dbqueue_queue_charts", **query, span="hour"),
         pause_url=pause_url,
         paused=f"{pause_end(one.paused.paused_until)}{scope_of(one.paused)}" if one.paused else "",
+        filled=_filled(one),
     )
+
+
+def _filled(one: QueueOverview) -> str:
+    if one.max_length is None:
+        return ""
+    held = number(one.held) + "+" * bool(one.at_least & NOT_ENDED)
+    return f"holds {held} of {number(one.max_length)}"
 
 
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:

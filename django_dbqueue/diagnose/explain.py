@@ -7,6 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 
+from ..exceptions import QueueFull
 from ..lifecycle.claim_end import duration
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.table import Table
@@ -17,6 +18,7 @@ from .facts import OWNER_OF_A_WORKER, Facts, read
 from .keys import key_of, of_key
 from .reasons import (
     of_app,
+    of_limit,
     of_pause,
     of_reapers,
     of_silence,
@@ -70,7 +72,8 @@ def explain_archived(table: Table, key: Any) -> Explanation:
     if facts.status == Status.DONE:
         state, ended = _state(facts), list(_completed(facts))
     elif facts.status == Status.BURIED:
-        state, ended = _state(facts), [*_parked(facts), "It was cancelled after that."]
+        was_cancelled = [] if _was_dropped(facts) else ["It was cancelled after that."]
+        state, ended = _state(facts), [*_parked(facts), *was_cancelled]
     else:
         was = dict(Status.choices).get(facts.status)
         state, ended = "cancelled", [f"It was cancelled{f' while it was {was}' if was else ''}."]
@@ -107,6 +110,7 @@ def _ready(facts: Facts) -> Iterator[str]:
     yield from of_waiting(facts)
     if facts.attempts:
         yield f"{_attempt(facts, facts.attempts + 1).capitalize()} comes next."
+    yield from of_limit(facts)
     yield from _of_twins(facts, "claimed")
     yield from of_app(facts)
 
@@ -199,6 +203,8 @@ def _parked(facts: Facts) -> Iterator[str]:
     held = "" if when is None else f" {_ago(when)}"
     if facts.crashes >= MAX_CRASHES:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
+    elif _was_dropped(facts):
+        yield f"It was dropped{held}: its queue was full, and a newer job needed room."
     elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
     elif facts.attempts >= most:
@@ -211,6 +217,12 @@ def _parked(facts: Facts) -> Iterator[str]:
     else:
         attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
         yield f"It was buried{held} by hand, after {attempts}."
+
+
+def _was_dropped(facts: Facts) -> bool:
+    """Else a job of its own raised that, which has an owner."""
+    is_named = facts.last_exception == QueueFull.__name__
+    return is_named and not facts.errors[-1].get("owner")
 
 
 def _done(facts: Facts) -> Iterator[str]:

@@ -8,12 +8,15 @@ from django.db.models.expressions import RawSQL
 
 from ..conf import conf
 from ..lifecycle.claim_end import duration
+from ..lifecycle.limits import limits_of
 from ..lifecycle.policy import MAX_CRASHES, SUSPECT_LOSSES
+from ..lifecycle.room import length_of
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL, is_for_good
 from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
+from ..states import Status
 from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
 from .keys import key_of, of_key
 
@@ -114,6 +117,17 @@ def of_silence(seconds: float) -> Iterator[str]:
             f"Its last beat is {duration(seconds)} ago: in {duration(timeout - seconds)} it counts "
             f"as dead."
         )
+
+
+def of_limit(facts: Facts) -> Iterator[str]:
+    """How full its queue is, where that has an end."""
+    limits = limits_of(facts.table.model, facts.queue)
+    if limits.max_length is None:
+        return
+    length = length_of(facts.table, facts.queue, limits.max_length + 1)
+    yield f"Its queue holds {length:,} of at most {limits.max_length:,} jobs that have not ended."
+    if limits.when_full == "drop_oldest" and facts.status != Status.CLAIMED:
+        yield "When that is full, it may be dropped for a newer job that is as urgent, or more so."
 
 
 def of_app(facts: Facts) -> list[str]:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, InterfaceError, OperationalError
 
 Row = tuple[Any, ...]
+Statement = tuple[str, Sequence[Any]]  # and its parameters
 Floor = tuple[int, int]  # priority, key: nothing below it is looked at
 SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
@@ -181,6 +182,44 @@ class Dialect:
         cursor.execute(f"{sql} {ON_TWIN} DO NOTHING RETURNING {pk}", params)
         found = cursor.fetchall()
         return found[0][0] if found else None
+
+    def insert_after(
+        self,
+        cursor: CursorWrapper,
+        first: Statement,
+        into: str,
+        params: Sequence[Any],
+        pk: str,
+        is_alone: bool,
+    ) -> Any | None:
+        """Run an UPDATE and, where it has changed a row, an INSERT of one; its key, or None.
+
+        ``into`` names table and columns. ``is_alone``: in a transaction of their own.
+        """
+        with self._transaction(cursor) if is_alone else NOTHING_TO_DO:
+            cursor.execute(*first)
+            if cursor.rowcount != 1:
+                return None
+            places = ", ".join(["%s"] * len(params))
+            return self.insert(cursor, f"INSERT INTO {into} VALUES ({places})", params, pk)
+
+    @contextmanager
+    def _transaction(self, cursor: CursorWrapper) -> Iterator[None]:
+        """On a connection in autocommit; Django's own takes several times as long."""
+        cursor.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            with suppress(Error):  # the connection may be gone
+                cursor.execute("ROLLBACK")
+            raise
+        cursor.execute("COMMIT")
+
+    @property
+    def sees_commits(self) -> bool:
+        """Whether each statement of a transaction sees what others have committed, or else fails
+        where it matters."""
+        return True
 
     def own_session(self) -> str:
         """The statement that makes a connection of our own give up a lock within 2 s."""

@@ -10,7 +10,7 @@ from django.db.utils import Error, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row
+from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -113,6 +113,25 @@ class PostgreSQL(Dialect):
         cursor.execute(f"{sql} RETURNING {pk}", params)
         [key] = cursor.fetchone()
         return key
+
+    def insert_after(
+        self,
+        cursor: CursorWrapper,
+        first: Statement,
+        into: str,
+        params: Sequence[Any],
+        pk: str,
+        is_alone: bool,
+    ) -> Any | None:
+        update, given = first
+        values = ", ".join(["%s"] * len(params))
+        cursor.execute(
+            f"WITH first AS ({update} RETURNING 1) INSERT INTO {into} SELECT {values} FROM first "
+            f"RETURNING {pk}",
+            [*given, *params],
+        )
+        found = cursor.fetchone()
+        return found and found[0]
 
     @staticmethod
     def can_notify() -> bool:

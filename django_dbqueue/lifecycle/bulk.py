@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import models, transaction
@@ -11,7 +12,9 @@ from django.db.models.fields import NOT_PROVIDED
 
 from ..exceptions import shown
 from ..states import Status
+from .admission import admit
 from .enqueue import CHECKS, notify_workers
+from .limits import has_max_age, limits_of
 from .table import LIFECYCLE_COLUMNS, Table
 
 ROWS_MAX = 1000  # of one statement
@@ -34,7 +37,9 @@ class Inserter:
 
     def __init__(self, table: Table, names: Sequence[str], delay: float) -> None:
         self.table = table
-        self.names = names
+        self.names, self.delay = names, delay
+        fields = (table.model._meta.get_field(name) for name in ("queue", "priority"))
+        self._queue, self._priority = (field.get_default() for field in fields)
         # Their SQL, which is the same in every row, and what has to be filled in.
         self.columns: list[str] = []
         self.texts: list[str] = []
@@ -50,6 +55,9 @@ class Inserter:
             self.readers.append(_status_of)
         else:
             self._write("status", str(int(Status.DELAYED if delay else Status.READY)))
+        if has_max_age(table.model):
+            self._write("expires_at", table.dialect.now_plus("%s"))
+            self.readers.append(self._expiry)
         meta = table.model._meta
         for field in meta.concrete_fields:
             if field.column not in self.columns and field is not meta.auto_field:
@@ -70,6 +78,14 @@ class Inserter:
                 with self.table.connection.cursor() as cursor:
                     sql = f"INSERT INTO {self.table.name} ({names}) VALUES {values}"
                     cursor.execute(sql, params)
+
+    def place_of(self, row: Mapping[str, Any]) -> tuple[str, int]:
+        """Its queue and priority."""
+        return row.get("queue", self._queue), row.get("priority", self._priority)
+
+    def _expiry(self, row: Mapping[str, Any]) -> float | None:
+        seconds = limits_of(self.table.model, row.get("queue", self._queue)).max_age
+        return None if seconds is None else seconds + self.delay
 
     def _read(self, field: Any, reader: Reader) -> None:
         self._write(field.column, "%s")
@@ -133,11 +149,18 @@ def check_columns(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) 
 def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -> None:
     """Insert rows whose columns were checked; on an error nothing is written.
 
-    ``delay`` in seconds: 0 = as their ``retry_at`` says.
+    ``delay`` in seconds: 0 = as their ``retry_at`` says. ``QueueFull`` where a queue stays full.
     """
-    Inserter(table, list(rows[0]), delay).run(rows)
+    inserter = Inserter(table, list(rows[0]), delay)
+    admit(table, lambda: map(inserter.place_of, rows), partial(inserter.run, rows))
     is_delayed = delay or all(row.get("retry_at") for row in rows)
     notify_workers(table.connection, [Status.DELAYED if is_delayed else Status.READY])
+
+
+def may_insert(model: type[models.Model], names: Collection[str]) -> bool:
+    """Whether ``Inserter`` can write such rows as ``bulk_create`` would."""
+    knows_expiry = not (has_max_age(model) and {"retry_at", "expires_at"} & set(names))
+    return knows_expiry and is_simple(model)
 
 
 def is_simple(model: type[models.Model]) -> bool:

@@ -12,11 +12,13 @@ from django.db.models.sql import InsertQuery
 from django.db.utils import Error
 
 from ..dialects import dialect_of
+from ..dialects.base import Statement
 from ..exceptions import shown
 from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
 from .execute import retry
 from .keys import give_key
+from .limits import expiry, has_max_age
 from .policy import MAX_SECONDS
 from .table import Table
 
@@ -45,6 +47,8 @@ def prepare(job: Any) -> None:
         check(getattr(job, name))
     job._meta.get_field("retry_at").get_prep_value(job.retry_at)
     job._meta.get_field("expires_at").get_prep_value(job.expires_at)
+    if job.expires_at is None and has_max_age(type(job)):
+        job.expires_at = expiry(type(job), job.queue, job.retry_at)
     job.status = Status.READY if job.retry_at is None else Status.DELAYED
     job.owner = job.dequeued_time = job.finished_at = None
     job.attempts = job.crashes = job.losses = 0
@@ -67,6 +71,38 @@ def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
 
     None, and nothing is written, where a value is an expression that only Django's compiler reads.
     """
+    values = written(table, job, fields)
+    if values is None:
+        return None
+    with table.connection.cursor() as cursor:
+        sql = table.insert_of(tuple(values))
+        key = table.dialect.insert(cursor, sql, list(values.values()), table.pk)
+    return table.model._meta.pk.to_python(key) if job.pk is None else job.pk
+
+
+def insert_after(
+    table: Table, job: Any, fields: Sequence[Any], first: Statement, is_alone: bool
+) -> Any | None:
+    """The same, if an UPDATE before it has changed a row.
+
+    ``is_alone``: in a transaction of their own.
+    """
+    values = written(table, job, fields)
+    if values is None:
+        return None
+    into = f"{table.name} ({', '.join(map(table.connection.ops.quote_name, values))})"
+    given = list(values.values())
+    with table.connection.cursor() as cursor:
+        key = table.dialect.insert_after(cursor, first, into, given, table.pk, is_alone)
+    if key is None:
+        return None
+    if job.pk is not None:
+        return job.pk
+    return table.model._meta.pk.to_python(key)
+
+
+def written(table: Table, job: Any, fields: Sequence[Any]) -> dict[str, Any] | None:
+    """By column what an INSERT writes; None where only Django's compiler knows."""
     values: dict[str, Any] = {}
     for field in fields:
         value = field.pre_save(job, add=True)
@@ -75,10 +111,7 @@ def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
         if hasattr(value, "resolve_expression"):
             return None
         values[field.column] = field.get_db_prep_save(value, table.connection)
-    with table.connection.cursor() as cursor:
-        sql = table.insert_of(tuple(values))
-        key = table.dialect.insert(cursor, sql, list(values.values()), table.pk)
-    return table.model._meta.pk.to_python(key) if job.pk is None else job.pk
+    return values
 
 
 def insert_new(table: Table, job: Any) -> bool:

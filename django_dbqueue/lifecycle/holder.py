@@ -82,7 +82,7 @@ def _complete(
     if _keeps_no_finished(table):
         sql, given = f"{table.dialect.delete_by_key(table.name)} {mine}", list[Any]()
     else:
-        sets, params = _done(table)
+        sets, params = as_done(table)
         also, values = results
         sql, given = f"UPDATE {table.by_key} SET {sets}{also} {mine}", [*params, *values]
     with ending_claims(table, keys, jobs):
@@ -148,7 +148,7 @@ def fail(
 
 def expire(table: Table, job: Any) -> bool:
     """Finish a job that was found past ``expires_at``: it never ran. False when it is gone."""
-    done, params = _done(table)
+    done, params = as_done(table)
     sets = f"{done}, dequeued_time = NULL, attempts = {ONE_LESS}"
     key, owner = job.claim_key, job.claim_owner
     written = _owned(table, owner, [key], sets, params, kept=None, jobs=[job])
@@ -158,7 +158,7 @@ def expire(table: Table, job: Any) -> bool:
     return _is_there(table, job, written)
 
 
-def _done(table: Table) -> tuple[str, list[float]]:
+def as_done(table: Table) -> tuple[str, list[float]]:
     """A finished job moves once more by itself: to the archive, or away."""
     dialect, retention = table.dialect, table.policy.retention
     sets = f"status = {Status.DONE:d}, finished_at = {dialect.now}, dedup_key = NULL, retry_at = "

@@ -34,11 +34,13 @@ class Policy:
     another database says that the job's writes go there, and a receipt with them.
     ``results`` names columns that a run fills in: they are written with its outcome, whatever that
     is, in the same statement.
-    ``max_length`` bounds each queue of the table; the setting ``QUEUES`` may say otherwise of one.
     ``concurrency_key``, a function of the job or a format string over its columns, says which jobs
     of a ``KeyedJob`` share a key: at most ``concurrency_limit`` of them are claimed at once; with
     ``key_order="fifo"`` one at a time in the order of ids, and ``when_head_fails`` says what the
     others do while one that failed waits for its retry, or is buried.
+    ``max_length`` bounds each queue of the table; ``when_full`` says what becomes of a job that
+    finds it full: ``"wait"`` for up to ``full_wait`` seconds. ``max_age`` gives an ``expires_at``
+    to jobs that have none. The setting ``QUEUES`` may say otherwise of one queue.
     """
 
     time_to_run: int = 300
@@ -57,6 +59,9 @@ class Policy:
     concurrency_limit: int = 1
     key_order: Literal["free", "fifo"] = "free"
     when_head_fails: Literal["block", "skip", "fail"] = "block"
+    when_full: Literal["reject", "wait", "drop_oldest"] = "reject"
+    full_wait: float = 10.0
+    max_age: float | None = None
 
     @property
     def retention(self) -> float | None:
@@ -79,8 +84,12 @@ class Policy:
 OPTIONS = frozenset(option.name for option in fields(Policy))
 # What the setting QUEUES may say of one queue.
 QUEUE_OPTIONS = frozenset(
-    {"max_length", "concurrency_key", "concurrency_limit", "key_order", "when_head_fails"}
+    (
+        *("max_length", "when_full", "full_wait", "max_age"),
+        *("concurrency_key", "concurrency_limit", "key_order", "when_head_fails"),
+    )
 )
+WHEN_FULL = ("reject", "wait", "drop_oldest")
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
@@ -150,6 +159,14 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     "key_order": lambda value: _unless(value in ("free", "fifo"), "it must be 'free' or 'fifo'"),
     "when_head_fails": lambda value: _unless(
         value in ("block", "skip", "fail"), "it must be 'block', 'skip' or 'fail'"
+    ),
+    "when_full": lambda value: _unless(
+        value in WHEN_FULL, "it must be 'reject', 'wait' or 'drop_oldest'"
+    ),
+    "full_wait": _time_problem,
+    "max_age": lambda value: _unless(
+        value is None or _is_number(value, 1, MAX_SECONDS),
+        f"it must be between 1 and {MAX_SECONDS} seconds, or None",
     ),
     # Judged by a check of its own: it must never count as not given.
     "exactly_once": lambda _: "",

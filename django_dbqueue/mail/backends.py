@@ -18,6 +18,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.db import Error, router, transaction
 
 from ..current import current_job, is_workers_own
+from ..exceptions import QueueFull
 from ..fields import check_name
 from ..states import Status
 from .conf import mail_conf, mailers_configured
@@ -64,8 +65,8 @@ class EmailBackend(BaseEmailBackend):
 
     ``using`` names the entry of ``MAILERS`` that delivers (default ``DBQUEUE["MAIL_USING"]``),
     ``queue`` the queue (default ``DBQUEUE["MAIL_QUEUE"]``). ``fail_silently`` keeps errors of the
-    database and messages that cannot be stored from the caller: those messages are not queued, and
-    the log says so.
+    database, full queues and messages that cannot be stored from the caller: those messages are not
+    queued, and the log says so.
     Another server than that of the project or of ``using`` is refused with a ``ValueError``.
     """
 
@@ -107,7 +108,7 @@ class EmailBackend(BaseEmailBackend):
         try:
             rows = list(self._rows(email_messages))
             self._insert(rows)
-        except (Error, ValidationError) as error:
+        except (Error, ValidationError, QueueFull) as error:
             if not self._is_silent:
                 raise
             say_once(logging.ERROR, SWALLOWED, "mail", explain(error))

@@ -97,6 +97,23 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='QueueRoom',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job_table', models.CharField(max_length=200)),
+                ('queue', django_dbqueue.fields.NameField(max_length=200)),
+                ('stripe', models.PositiveSmallIntegerField()),
+                ('room', models.BigIntegerField(default=0, help_text='Jobs that may still be enqueued.')),
+                ('max_length', models.BigIntegerField(default=0, help_text='For which it was handed out.')),
+                ('counted_at', django_dbqueue.fields.InstantField(help_text="When the queue's jobs were counted.")),
+            ],
+            options={
+                'db_table': 'dbqueue_queueroom',
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('job_table', 'queue', 'stripe'), name='dbqueue_room_stripe')],
+            },
+        ),
+        migrations.CreateModel(
             name='Receipt',
             fields=[
                 ('digest', models.CharField(editable=False, max_length=64, primary_key=True, serialize=False)),

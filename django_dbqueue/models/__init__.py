@@ -7,6 +7,7 @@ from .minute import Minute
 from .queryset import JobManager, JobQuerySet
 from .queue import Queue
 from .receipt import Receipt
+from .room import QueueRoom
 from .worker import Worker
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Minute",
     "PartialIndex",
     "Queue",
+    "QueueRoom",
     "Receipt",
     "Worker",
 ]

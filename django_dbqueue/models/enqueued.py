@@ -4,7 +4,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.db import IntegrityError, models, transaction
 
-from ..lifecycle import enqueue
+from ..lifecycle import admission, enqueue
 from ..lifecycle.table import Table
 from ..lifecycle.twins import Renewal, renew
 
@@ -37,7 +37,7 @@ def enqueue_unique(table: Table, job: Any, twins: Any, change: Renewal) -> Enque
     it waits."""
     enqueue.prepare(job)
     for _ in range(TRIES):
-        if enqueue.insert_new(table, job):
+        if admission.insert_new(table, job):
             job.forget(job.expressions())
             return Enqueued(job, created=True)
         outcome = ""

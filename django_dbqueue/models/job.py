@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 from django.db import models, router
 from django.db.models.query_utils import DeferredAttribute
 
-from ..exceptions import Bury, ClaimLost, Undone
+from ..exceptions import Bury, ClaimLost, QueueFull, Undone
 from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
-from ..lifecycle import enqueue, holder
+from ..lifecycle import admission, enqueue, holder
 from ..lifecycle.errors import VERBS
 from ..lifecycle.holder import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
@@ -203,7 +204,11 @@ class Job(JobColumns):
             self.claim_owner = None
             unread = self.expressions()
             # With a key of its own, a new instance would else overwrite the row that has it.
-            super().save(*args, **kwargs | {"force_insert": True})
+            try:
+                super().save(*args, **kwargs | {"force_insert": True})
+            except QueueFull as full:
+                admission.go_on_after(full, self)
+                raise
             self.forget(unread)
             enqueue.notify_workers(self._table().connection, [self.status])
         else:
@@ -213,14 +218,10 @@ class Job(JobColumns):
     def _do_insert(
         self, manager: Any, using: str, fields: Any, returning_fields: Any, raw: bool
     ) -> Any:
-        table = table_of(type(self), using)
-        if table.is_plain and not raw:
-            key = enqueue.insert(table, self, fields)
-            if key is not None:
-                setattr(self, self._meta.pk.attname, key)
-                self.forget(self.expressions())
-                return []  # nothing is left for Django to assign
-        return super()._do_insert(manager, using, fields, returning_fields, raw)  # type: ignore[misc]
+        by_django = partial(super()._do_insert, manager, using, fields, returning_fields, raw)  # type: ignore[misc]
+        if raw:
+            return by_django()
+        return admission.insert(table_of(type(self), using), self, fields, by_django)
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
         if asked is None:

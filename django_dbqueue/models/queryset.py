@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Self, TypeVar
 
@@ -10,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import connections, models, router
 
 from ..fields import DbNow, check_name, check_words
-from ..lifecycle import bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
 from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -108,7 +109,9 @@ class JobQuerySet(models.QuerySet[JobT]):
         for job in jobs:
             enqueue.prepare(job)
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
-        created = super().bulk_create(jobs, batch_size, **kwargs)
+        table = table_of(self.model, self._for_writing())
+        write = partial(super().bulk_create, jobs, batch_size, **kwargs)
+        created = admission.admit(table, partial(map, admission.place_of, jobs), write)
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
         enqueue.notify_workers(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]
@@ -220,7 +223,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._for_writing())
-        if table.is_plain and bulk.is_simple(self.model) and not gives_key(self.model):
+        if table.is_plain and bulk.may_insert(self.model, whole[0]) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}

@@ -8,6 +8,7 @@ from django.db.utils import Error
 
 from ..exceptions import first_line
 from ..lifecycle.backlog import count_ready
+from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
 from ..metrics.time_series import Hour, last_hour
@@ -18,6 +19,8 @@ from ..worker.queue_order import is_pattern
 from ..worker.served import Served, all_served
 from .report import COUNTED_MAX, count_together, known_queues
 from .worker_list import ListedWorker, list_workers
+
+NOT_ENDED = frozenset({Status.READY, Status.DELAYED, Status.CLAIMED})
 
 
 @dataclass
@@ -34,6 +37,12 @@ class QueueOverview:
     hour: Hour = field(default_factory=Hour)
     paused: Queue | None = None
     workers: list[ListedWorker] = field(default_factory=list)
+    max_length: int | None = None
+
+    @property
+    def held(self) -> int:
+        """Jobs that have not ended, which the limit is about."""
+        return sum(self.counts.get(status, 0) for status in NOT_ENDED)
 
     @property
     def waits(self) -> bool:
@@ -94,6 +103,7 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     for one in queues[:QUEUES_MAX]:
         one.hour = hours.get((served.job_table, one.queue), one.hour)
         one.paused = paused.get(one.queue, paused.get(ALL))
+        one.max_length = limits_of(served.model, one.queue).max_length
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues[:QUEUES_MAX]
     found.cut += [served.label] if len(queues) > QUEUES_MAX else []

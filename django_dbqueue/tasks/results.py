@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..exceptions import Bury
+from ..exceptions import Bury, QueueFull
 from ..lifecycle.errors import entries
 from ..states import Status
 from .compat import TaskError, TaskResult, TaskResultStatus
@@ -122,7 +122,8 @@ def _without_an_error(status: Any, row: Any) -> list[Any]:
 def _worker_ids(row: Any, kept: list[dict[str, Any]]) -> list[str]:
     """One for each attempt. Of those whose error is kept no more, or whose worker was lost as a
     whole, nobody knows it; the latter may not have begun."""
-    owners = [str(one.get("owner") or "") for one in kept]
+    tried = [one for one in kept if one.get("exception") != QueueFull.__name__ or one.get("owner")]
+    owners = [str(one.get("owner") or "") for one in tried]
     if row.owner and row.status in {Status.CLAIMED, Status.DONE}:
         owners.append(row.owner)
     known = [owner.partition(".")[0] for owner in owners]

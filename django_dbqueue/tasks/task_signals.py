@@ -20,6 +20,7 @@ def connect() -> None:
         (signals.job_completed, _succeeded),
         (signals.job_buried, _failed),
         (signals.job_expired, _failed),
+        (signals.job_dropped, _failed),
     ):
         for model in (Task, AsyncTask):
             signal.connect(receiver, sender=model, dispatch_uid="dbqueue_tasks")

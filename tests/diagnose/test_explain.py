@@ -15,7 +15,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
-from tests.queueapp.models import Kept, Note
+from tests.kit.bounds import limits
+from tests.queueapp.models import ArchivedChore, Chore, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 UUID = "ab" * 16
@@ -300,3 +301,25 @@ def test_an_archived_job_says_how_it_ended():
     assert said(expired).startswith("expired: It had expired when it was claimed")
     for job in (done, buried, expired):
         assert said(job).endswith("It is kept in the archive, queueapp.ArchivedKept.")
+
+
+def test_a_bounded_queue_says_how_full_it_is():
+    job = Note.objects.create()
+    with limits(max_length=10, when_full="drop_oldest"):
+        words = said(job)
+    assert "Its queue holds 1 of at most 10 jobs that have not ended." in words
+    assert "it may be dropped for a newer job" in words
+    assert "at most" not in said(job)
+
+
+def test_a_dropped_job_says_so_also_in_the_archive():
+    with limits(max_length=1, when_full="drop_oldest"):
+        job = Note.objects.create()
+        Note.objects.create()
+    assert "It was dropped a moment ago: its queue was full" in said(job)
+    with limits("queueapp.chore", max_length=1, when_full="drop_oldest"):
+        Chore.objects.create()
+        Chore.objects.create()
+    words = said(Chore(pk=ArchivedChore.objects.get().pk))
+    assert "It was dropped" in words
+    assert "cancelled" not in words

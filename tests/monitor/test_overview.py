@@ -12,6 +12,7 @@ from django_dbqueue.admin.pages import AUTO_REFRESH_HEADER
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
+from tests.kit.bounds import limits
 from tests.kit.jobs import buried, claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, look, minute, queues, text_of
 from tests.queueapp.models import Note
@@ -226,3 +227,15 @@ def test_a_name_of_bytes_that_a_hand_wrote_takes_no_page_with_it(browser):
         cursor.execute("UPDATE dbqueue_minute SET queue = x'ff'")
     for page in (OVERVIEW, f"{OVERVIEW}charts/?table={NOTE}", "/admin/queueapp/note/"):
         assert "default" in text_of(browser.get(page)), page
+
+
+def test_a_bounded_queue_shows_how_full_it_is(browser):
+    claimed()
+    Note.objects.create()
+    Note.objects.enqueue(delay=60)
+    buried(queue="other")
+    with limits("queueapp.note:default", max_length=1000):
+        page = text_of(browser.get(OVERVIEW))
+        assert (queues()["default"].held, queues()["other"].max_length) == (3, None)
+    assert page.count("holds 3 of 1,000") == 1
+    assert "holds" not in text_of(browser.get(OVERVIEW))

@@ -6,9 +6,11 @@ import pytest
 from django.db import connection, transaction
 from django.db.transaction import TransactionManagementError
 
+from django_dbqueue.exceptions import QueueFull
 from django_dbqueue.models import Worker
 from django_dbqueue.testing import hidden_transaction
 from django_dbqueue.testing.verbs import Jobs
+from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
 from tests.kit.jobs import fresh
 from tests.queueapp.called import Called, call, effects, write
@@ -126,3 +128,15 @@ def test_ones_own_loop_may_claim_where_the_transaction_is_hidden(db):
     assert fresh(job).state == "done"
     with pytest.raises(TransactionManagementError, match="claim"):
         Note.objects.claim()
+
+
+def test_a_bounded_queue_works_where_the_transaction_is_hidden_as_in_autocommit(db):
+    with limits(max_length=2), hidden_transaction():
+        Note.objects.create()
+        with transaction.atomic():
+            Note.objects.create()
+            transaction.set_rollback(True)
+        Note.objects.create()
+        with pytest.raises(QueueFull):
+            Note.objects.create()
+        assert Note.objects.count() == 2
