@@ -16,6 +16,7 @@ from ..exceptions import shown
 from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
 from .execute import retry
+from .limiter import place_in_lane
 from .policy import MAX_SECONDS
 from .table import Table
 
@@ -40,6 +41,7 @@ def prepare(job: Any) -> None:
     """Validate a new job and derive its status; on ``ValidationError`` nothing is written."""
     for name, check in CHECKS.items():
         check(getattr(job, name))
+    place_in_lane(job)
     job._meta.get_field("retry_at").get_prep_value(job.retry_at)
     job._meta.get_field("expires_at").get_prep_value(job.expires_at)
     job.status = Status.READY if job.retry_at is None else Status.DELAYED

@@ -8,6 +8,7 @@ from ..dialects.base import Floor
 from ..fields import check_name
 from ..states import CLAIMABLE
 from .execute import rows
+from .limiter import SEPARATOR
 from .low_water import Head
 from .table import Table
 
@@ -48,6 +49,11 @@ def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
 def head_of(table: Table, queue: str) -> Head | None:
     """The first ready job of one queue."""
     return _first(table, f"queue = {table.dialect.placeholder(queue)}", [queue])
+
+
+def lane_heads(table: Table, queue: str, most: int = 1000) -> list[Head]:
+    """The first ready jobs of the lanes of one queue."""
+    return _heads(table, queue + SEPARATOR, queue + chr(ord(SEPARATOR) + 1), most)
 
 
 def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:

@@ -93,6 +93,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='RateBucket',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job_table', models.CharField(max_length=200)),
+                ('name', django_dbqueue.fields.NameField(max_length=200)),
+                ('state', models.TextField(default='{}', editable=False)),
+                ('version', models.BigIntegerField(default=0, editable=False)),
+            ],
+            options={
+                'default_permissions': ('view',),
+                'constraints': [models.UniqueConstraint(fields=('job_table', 'name'), name='dbqueue_bucket_of_table')],
+            },
+        ),
+        migrations.CreateModel(
             name='Receipt',
             fields=[
                 ('digest', models.CharField(editable=False, max_length=64, primary_key=True, serialize=False)),

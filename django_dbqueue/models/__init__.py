@@ -4,6 +4,7 @@ from .job import Job
 from .minute import Minute
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
+from .rate_bucket import RateBucket
 from .receipt import Receipt
 from .worker import Worker
 
@@ -18,6 +19,7 @@ __all__ = [
     "Minute",
     "PartialIndex",
     "Queue",
+    "RateBucket",
     "Receipt",
     "Worker",
 ]

@@ -1,9 +1,12 @@
 """Jobs on their way: from the claim to a runner (``Item``), and from there to the finisher."""
 
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -11,6 +14,7 @@ from ..dialects.base import Row
 from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
+from .rate_gate import Turn
 
 START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
 KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
@@ -28,6 +32,12 @@ class Item:
     claimed_at: float
     epoch: int
     ends_claim: bool = True
+    # Of a queue that has a rate: it may not start sooner, and goes before others then.
+    turn: Turn | None = None
+
+
+# Wakes a runner that is to look for what goes first.
+NUDGE: Any = object()
 
 
 class GivenBack(DBQueueError):
@@ -55,6 +65,10 @@ class Buffer:
     def __init__(self, threads: int, places: int | None = None) -> None:
         """``places``: how many items are in hand at once; default: one of each thread."""
         self.items: SimpleQueue[Item | None] = SimpleQueue()
+        # Those that have a turn: what goes first, and what waits for it, by the monotonic clock.
+        self.first: deque[Item] = deque()
+        self._held: list[tuple[float, int, Item]] = []
+        self._numbers = count()
         # What a runner took but may not start: to be given back.
         self.unstarted: deque[Item] = deque()
         self._put = 0  # and not withdrawn
@@ -67,15 +81,36 @@ class Buffer:
     def put(self, items: Iterable[Item]) -> None:
         for item in items:
             self._put += 1
-            self.items.put(item)
+            if item.turn is None:
+                self.items.put(item)
+            else:
+                heappush(self._held, (item.turn.at, next(self._numbers), item))
+
+    def let_start(self) -> float:
+        """Those whose turn it is; seconds until the next one's."""
+        while self._held:
+            wait = self._held[0][0] - time.monotonic()
+            if wait > 0:
+                return wait
+            self.first.append(heappop(self._held)[2])
+            self.items.put(NUDGE)
+        return 60.0
 
     def get(self) -> Item | None:
         """The next item, waiting for it; None = stop."""
-        return self.items.get()
+        while True:
+            if self.first:
+                try:
+                    return self.first.popleft()
+                except IndexError:
+                    pass  # another runner was faster
+            item = self.items.get()
+            if item is not NUDGE:
+                return item
 
     def __len__(self) -> int:
         """Items that no runner has taken."""
-        return self.items.qsize()
+        return self.items.qsize() + len(self.first)
 
     @property
     def under_way(self) -> int:
@@ -85,17 +120,25 @@ class Buffer:
     @property
     def ahead(self) -> int:
         """Items beyond those that the runners have in hand, or are about to take."""
-        return self.under_way - self.places
+        return self.under_way - len(self._held) - self.places
 
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
         items: list[Item] = []
         try:
             while (item := self.items.get_nowait()) is not None:
-                items.append(item)
+                if item is not NUDGE:
+                    items.append(item)
             self.items.put(None)
         except Empty:
             pass
+        while self.first:
+            try:
+                items.append(self.first.popleft())
+            except IndexError:
+                break
+        items += [item for *_, item in self._held]
+        self._held = []
         self._put -= len(items)
         return items
 

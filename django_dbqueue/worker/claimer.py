@@ -14,10 +14,12 @@ from .. import events
 from ..dialects import Dialect
 from ..lifecycle import holder, suspects
 from ..lifecycle.claim import claim
+from ..lifecycle.limiter import Limiter
 from ..lifecycle.table import Table
 from .buffer import ALLOWANCE, Buffer, Item, JobSizes
 from .options import Options
 from .queue_poller import QueueScheduler, TablePoller
+from .rate_gate import RateGate, TokenLease
 from .reconcile import InHand, Reconciler
 from .session import ReconnectBackoff, Session
 from .shared_memory import Role, SharedMemory
@@ -69,6 +71,7 @@ class Claimer:
         self.allotment = Allotment(float("inf") if share is None else share)
         self.unwritten = unwritten
         self.scheduler = QueueScheduler(options)
+        self.gate = RateGate(self)
         self.sizes = JobSizes()
         self.batch = options.batch_size
         # Claimed, and waiting for a sacrificial child to take them over.
@@ -121,12 +124,20 @@ class Claimer:
                 pause = 1.0  # a runner wakes us sooner
             else:
                 pause = self.claim()
+            if self.gate.is_used:
+                pause = min(pause, self._serve_rates())
             self.backoff.worked()
         except Error as error:
             self.scheduler.forget_low_water_marks()
             self.session.recover(error)
             pause = self.backoff.failed(error)
         return pause
+
+    def _serve_rates(self) -> float:
+        self.buffer.let_start()
+        may_claim = not (self.hold_claims or self.shared.paused) and self.left > 0
+        wait = self.gate.turn(may_claim)
+        return min(wait, self.buffer.let_start())
 
     def sleep(self, seconds: float) -> bool:
         """Between two turns; where there was nothing to claim, new jobs wake it: whether so."""
@@ -154,11 +165,12 @@ class Claimer:
             self._quiet_since = time.monotonic()
             self.scheduler.look_again()
         found = self.scheduler.next()
-        self.note_empty(found is None and self.scheduler.all_looked_at(since=self._quiet_since))
+        is_empty = found is None and self.scheduler.all_looked_at(since=self._quiet_since)
+        self.note_empty(is_empty and not (self.gate.is_used and self.gate.may_have_work))
         if found is None:
             self.is_idle = True
             return self.scheduler.wait()
-        jobs = self._claim_from(*found)
+        jobs = self.claim_from(*found)
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)
 
@@ -168,10 +180,15 @@ class Claimer:
         elif self._empty_since == float("inf"):
             self._empty_since = time.monotonic()
 
-    def _claim_from(self, poller: TablePoller, queue: str) -> list[Any]:
+    def claim_from(
+        self, poller: TablePoller, queue: str, lease: TokenLease | None = None
+    ) -> list[Any]:
+        """Claim a batch, where the queue has a rate no more than the lease allows."""
         table = self.options.table(poller.served.model, poller.served.using)
-        self.adapt(table)
-        limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))
+        if lease is None:
+            self.adapt(table)
+        most = self.batch if lease is None else lease.jobs_max
+        limit = int(min(most, self.sizes.jobs_max(table), self.left))
         owner = self.next_owner()
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
@@ -181,21 +198,53 @@ class Claimer:
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
         self.left -= len(jobs)
-        self._was_full = len(jobs) == limit
-        if not self._was_full:
+        if lease is None:
+            self._was_full = len(jobs) == limit
+        if len(jobs) < limit:
             self.scheduler.empty(poller, queue)
         is_ordinary = self.role is Role.ORDINARY
         suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
         others = [job for job in jobs if job not in suspected] if suspected else jobs
+        if poller.limiter is not None:
+            others = self._move_strays(table, owner, others, poller.limiter)
         if table.takes_batches and others:
-            self.put([Item(table, owner, others, claimed_at, epoch)])
+            items = [Item(table, owner, others, claimed_at, epoch)]
         else:
             last = others[-1] if others else None
-            self.put([Item(table, owner, [job], claimed_at, epoch, job is last) for job in others])
+            items = [Item(table, owner, [job], claimed_at, epoch, job is last) for job in others]
+        self.put(items if lease is None else self._with_turns(items, lease))
         if suspected:
             self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
         return jobs
+
+    def _move_strays(
+        self, table: Table, owner: str, jobs: list[Any], limiter: Limiter
+    ) -> list[Any]:
+        """Those that belong into the lane of a key go there, one statement for each lane."""
+        strays = limiter.strays(jobs, table.connection.alias)
+        for lane, moved in strays.items():
+            holder.move(table, owner, [job.claim_key for job in moved], lane)
+            self.left += len(moved)
+        if not strays:
+            return jobs
+        self.scheduler.look_now()
+        gone = {id(job) for moved in strays.values() for job in moved}
+        return [job for job in jobs if id(job) not in gone]
+
+    def _with_turns(self, items: list[Item], lease: TokenLease) -> list[Item]:
+        """What there are no tokens for is given back, and with it what is behind it."""
+        for number, item in enumerate(items):
+            cost = sum(lease.limiter.cost(job) for job in item.jobs if not job.has_expired)
+            if not cost:
+                continue
+            item.turn = lease.turn_of(cost)
+            if item.turn is None:
+                self._release(items[number:])
+                return items[:number]
+            for job in item.jobs:
+                job.rate_turn = item.turn
+        return items
 
     def adapt(self, table: Table) -> None:
         """Let the batch follow the rate at which the runners empty it."""
@@ -281,6 +330,9 @@ class Claimer:
 
     def _release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""
+        for item in items:
+            if item.turn is not None:
+                item.turn.is_void = True
         keys = [job.claim_key for item in items for job in item.jobs]
         holder.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
         self.left += len(keys)

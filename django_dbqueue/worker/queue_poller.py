@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
+from ..lifecycle.limiter import Limiter, limiter_of
 from ..lifecycle.low_water import LowWaterMarks
-from ..lifecycle.ready_queues import has_ready, head_of, heads
+from ..lifecycle.ready_queues import has_ready, head_of, heads, lane_heads
 from ..lifecycle.table import Table
 from ..models import Queue
 from .options import Options
@@ -34,6 +35,9 @@ class TablePoller:
     looked_at: float = 0.0
     has_news: bool = False
     is_locked: bool = False
+    # Those of them that have a rate are asked for by the RateGate.
+    limiter: Limiter | None = None
+    limited: list[str] = field(default_factory=list)
     _last: str = ""
     _is_left_out: bool = False
     _whole_since: float | None = None
@@ -57,7 +61,7 @@ class TablePoller:
             level = logging.DEBUG if self._is_left_out else logging.WARNING
             self._is_left_out = True
             logger.log(level, "%s is left out: %s", self.served, str(error).strip())
-        found = self._unpaused(found)
+        found = self._without_limited(self._unpaused(found))
         self.has_news = False
         if self._whole_since is not None:
             # What it found a claim may not get, so that it is ready still.
@@ -66,6 +70,14 @@ class TablePoller:
         self.pause = FIRST_PAUSE_SECONDS if found else min(self.pause * 1.25, options.sleep)
         wait = NEW_QUEUES_SECONDS if found else self.pause * random.uniform(0.75, 1.0)
         self.next_look = time.monotonic() + (LOCKED_SECONDS if self.is_locked else wait)
+
+    def _without_limited(self, found: list[str]) -> list[str]:
+        self.limiter, self.limited = limiter_of(self.served.model), []
+        if self.limiter is None:
+            return found
+        limited = {name for name in found if self.limiter.is_limited(name, self.served.using)}
+        self.limited = [name for name in found if name in limited]
+        return [name for name in found if name not in limited]
 
     def _ready(self, table: Table) -> list[str]:
         """Queues with ready jobs. Where a whole look is slow, those that are known, from their
@@ -80,6 +92,7 @@ class TablePoller:
         if self.served.queue is not None:
             head = head_of(table, self.served.queue)
             found = [head] if head else []
+            found += lane_heads(table, self.served.queue) if self.served.has_lanes else []
         else:
             found = heads(table, QUEUES_MAX, after=self._last)
             self._last = found[-1].queue if len(found) == QUEUES_MAX else ""
@@ -119,7 +132,10 @@ class QueueScheduler:
 
     def empty(self, poller: TablePoller, queue: str) -> None:
         """A claim came back short: there is nothing left in this queue for now."""
-        poller.queues.remove(queue)
+        if queue in poller.limited:
+            poller.limited.remove(queue)
+        else:
+            poller.queues.remove(queue)
         if not poller.queues:
             poller.pause = FIRST_PAUSE_SECONDS
             poller.next_look = 0.0
