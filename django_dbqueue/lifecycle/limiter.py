@@ -17,7 +17,7 @@ from ..fields import check_name
 from ..guard import message_of
 from .policy import policy_of
 from .queue_options import policy_of_queue, says_anything
-from .rates import LATE_SHARE, Rate, rates_of
+from .rates import Rate, rates_of
 
 SEPARATOR = "@"
 logger = logging.getLogger("django_dbqueue")
@@ -86,10 +86,17 @@ class Limiter:
         """How many tokens a job takes."""
         return 1
 
-    def late(self, rate: Rate) -> float:
-        """A token counts as used when its job ends, or so many seconds after it began, if that is
-        sooner: what others count lies between."""
-        return min(LATE_SECONDS, rate.seconds * LATE_SHARE)
+    def used_at(
+        self, begun: float, ended: float | None, now: float, fastest: float
+    ) -> float | None:
+        """When a token counts as used, by the clock that the others are of; None = that is not
+        known yet. ``fastest``: the shortest time that a job took of late.
+
+        Somebody else may count a start a little later, but not after the end of its job.
+        """
+        if ended is not None:
+            return min(ended, begun + LATE_SECONDS)
+        return begun + LATE_SECONDS if now > begun + LATE_SECONDS else None
 
     def strays(self, jobs: list[Any], using: str) -> dict[str, list[Any]]:
         """By lane, those claimed jobs that are not to run from the queue in which they were."""
@@ -126,24 +133,34 @@ class _Columns(dict[str, Any]):
         return getattr(self._job, name)
 
 
-@cache  # by table
-def limiter_of(model: Any) -> Limiter | None:
+def limiter_of(model: type[Any]) -> Limiter | None:
     """None where no queue of the table has a rate."""
+    return _limiter_of(model)  # type: ignore[arg-type]
+
+
+@cache
+def _limiter_of(model: Any) -> Limiter | None:
     if path := policy_of(model).limiter:
         return import_string(path)(model)  # type: ignore[no-any-return]
     return Limiter(model) if says_anything(model, "rate") else None
 
 
+def base_of(model: Any, queue: str) -> str:
+    """The queue that a lane belongs to."""
+    limiter = limiter_of(model)
+    return queue if limiter is None else limiter.base_of(queue)
+
+
 def place_in_lane(job: Any) -> None:
     """Put a new job into the lane of its key; ``ValidationError`` where it has none."""
-    limiter = limiter_of(type(job))  # type: ignore[arg-type]
+    limiter = limiter_of(type(job))
     if limiter is not None and limiter.has_lanes:
         job.queue = limiter.lane_of(job)
 
 
 def _forget(setting: str, **_: Any) -> None:
     if setting == "DBQUEUE":
-        limiter_of.cache_clear()
+        _limiter_of.cache_clear()
 
 
 setting_changed.connect(_forget)

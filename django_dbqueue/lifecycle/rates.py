@@ -113,6 +113,10 @@ class Bucket:
         """How many tokens of a period are out."""
         return self._leased(rate) + sum(int(count) for _, count in self.out[rate.period])
 
+    @property
+    def is_empty(self) -> bool:
+        return any(self.used(rate) >= rate.limit for rate in self.rates)
+
     def offer(self, want: int, horizon: float, need: int = 1) -> Offer:
         """Up to ``want`` tokens that may be used within ``horizon`` seconds, but none at all as
         long as there are fewer than ``need``."""
@@ -143,7 +147,7 @@ class Bucket:
 
     def note_used(self, at: float, count: int) -> None:
         """Tokens that are in no lease any more were used at this time."""
-        for rate in self.rates:
+        for rate in self.rates if count else ():
             back_at = at + rate.back_after(count)
             slot = rate.seconds / GROUPS_PER_PERIOD
             # Together with its neighbours it comes back with the last of them, never too soon.

@@ -1,6 +1,7 @@
 """The tokens of rates, shared by all workers: one row for each bucket."""
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ..lifecycle.rates import LATE_SHARE, Bucket, Rate
 
 T = TypeVar("T")
 TRIES_MAX = 50
+LATE_SECONDS = 5.0  # what was asked for is used within these
 
 
 @dataclass(frozen=True)
@@ -67,20 +69,19 @@ class RateBucketManager(models.Manager["RateBucket"]):
             offer = bucket.offer(count, 0.0, need=count)
             if not offer.times:
                 return offer.wait
-            shortest = min((rate.seconds for rate in rates), default=0.0)
-            bucket.note_used(clock.now + shortest * LATE_SHARE, count)
+            shortest = min(rate.seconds for rate in rates)
+            bucket.note_used(clock.now + min(LATE_SECONDS, shortest * LATE_SHARE), count)
             return 0.0
 
         if not rates:
             return 0.0
         wait = self.change(job_table, name, rates, use)
-        return 0.5 if wait is None else wait
+        return random.uniform(0.1, 1) if wait is None else wait
 
-    def in_use(self, job_table: str, name: str, rates: Iterable[Rate]) -> dict[str, int]:
-        """By period, how many tokens are out now."""
+    def peek(self, job_table: str, name: str, rates: Iterable[Rate]) -> Bucket:
+        """A bucket as it is now, which is not written."""
         found = self._find(job_table, name)
-        bucket = Bucket(_loaded(found[2]), rates, found[3]) if found else Bucket({}, rates, 0.0)
-        return {rate.period: bucket.used(rate) for rate in bucket.rates}
+        return Bucket(_loaded(found[2]), rates, found[3]) if found else Bucket({}, rates, 0.0)
 
     @property
     def _connection(self) -> Any:

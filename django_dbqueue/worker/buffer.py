@@ -3,8 +3,8 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -14,7 +14,7 @@ from ..dialects.base import Row
 from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
-from .rate_gate import Turn
+from .turns import Turn
 
 START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
 KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
@@ -65,8 +65,9 @@ class Buffer:
     def __init__(self, threads: int, places: int | None = None) -> None:
         """``places``: how many items are in hand at once; default: one of each thread."""
         self.items: SimpleQueue[Item | None] = SimpleQueue()
-        # Those that have a turn: what goes first, and what waits for it, by the monotonic clock.
-        self.first: deque[Item] = deque()
+        # Those that have a turn: a heap of what goes first, the lowest rate before the others, and
+        # one of what waits for it, by the monotonic clock.
+        self.first: list[tuple[float, int, Item]] = []
         self._held: list[tuple[float, int, Item]] = []
         self._numbers = count()
         # What a runner took but may not start: to be given back.
@@ -88,22 +89,28 @@ class Buffer:
 
     def let_start(self) -> float:
         """Those whose turn it is; seconds until the next one's."""
+        now = time.monotonic()
         while self._held:
-            wait = self._held[0][0] - time.monotonic()
-            if wait > 0:
-                return wait
-            self.first.append(heappop(self._held)[2])
+            try:
+                at, number, item = heappop(self._held)
+            except IndexError:
+                break  # another thread was faster
+            if at > now:
+                heappush(self._held, (at, number, item))
+                return at - now
+            heappush(self.first, (item.turn.rank if item.turn else 0.0, number, item))
             self.items.put(NUDGE)
         return 60.0
 
     def get(self) -> Item | None:
         """The next item, waiting for it; None = stop."""
         while True:
-            if self.first:
+            if self._held or self.first:
+                self.let_start()
                 try:
-                    return self.first.popleft()
+                    return heappop(self.first)[2]
                 except IndexError:
-                    pass  # another runner was faster
+                    pass  # it has time, or another runner was faster
             item = self.items.get()
             if item is not NUDGE:
                 return item
@@ -134,7 +141,7 @@ class Buffer:
             pass
         while self.first:
             try:
-                items.append(self.first.popleft())
+                items.append(heappop(self.first)[2])
             except IndexError:
                 break
         items += [item for *_, item in self._held]
@@ -145,6 +152,14 @@ class Buffer:
     def close(self, threads: int) -> None:
         for _ in range(threads):
             self.items.put(None)
+
+
+@dataclass
+class Allotment:
+    """What the claimers of one child have together."""
+
+    left: float  # how many more jobs they may claim
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class JobSizes:

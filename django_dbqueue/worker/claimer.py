@@ -3,9 +3,7 @@
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable
 from typing import Any
 
 from django.db.utils import Error
@@ -14,15 +12,15 @@ from .. import events
 from ..dialects import Dialect
 from ..lifecycle import holder, suspects
 from ..lifecycle.claim import claim
-from ..lifecycle.limiter import Limiter
 from ..lifecycle.table import Table
-from .buffer import ALLOWANCE, Buffer, Item, JobSizes
+from .buffer import ALLOWANCE, Allotment, Buffer, Item, JobSizes
 from .options import Options
 from .queue_poller import QueueScheduler, TablePoller
-from .rate_gate import RateGate, TokenLease
+from .rate_gate import RateGate
 from .reconcile import InHand, Reconciler
 from .session import ReconnectBackoff, Session
 from .shared_memory import Role, SharedMemory
+from .turns import TokenLease
 from .wakeup import Wakeup
 
 logger = logging.getLogger("django_dbqueue")
@@ -32,14 +30,6 @@ AHEAD_SECONDS = 0.25  # of work to fetch ahead
 RECHECK_SECONDS = 0.2  # between looks whether a pause is over, or a suspect was taken over
 HOLD_SECONDS = 5.0  # until what no runner took is given back
 SUSPECTS_MAX = 500  # that wait for a sacrificial child; more are put off
-
-
-@dataclass
-class Allotment:
-    """What the claimers of one child have together."""
-
-    left: float  # how many more jobs they may claim
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class Claimer:
@@ -125,19 +115,13 @@ class Claimer:
             else:
                 pause = self.claim()
             if self.gate.is_used:
-                pause = min(pause, self._serve_rates())
+                pause = min(pause, self.gate.turn())
             self.backoff.worked()
         except Error as error:
             self.scheduler.forget_low_water_marks()
             self.session.recover(error)
             pause = self.backoff.failed(error)
         return pause
-
-    def _serve_rates(self) -> float:
-        self.buffer.let_start()
-        may_claim = not (self.hold_claims or self.shared.paused) and self.left > 0
-        wait = self.gate.turn(may_claim)
-        return min(wait, self.buffer.let_start())
 
     def sleep(self, seconds: float) -> bool:
         """Between two turns; where there was nothing to claim, new jobs wake it: whether so."""
@@ -206,45 +190,17 @@ class Claimer:
         suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
         others = [job for job in jobs if job not in suspected] if suspected else jobs
         if poller.limiter is not None:
-            others = self._move_strays(table, owner, others, poller.limiter)
+            others = self.gate.without_strays(table, owner, others, poller.limiter)
         if table.takes_batches and others:
             items = [Item(table, owner, others, claimed_at, epoch)]
         else:
             last = others[-1] if others else None
             items = [Item(table, owner, [job], claimed_at, epoch, job is last) for job in others]
-        self.put(items if lease is None else self._with_turns(items, lease))
+        self.put(items if lease is None else self.gate.with_turns(items, lease))
         if suspected:
             self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
         return jobs
-
-    def _move_strays(
-        self, table: Table, owner: str, jobs: list[Any], limiter: Limiter
-    ) -> list[Any]:
-        """Those that belong into the lane of a key go there, one statement for each lane."""
-        strays = limiter.strays(jobs, table.connection.alias)
-        for lane, moved in strays.items():
-            holder.move(table, owner, [job.claim_key for job in moved], lane)
-            self.left += len(moved)
-        if not strays:
-            return jobs
-        self.scheduler.look_now()
-        gone = {id(job) for moved in strays.values() for job in moved}
-        return [job for job in jobs if id(job) not in gone]
-
-    def _with_turns(self, items: list[Item], lease: TokenLease) -> list[Item]:
-        """What there are no tokens for is given back, and with it what is behind it."""
-        for number, item in enumerate(items):
-            cost = sum(lease.limiter.cost(job) for job in item.jobs if not job.has_expired)
-            if not cost:
-                continue
-            item.turn = lease.turn_of(cost)
-            if item.turn is None:
-                self._release(items[number:])
-                return items[:number]
-            for job in item.jobs:
-                job.rate_turn = item.turn
-        return items
 
     def adapt(self, table: Table) -> None:
         """Let the batch follow the rate at which the runners empty it."""
@@ -277,7 +233,7 @@ class Claimer:
             if item.table.place in self.scheduler.locked_tables:
                 self.of_locked_tables.append(item)
             else:
-                self._release([item])
+                self.release([item])
             # In this order: what is in nobody's hand is given back as unknown.
             self.buffer.unstarted.popleft()
         if self.of_locked_tables and not self.scheduler.locked_tables:
@@ -290,7 +246,7 @@ class Claimer:
         try:
             while items:
                 of_one_claim = [item for item in items if item.owner == items[0].owner]
-                given += self._release(of_one_claim)
+                given += self.release(of_one_claim)
                 items = [item for item in items if item.owner != of_one_claim[0].owner]
         finally:
             self.buffer.put(items)
@@ -308,7 +264,7 @@ class Claimer:
             alone = suspects.runs_alone(item.jobs[0])
             self.shared.hand_over(Role.ALONE if alone else Role.SHARED)
         if excess := items[room:]:
-            self._release(excess, delay=HOLD_SECONDS)
+            self.release(excess, delay=HOLD_SECONDS)
             del self.suspects[-len(excess) :]
 
     def _look_after_suspects(self, hold_seconds: float) -> None:
@@ -324,11 +280,11 @@ class Claimer:
             waiting = [mine[key] for key in sorted(held)]
             self.suspects = [*others, *waiting]
             if waiting and time.monotonic() - first.claimed_at >= hold_seconds:
-                self._release(waiting)
+                self.release(waiting)
                 self.suspects = others
         self._recheck_suspects_at = time.monotonic() + RECHECK_SECONDS
 
-    def _release(self, items: list[Item], delay: float = 0) -> int:
+    def release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""
         for item in items:
             if item.turn is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
-from ..lifecycle.limiter import Limiter, limiter_of
+from ..lifecycle.limiter import Limiter, base_of, limiter_of
 from ..lifecycle.low_water import LowWaterMarks
 from ..lifecycle.ready_queues import has_ready, head_of, heads, lane_heads
 from ..lifecycle.table import Table
@@ -103,7 +103,12 @@ class TablePoller:
         if not found:
             return []
         paused = Queue.objects.db_manager(self.served.using).paused(self.served.job_table)
-        return [name for name in found if name not in paused and self.served.takes(name)]
+        served = self.served
+        return [
+            name
+            for name in found
+            if served.takes(name) and not {name, base_of(served.model, name)} & paused
+        ]
 
 
 class QueueScheduler:

@@ -9,7 +9,7 @@ from django.db import connections, router
 from ..conf import nearest
 from ..exceptions import shown
 from ..fields import check_name
-from ..lifecycle.limiter import limiter_of
+from ..lifecycle.limiter import base_of, limiter_of
 from ..models import Job
 
 
@@ -43,7 +43,7 @@ class Served:
     def takes(self, queue: str) -> bool:
         if not self.has_lanes:
             return self.queue in {None, queue} and queue not in self.left_out
-        names = {queue, self._base_of(queue)}
+        names = {queue, base_of(self.model, queue)}
         return (self.queue is None or self.queue in names) and not names & self.left_out
 
     @property
@@ -51,10 +51,6 @@ class Served:
         """Whether jobs of one key stand in a queue of their own."""
         limiter = limiter_of(self.model)
         return limiter is not None and limiter.has_lanes
-
-    def _base_of(self, queue: str) -> str:
-        limiter = limiter_of(self.model)
-        return queue if limiter is None else limiter.base_of(queue)
 
     def __str__(self) -> str:
         return f"{self.label}:{self.queue}" if self.queue else self.label

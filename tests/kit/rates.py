@@ -18,3 +18,7 @@ def most_in_a_period(times: Sequence[float], period: float = 1.0) -> int:
             first += 1
         most = max(most, number - first + 1)
     return most
+
+
+# Recipients a second, by mailer; None = as many as it takes.
+MAILERS_PER_SECOND = {"five": 5, "fourteen": 14, "threehundred": 300, "free": None}

@@ -1,8 +1,6 @@
 """Queues that have a rate: how often their jobs start, whoever starts them."""
 
-import os
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -31,7 +29,9 @@ def test_four_workers_together_keep_a_rate_and_use_nearly_all_of_it(
     with worker(database_url, "queueapp.note", "--processes", "4", **rate) as process:
         wait_until(lambda: times_in(log))
         began = times_in(log)[0]
-        wait_until(lambda: time.monotonic() > began + seconds + 1.5, seconds=seconds + 30, every=0.2)
+        wait_until(
+            lambda: time.monotonic() > began + seconds + 1.5, seconds=seconds + 30, every=0.2
+        )
         process.send(signal.SIGTERM)
         process.end()
     most, share = figures(times_in(log), 50, until=began + 1 + seconds, since=began + 1)
