@@ -245,7 +245,7 @@ def _returns(groups: Groups, free: int, now: float, want: int, until: float) -> 
             break
         debt = min(missing, int(count))
         missing -= debt
-        found += [at] * (int(count) - debt)
+        found += [max(at, now)] * (int(count) - debt)
     return found[:want]
 
 

@@ -105,15 +105,27 @@ class Buffer:
     def get(self) -> Item | None:
         """The next item, waiting for it; None = stop."""
         while True:
-            if self._held or self.first:
-                self.let_start()
-                try:
-                    return heappop(self.first)[2]
-                except IndexError:
-                    pass  # it has time, or another runner was faster
+            if (self._held or self.first) and (item := self._first()):
+                return item
             item = self.items.get()
             if item is not NUDGE:
                 return item
+
+    def poll(self) -> Item | None:
+        """The next item; None = there is none for now."""
+        item = self._first()
+        while item is None and self.items.qsize():
+            item = self.items.get()
+            item = self._first() if item is NUDGE else item
+        return item
+
+    def _first(self) -> Item | None:
+        """What goes before others, if its time has come."""
+        self.let_start()
+        try:
+            return heappop(self.first)[2]
+        except IndexError:
+            return None  # or another runner was faster
 
     def __len__(self) -> int:
         """Items that no runner has taken."""
