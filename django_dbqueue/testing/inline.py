@@ -192,6 +192,7 @@ class InlineWorker:
             try:
                 self._session.prepare()
                 self.consumer.claimer.give_back()
+                self.consumer.claimer.gate.close()
                 for one in self.beats:
                     one.sign_off("the test is over")
             except Error as error:
