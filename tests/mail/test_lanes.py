@@ -57,10 +57,9 @@ def test_mail_over_a_limit_is_not_even_claimed_and_another_mailer_goes_on():
 
 def test_urgent_mail_goes_first():
     usual = [queued("slow") for _ in range(3)]
-    urgent = queued("slow", priority=0)
-    assert urgent.queue == "urgent@slow"
+    first, second = queued("slow", priority="urgent"), queued("slow", priority=0)
     work()
-    assert statuses([urgent, *usual]) == [DONE, DONE, READY, READY]
+    assert statuses([first, second, *usual]) == [DONE, DONE, READY, READY, READY]
 
 
 def test_mail_to_many_takes_as_many_tokens_and_waits_for_them(settings):
@@ -77,8 +76,7 @@ def test_tokens_for_recipients_who_get_nothing_are_given_back(settings):
     setting(settings, MAIL_LIMITS={"slow": {"hour": 5}}, MAIL_ALLOWED_DOMAINS=["x.example"])
     emails = [queued("slow", "a", "b@y.example", "c@y.example", "d@y.example") for _ in range(2)]
     work()
-    work()
-    assert statuses(emails) == [DONE, DONE] or statuses(emails) == [Status.BURIED] * 2
+    assert {fresh(email).mail_state for email in emails} == {"partly sent"}
     assert used() == 2
 
 
