@@ -127,10 +127,14 @@ class TokenLease:
         return self.limiter.used_at(turn.begun, turn.ended, now, fastest)
 
     def _wanted(self, used: int, turns: Sequence[Turn]) -> int:
-        """As many as were used since the last write, and more: it may be faster than that."""
+        """As many as were used since the last write; twice as many where none waits any more. What
+        waits longer than that had better be another's."""
         self._used = max(used, PACE_DECAY * self._used)
+        now = time.monotonic()
+        if not any(turn.begun is None and turn.at < now for turn in turns):
+            return min(WANT_MAX, ceil(2 * self._used) + FIRST_WANT)
         waiting = sum(turn.begun is None for turn in turns)
-        return max(0, min(WANT_MAX, ceil(1.5 * self._used) + FIRST_WANT) - waiting)
+        return max(0, ceil(self._used) + 1 - waiting)
 
     def _leased(self, bucket: Bucket, until: float, want: int) -> tuple[list[float], float]:
         """When the tokens that are leased may be used, and seconds until the next write."""
