@@ -18,6 +18,7 @@ from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
 from .execute import retry
 from .keys import give_key
+from .limiter import place_in_lane
 from .limits import expiry, has_max_age
 from .policy import MAX_SECONDS
 from .table import Table
@@ -45,6 +46,7 @@ def prepare(job: Any) -> None:
         give_key(job)
     for name, check in CHECKS.items():
         check(getattr(job, name))
+    place_in_lane(job)
     job._meta.get_field("retry_at").get_prep_value(job.retry_at)
     job._meta.get_field("expires_at").get_prep_value(job.expires_at)
     if job.expires_at is None and has_max_age(type(job)):

@@ -120,6 +120,13 @@ def release(
     return _owned(table, owner, keys, sets, [*params, *values], kept=None)
 
 
+def move(table: Table, owner: str, keys: Sequence[Any], queue: str) -> Written:
+    """Give jobs back unharmed into another queue, the attempt taken back."""
+    sets, params = freed(table, RetryDecision(Status.READY, 0, "moved"))
+    sets += f", attempts = {ONE_LESS}, queue = %s"
+    return _owned(table, owner, keys, sets, [*params, queue], kept=None)
+
+
 def fail(
     table: Table, job: Any, error: BaseException, seconds: float | None = None
 ) -> RetryDecision | None:

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from ..exceptions import shown
 from ..fields import check_name
 from ..states import state_for
+from .limiter import base_of
 from .policy import MAX_LIMIT, Policy
 from .queue_options import policy_of_queue, says_anything
 from .table import Table
@@ -42,7 +43,7 @@ def rule_of(policy: Policy, limit: Any, order: Any) -> Rule:
 
 
 def rule_in(table: Table, queue: Any, limit: Any, order: Any) -> Rule:
-    return rule_of(policy_of_queue(table.model, str(queue)), limit, order)
+    return rule_of(policy_of_queue(table.model, base_of(table.model, str(queue))), limit, order)
 
 
 def give_key(job: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.signals import setting_changed
 
 from ..fields import DbNow
+from .limiter import base_of
 from .policy import Policy
 from .queue_options import policy_of_queue, says_anything
 
@@ -22,11 +23,15 @@ def _has_max_age(model: type) -> bool:
     return says_anything(model, "max_age")
 
 
-_remembered = cache(_is_bounded), cache(_has_max_age), lru_cache(KNOWN_MAX)(policy_of_queue)
+def _limits_of(model: Any, queue: str) -> Policy:
+    return policy_of_queue(model, base_of(model, queue))
+
+
+_remembered = cache(_is_bounded), cache(_has_max_age), lru_cache(KNOWN_MAX)(_limits_of)
 # Whether any queue of a table has a max_length, and whether of any its jobs get an expires_at.
 is_bounded: Callable[[Any], bool] = _remembered[0]
 has_max_age: Callable[[Any], bool] = _remembered[1]
-# ``policy_of_queue``.
+# ``policy_of_queue``; a lane has the limits of its queue, and is counted by itself.
 limits_of: Callable[[Any, str], Policy] = _remembered[2]
 
 

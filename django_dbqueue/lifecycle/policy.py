@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cache
@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ..backoff import Backoff, Exponential
 from ..exceptions import shown
 from ..guard import capture, message_of
+from .rates import rates_of
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -34,6 +35,11 @@ class Policy:
     another database says that the job's writes go there, and a receipt with them.
     ``results`` names columns that a run fills in: they are written with its outcome, whatever that
     is, in the same statement.
+    ``rate`` says how many jobs of each queue may start in a period: ``"50/s"``, ``"1000/h"`` or
+    ``{"second": 14, "day": 50000}``; ``rate_burst`` how many of them at once (1 = evenly spread,
+    None = all of a period). With ``rate_key``, a format string over the columns or a function of
+    the job, each key has a rate, and a lane, of its own. ``limiter`` names a class that says all
+    that.
     ``concurrency_key``, a function of the job or a format string over its columns, says which jobs
     of a ``KeyedJob`` share a key: at most ``concurrency_limit`` of them are claimed at once; with
     ``key_order="fifo"`` one at a time in the order of ids, and ``when_head_fails`` says what the
@@ -62,6 +68,10 @@ class Policy:
     when_full: Literal["reject", "wait", "drop_oldest"] = "reject"
     full_wait: float = 10.0
     max_age: float | None = None
+    rate: str | Mapping[str, int] | None = None
+    rate_burst: int | None = None
+    rate_key: str | Callable[[Any], str | None] | None = None
+    limiter: str | None = None
 
     @property
     def retention(self) -> float | None:
@@ -87,6 +97,7 @@ QUEUE_OPTIONS = frozenset(
     (
         *("max_length", "when_full", "full_wait", "max_age"),
         *("concurrency_key", "concurrency_limit", "key_order", "when_head_fails"),
+        *("rate", "rate_burst", "rate_key"),
     )
 )
 WHEN_FULL = ("reject", "wait", "drop_oldest")
@@ -118,6 +129,14 @@ def _unless(is_right: bool, problem: str) -> str:
 def _time_problem(value: Any) -> str:
     is_right = _is_number(value, 0, MAX_SECONDS)
     return _unless(is_right, f"it must be between 0 and {MAX_SECONDS} seconds")
+
+
+def _rate_problem(value: Any) -> str:
+    try:
+        rates_of(value, "it")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 # By option, what is wrong with a value, or ''.
@@ -167,6 +186,18 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     "max_age": lambda value: _unless(
         value is None or _is_number(value, 1, MAX_SECONDS),
         f"it must be between 1 and {MAX_SECONDS} seconds, or None",
+    ),
+    "rate": lambda value: "" if value is None else _rate_problem(value),
+    "rate_burst": lambda value: _unless(
+        value is None or (isinstance(value, int) and _is_number(value, 1, 2**31 - 1)),
+        "it must be a whole number of at least 1, or None",
+    ),
+    "rate_key": lambda value: _unless(
+        value is None or isinstance(value, str) or callable(value),
+        "it must be a format string as '{tenant_id}', or a function of the job",
+    ),
+    "limiter": lambda value: _unless(
+        value is None or isinstance(value, str), "it must be the dotted path of a class, or None"
     ),
     # Judged by a check of its own: it must never count as not given.
     "exactly_once": lambda _: "",

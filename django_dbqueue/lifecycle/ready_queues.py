@@ -8,6 +8,7 @@ from ..dialects.base import Floor
 from ..fields import check_name
 from ..states import CLAIMABLE
 from .execute import rows
+from .limiter import SEPARATOR, Limiter, limiter_of
 from .low_water import Head
 from .table import Table
 
@@ -30,7 +31,15 @@ def named(table: Table, queues: Queues) -> list[str]:
     names = list(queues) if several else [queues]  # type: ignore[list-item]
     for name in names:
         check_name(name, "queue")
-    return names
+    limiter = limiter_of(table.model)
+    if limiter is None or not limiter.has_lanes:
+        return names
+    return [lane for name in names for lane in (*_lanes(table, name, limiter), name)]
+
+
+def _lanes(table: Table, queue: str, limiter: Limiter) -> list[str]:
+    """The lanes of a queue that have ready jobs, those that go first first."""
+    return sorted((head.queue for head in lane_heads(table, queue)), key=limiter.order)
 
 
 def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
@@ -48,6 +57,11 @@ def heads(table: Table, most: int = 1000, after: str = "") -> list[Head]:
 def head_of(table: Table, queue: str) -> Head | None:
     """The first ready job of one queue."""
     return _first(table, f"queue = {table.dialect.placeholder(queue)}", [queue])
+
+
+def lane_heads(table: Table, queue: str, most: int = 1000) -> list[Head]:
+    """The first ready jobs of the lanes of one queue."""
+    return _heads(table, queue + SEPARATOR, queue + chr(ord(SEPARATOR) + 1), most)
 
 
 def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:

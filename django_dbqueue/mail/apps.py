@@ -15,7 +15,7 @@ class MailConfig(AppConfig):
         from .. import diagnose, signals  # noqa: PLC0415
         from ..lifecycle.sweep import FailedPruner  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
-        from . import checks, reasons, requeueing, tracking  # noqa: PLC0415
+        from . import checks, reasons, tracking  # noqa: PLC0415
         from .conf import mail_conf  # noqa: PLC0415
         from .privacy.erase import Eraser  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
@@ -26,7 +26,7 @@ class MailConfig(AppConfig):
         register(checks.check_settings, "mail")
         register(checks.check_for_production, "mail", deploy=True)
         failed = FailedPruner(lambda: mail_conf["KEEP_ROWS"])
-        hooks: list[Callable[[Any], int]] = [Eraser(), failed, requeueing.Requeueing()]
+        hooks: list[Callable[[Any], int]] = [Eraser(), failed]
         if apps.is_installed("anymail"):
             from anymail.signals import tracking as events  # noqa: PLC0415
 

@@ -16,8 +16,8 @@ from django.utils.module_loading import import_string
 from ..exceptions import shown
 from ..fields import check_name
 from ..guard import capture, message_of
+from ..lifecycle.rates import rates_of
 from .conf import DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
-from .limits import rates_of
 from .outcomes import MEANINGS
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"

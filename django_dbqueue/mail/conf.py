@@ -5,7 +5,7 @@ from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 
 from ..conf import Section
-from .limits import Rate, rates_of
+from ..lifecycle.rates import Rate, rates_of
 
 DEFAULT = "default"
 TIME_TO_RUN = 300  # seconds for one message

@@ -15,7 +15,7 @@ from .deliveries import SENT, Deliveries, Outcome, address_of
 from .models import Email, Mailer, Suppression
 from .models.mailer import NOW
 
-COLUMNS = ("status", "queue", "priority", "using", "recipients", "deliveries", "turn_at")
+COLUMNS = ("status", "queue", "priority", "using", "recipients", "deliveries")
 BY_OUTCOME = {
     Outcome.REFUSED: "refused by the server",
     Outcome.SUPPRESSED: "suppressed",
@@ -68,9 +68,6 @@ def _of_mailer(email: Email) -> Iterator[str]:
     except ImproperlyConfigured as error:
         yield str(error)
         return
-    limit = ", ".join(f"{rate.limit:,} a {rate.period}" for rate in rates)
-    wait = (email.turn_at - mailer.now).total_seconds() if rates and email.turn_at else 0.0
-    if wait > 0 and not email.is_urgent:
-        yield f"By the limit of its mailer, {name} ({limit}), it has its turn in {duration(wait)}."
-    elif not mailer.has_tokens(1):
+    limit = ", ".join(map(str, rates))
+    if mailer.bucket().is_empty:
         yield f"The limit of its mailer, {name} ({limit}), is used up for now."

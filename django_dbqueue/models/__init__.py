@@ -6,6 +6,7 @@ from .keyed import KeyColumns, KeyedJob
 from .minute import Minute
 from .queryset import JobManager, JobQuerySet
 from .queue import Queue
+from .rate_bucket import RateBucket
 from .receipt import Receipt
 from .room import QueueRoom
 from .worker import Worker
@@ -24,6 +25,7 @@ __all__ = [
     "PartialIndex",
     "Queue",
     "QueueRoom",
+    "RateBucket",
     "Receipt",
     "Worker",
 ]

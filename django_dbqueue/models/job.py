@@ -25,6 +25,8 @@ logger = logging.getLogger("django_dbqueue")
 
 # Never written by save(): what the lifecycle owns, and when the row was made.
 NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
+# Of the worker that runs a job.
+UNSHARED = {"restart_clock", "rate_turn"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
 PERMISSIONS = ("add", "change", "delete", "view", "inspect", "retry", "bury", "release", "export")
 
@@ -95,6 +97,8 @@ class Job(JobColumns):
     restart_clock: Callable[[], None] | None = None
     # Seconds that a claim outlasts the time to run, for the worker to stop the job.
     grace: float = 0
+    # Where its queue has a rate: its tokens.
+    rate_turn: Any = None
     exactly_once: bool = False  # also where the policy does not say so
     in_exactly_once_run: bool = False  # the transaction of its run and its end is open
     takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
@@ -257,7 +261,7 @@ class Job(JobColumns):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "restart_clock"}
+        return {name: value for name, value in state.items() if name not in UNSHARED}
 
     def _table(self) -> Table:
         return table_of(type(self), self._state.db or "default")

@@ -13,6 +13,7 @@ from django.db import connections, models, router
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
 from ..lifecycle.keys import gives_key
+from ..lifecycle.limiter import base_of
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..lifecycle.twins import renewal
@@ -247,7 +248,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             check_words(owner, "owner", MAX_OWNER)
         table = table_of(self.model, self._for_writing())
         names, paused = ready_queues.named(table, queue), self.paused_queues()
-        unpaused = [name for name in names if name not in paused]
+        unpaused = [name for name in names if not {name, base_of(self.model, name)} & paused]
         return claim.claim_from(table, unpaused, limit, lambda: owner or new_owner())
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:

@@ -153,9 +153,7 @@ class InlineWorker:
         while idle < TRIES and not self._has_enough():
             claimer.scheduler.look_now()
             had_work = self.claim()
-            while len(self.consumer.buffer):
-                item = self.consumer.buffer.get()
-                assert item is not None, "the buffer is closed by processes only"
+            while (item := self.consumer.buffer.poll()) is not None:
                 self.take(item)
             self.record()
             is_sure = claimer.is_idle and not claimer.backoff.failures
@@ -197,6 +195,7 @@ class InlineWorker:
             try:
                 self._session.prepare()
                 self.consumer.claimer.give_back()
+                self.consumer.claimer.gate.close()
                 for one in self.beats:
                     one.sign_off("the test is over")
             except Error as error:

@@ -1,9 +1,12 @@
 """Jobs on their way: from the claim to a runner (``Item``), and from there to the finisher."""
 
 import sys
+import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -12,6 +15,7 @@ from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 from .assignment import QueueName
+from .turns import Turn
 
 START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
 KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
@@ -29,10 +33,16 @@ class Item:
     claimed_at: float
     epoch: int
     ends_claim: bool = True
+    # Of a queue that has a rate: it may not start sooner, and goes before others then.
+    turn: Turn | None = None
 
     @property
     def queue_name(self) -> QueueName:
         return QueueName(*self.table.place, self.jobs[0].queue)
+
+
+# Wakes a runner that is to look for what goes first.
+NUDGE: Any = object()
 
 
 class GivenBack(DBQueueError):
@@ -60,6 +70,11 @@ class Buffer:
     def __init__(self, threads: int, places: int | None = None) -> None:
         """``places``: how many items are in hand at once; default: one of each thread."""
         self.items: SimpleQueue[Item | None] = SimpleQueue()
+        # Those that have a turn: a heap of what goes first, the lowest rate before the others, and
+        # one of what waits for it, by the monotonic clock.
+        self.first: list[tuple[float, int, Item]] = []
+        self._held: list[tuple[float, int, Item]] = []
+        self._numbers = count()
         # What a runner took but may not start: to be given back.
         self.unstarted: deque[Item] = deque()
         self._put = 0  # and not withdrawn
@@ -72,15 +87,54 @@ class Buffer:
     def put(self, items: Iterable[Item]) -> None:
         for item in items:
             self._put += 1
-            self.items.put(item)
+            if item.turn is None:
+                self.items.put(item)
+            else:
+                heappush(self._held, (item.turn.at, next(self._numbers), item))
+
+    def let_start(self) -> float:
+        """Those whose turn it is; seconds until the next one's."""
+        now = time.monotonic()
+        while self._held:
+            try:
+                at, number, item = heappop(self._held)
+            except IndexError:
+                break  # another thread was faster
+            if at > now:
+                heappush(self._held, (at, number, item))
+                return at - now
+            heappush(self.first, (item.turn.rank if item.turn else 0.0, number, item))
+            self.items.put(NUDGE)
+        return 60.0
 
     def get(self) -> Item | None:
         """The next item, waiting for it; None = stop."""
-        return self.items.get()
+        while True:
+            if (self._held or self.first) and (item := self._first()):
+                return item
+            item = self.items.get()
+            if item is not NUDGE:
+                return item
+
+    def poll(self) -> Item | None:
+        """The next item; None = there is none for now."""
+        item = self._first()
+        while item is None and self.items.qsize():
+            item = self.items.get()
+            item = self._first() if item is NUDGE else item
+        return item
+
+    def _first(self) -> Item | None:
+        """What goes before others, if its time has come."""
+        self.let_start()
+        try:
+            return heappop(self.first)[2]
+        except IndexError:
+            return None  # or another runner was faster
 
     def __len__(self) -> int:
         """Items that no runner has taken."""
-        return self.items.qsize()
+        return self.items.qsize() + len(self.first)
 
     @property
     def under_way(self) -> int:
@@ -90,7 +144,7 @@ class Buffer:
     @property
     def ahead(self) -> int:
         """Items beyond those that the runners have in hand, or are about to take."""
-        return self.under_way - self.places
+        return self.under_way - len(self._held) - self.places
 
     @property
     def is_low(self) -> bool:
@@ -102,16 +156,32 @@ class Buffer:
         items: list[Item] = []
         try:
             while (item := self.items.get_nowait()) is not None:
-                items.append(item)
+                if item is not NUDGE:
+                    items.append(item)
             self.items.put(None)
         except Empty:
             pass
+        while self.first:
+            try:
+                items.append(heappop(self.first)[2])
+            except IndexError:
+                break
+        items += [item for *_, item in self._held]
+        self._held = []
         self._put -= len(items)
         return items
 
     def close(self, threads: int) -> None:
         for _ in range(threads):
             self.items.put(None)
+
+
+@dataclass
+class Allotment:
+    """What the claimers of one child have together."""
+
+    left: float  # how many more jobs they may claim
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class JobSizes:

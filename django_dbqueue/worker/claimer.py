@@ -3,9 +3,7 @@
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable
 from typing import Any
 
 from django.db.utils import Error
@@ -14,16 +12,19 @@ from .. import events
 from ..dialects import Dialect
 from ..lifecycle import holder, suspects
 from ..lifecycle.claim import claim
+from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table
 from .assignment import QueueName
-from .buffer import ALLOWANCE, Buffer, Item, JobSizes
+from .buffer import ALLOWANCE, Allotment, Buffer, Item, JobSizes
 from .keyed_ahead import KeyedAhead
 from .options import Options
 from .ordered_queues import scheduler_of
 from .queue_poller import TablePoller
+from .rate_gate import RateGate
 from .reconcile import InHand, Reconciler
 from .session import ReconnectBackoff, Session
 from .shared_memory import Role, SharedMemory
+from .turns import TokenLease
 from .wakeup import Wakeup
 
 logger = logging.getLogger("django_dbqueue")
@@ -33,14 +34,6 @@ AHEAD_SECONDS = 0.25  # of work to fetch ahead
 RECHECK_SECONDS = 0.2  # between looks whether a pause is over, or a suspect was taken over
 HOLD_SECONDS = 5.0  # until what no runner took is given back
 SUSPECTS_MAX = 500  # that wait for a sacrificial child; more are put off
-
-
-@dataclass
-class Allotment:
-    """What the claimers of one child have together."""
-
-    left: float  # how many more jobs they may claim
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class Claimer:
@@ -74,6 +67,7 @@ class Claimer:
         self.allotment = Allotment(float("inf") if share is None else share)
         self.unwritten = unwritten
         self.scheduler = scheduler_of(options)
+        self.gate = RateGate(self)
         self.sizes = JobSizes()
         # What was fetched ahead of the first queue runs before it: until jobs are seen to be quick,
         # one by one.
@@ -134,6 +128,8 @@ class Claimer:
                 pause = 1.0  # a runner wakes us sooner
             else:
                 pause = self.claim()
+            if self.gate.is_used:
+                pause = min(pause, self.gate.turn())
             self.backoff.worked()
         except Error as error:
             self.scheduler.forget_low_water_marks()
@@ -167,11 +163,12 @@ class Claimer:
             self._quiet_since = time.monotonic()
             self.scheduler.look_again()
         found = self.scheduler.next()
-        self.note_empty(found is None and self.scheduler.all_looked_at(since=self._quiet_since))
+        is_empty = found is None and self.scheduler.all_looked_at(since=self._quiet_since)
+        self.note_empty(is_empty and not (self.gate.is_used and self.gate.may_have_work))
         if found is None:
             self.is_idle = True
             return self.scheduler.wait()
-        jobs = self._claim_from(*found)
+        jobs = self.claim_from(*found)
         # Others were faster: let them pass.
         return 0.0 if jobs else random.uniform(0.001, 0.005)
 
@@ -181,10 +178,15 @@ class Claimer:
         elif self._empty_since == float("inf"):
             self._empty_since = time.monotonic()
 
-    def _claim_from(self, poller: TablePoller, queue: str) -> list[Any]:
+    def claim_from(
+        self, poller: TablePoller, queue: str, lease: TokenLease | None = None
+    ) -> list[Any]:
+        """Claim a batch, where the queue has a rate no more than the lease allows."""
         table = self.options.table(poller.served.model, poller.served.using)
-        self.adapt(table)
-        limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))
+        if lease is None:
+            self.adapt(table)
+        most = self.batch if lease is None else lease.jobs_max
+        limit = int(min(most, self.sizes.jobs_max(table), self.left))
         owner = self.next_owner()
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
@@ -194,22 +196,27 @@ class Claimer:
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note, keyed)
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
-        self.scheduler.claimed(queue, len(jobs))
+        self.scheduler.claimed(base_of(table.model, queue), len(jobs))
         self.left -= len(jobs)
         is_cut = keyed is not None and self.keyed_ahead.claimed(jobs, keyed)
-        self._was_full = is_cut or len(jobs) == limit
+        is_full = is_cut or len(jobs) == limit
         if keyed is not None and self.keyed_ahead.meets_keys:
             self.buffer.refill_at = min(self.buffer.refill_at, self.keyed_ahead.refill_at)
-        if not self._was_full:
+        if lease is None:
+            self._was_full = is_full
+        if not is_full:
             self.scheduler.empty(poller, queue)
         is_ordinary = self.role is Role.ORDINARY
         suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
         others = [job for job in jobs if job not in suspected] if suspected else jobs
+        if poller.limiter is not None:
+            others = self.gate.without_strays(table, owner, others, poller.limiter)
         if table.takes_batches and others:
-            self.put([Item(table, owner, others, claimed_at, epoch)])
+            items = [Item(table, owner, others, claimed_at, epoch)]
         else:
             last = others[-1] if others else None
-            self.put([Item(table, owner, [job], claimed_at, epoch, job is last) for job in others])
+            items = [Item(table, owner, [job], claimed_at, epoch, job is last) for job in others]
+        self.put(items if lease is None else self.gate.with_turns(items, lease))
         if suspected:
             self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
@@ -252,7 +259,7 @@ class Claimer:
             if item.table.place in self.scheduler.locked_tables:
                 self.of_locked_tables.append(item)
             else:
-                self._release([item])
+                self.release([item])
             # In this order: what is in nobody's hand is given back as unknown.
             self.buffer.unstarted.popleft()
         if self.of_locked_tables and not self.scheduler.locked_tables:
@@ -269,7 +276,7 @@ class Claimer:
         try:
             while items:
                 of_one_claim = [item for item in items if item.owner == items[0].owner]
-                given += self._release(of_one_claim)
+                given += self.release(of_one_claim)
                 items = [item for item in items if item.owner != of_one_claim[0].owner]
         finally:
             self.buffer.put(items)
@@ -287,7 +294,7 @@ class Claimer:
             alone = suspects.runs_alone(item.jobs[0])
             self.shared.hand_over(Role.ALONE if alone else Role.SHARED)
         if excess := items[room:]:
-            self._release(excess, delay=HOLD_SECONDS)
+            self.release(excess, delay=HOLD_SECONDS)
             del self.suspects[-len(excess) :]
 
     def _look_after_suspects(self, hold_seconds: float) -> None:
@@ -303,12 +310,15 @@ class Claimer:
             waiting = [mine[key] for key in sorted(held)]
             self.suspects = [*others, *waiting]
             if waiting and time.monotonic() - first.claimed_at >= hold_seconds:
-                self._release(waiting)
+                self.release(waiting)
                 self.suspects = others
         self._recheck_suspects_at = time.monotonic() + RECHECK_SECONDS
 
-    def _release(self, items: list[Item], delay: float = 0) -> int:
+    def release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""
+        for item in items:
+            if item.turn is not None:
+                item.turn.is_void = True
         keys = [job.claim_key for item in items for job in item.jobs]
         holder.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
         self.left += len(keys)

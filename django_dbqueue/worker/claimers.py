@@ -58,6 +58,7 @@ class Claimers:
         for claimer in self.all:
             claimer.session.prepare()
             claimer.give_back()
+            claimer.gate.close()
 
     def withdraw(self) -> None:
         """What has not started: somebody else gives it back."""

@@ -138,7 +138,7 @@ class CoroutineRunner(Taker):
         if now - self._checked_at > CHECK_SECONDS:
             drop_dead_connections()
             now = self._checked_at = time.monotonic()
-        may_start = self._may_start(item, now)
+        may_start = self._may_start(item, now) and (item.turn is None or item.turn.begin())
         starts = may_start and not item.jobs[0].has_expired
         if starts:
             self._start(item)
@@ -212,6 +212,8 @@ class CoroutineRunner(Taker):
                 error = await run.run_its_code()
             outcome = await self._outcome(run, error)
             run.slot.finish()
+            if run.item.turn is not None:
+                run.item.turn.end()
             run.job.restart_clock = None  # the slot may be another job's soon
             if not run.job.holds_claim():
                 pass  # its own code has finished it

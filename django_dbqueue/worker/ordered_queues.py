@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 
+from ..lifecycle.limiter import base_of
 from .options import Options
 from .queue_poller import QueueScheduler, TablePoller
 
@@ -42,7 +43,8 @@ class OrderedScheduler(QueueScheduler):
         for poller in self.pollers:
             if poller.served.place not in self.locked_tables:
                 for name in poller.queues:
-                    found[self.order.rank(name)].append((poller, name))
+                    rank = self.order.rank(base_of(poller.served.model, name))
+                    found[rank].append((poller, name))
         return found
 
     def _look_at_all(self) -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
+from ..lifecycle.limiter import Limiter, base_of, limiter_of
 from ..lifecycle.low_water import LowWaterMarks
-from ..lifecycle.ready_queues import has_ready, head_of, heads
+from ..lifecycle.ready_queues import has_ready, head_of, heads, lane_heads
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL
@@ -40,6 +41,9 @@ class TablePoller:
     is_locked: bool = False
     # Queues that this child leaves to others.
     left_to_others: frozenset[str] = frozenset()
+    # Those of them that have a rate are asked for by the RateGate.
+    limiter: Limiter | None = None
+    limited: list[str] = field(default_factory=list)
     _last: str = ""
     _is_left_out: bool = False
     _whole_since: float | None = None
@@ -63,7 +67,7 @@ class TablePoller:
             level = logging.DEBUG if self._is_left_out else logging.WARNING
             self._is_left_out = True
             logger.log(level, "%s is left out: %s", self.served, str(error).strip())
-        found = self._unpaused(found)
+        found = self._without_limited(self._unpaused(found))
         self.has_news = False
         if self._whole_since is not None:
             # What it found a claim may not get, so that it is ready still.
@@ -79,6 +83,14 @@ class TablePoller:
         self.look(options)
         if self._whole_since is None:
             self.queues.extend(name for name in before if name not in self.queues)
+
+    def _without_limited(self, found: list[str]) -> list[str]:
+        self.limiter, self.limited = limiter_of(self.served.model), []
+        if self.limiter is None:
+            return found
+        limited = {name for name in found if self.limiter.is_limited(name, self.served.using)}
+        self.limited = [name for name in found if name in limited]
+        return [name for name in found if name not in limited]
 
     def _ready(self, table: Table) -> list[str]:
         """Queues with ready jobs. Where a whole look is slow, those that are known, from their
@@ -98,6 +110,8 @@ class TablePoller:
             seen = {head.queue for head in found}
             named = [head_of(table, name) for name in exact if name not in seen]
             found += [head for head in named if head]
+            if self.served.has_lanes:
+                found += [head for name in exact for head in lane_heads(table, name)]
         self.floors.looked(table, found, time.monotonic() - began)
         return [head.queue for head in found]
 
@@ -108,8 +122,13 @@ class TablePoller:
         paused = control.paused(self.served.job_table, force=self.force)
         if ALL in paused:
             return []
-        found = [name for name in found if name not in self.left_to_others]
-        return [name for name in found if name not in paused and self.served.takes(name)]
+        out = paused | self.left_to_others
+        served = self.served
+        return [
+            name
+            for name in found
+            if served.takes(name) and not {name, base_of(served.model, name)} & out
+        ]
 
 
 class QueueScheduler:
@@ -144,7 +163,10 @@ class QueueScheduler:
 
     def empty(self, poller: TablePoller, queue: str) -> None:
         """A claim came back short: there is nothing left in this queue for now."""
-        poller.queues.remove(queue)
+        if queue in poller.limited:
+            poller.limited.remove(queue)
+        else:
+            poller.queues.remove(queue)
         if not poller.queues:
             poller.pause = FIRST_PAUSE_SECONDS
             poller.next_look = 0.0

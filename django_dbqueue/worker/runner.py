@@ -131,8 +131,11 @@ class Runner(Taker):
             drop_dead_connections()
             # That may have taken long, and others may have taken the job for abandoned.
             now = self._checked_at = time.monotonic()
-        if self._may_start(item, now):
+        turn = item.turn
+        if self._may_start(item, now) and (turn is None or turn.begin()):
             self.life(item)
+            if turn is not None:
+                turn.end()
         elif item.jobs:
             self.buffer.unstarted.append(item)
         # In this order: what is under way and in nobody's hand is between two.

@@ -1,5 +1,6 @@
 """Which queue tables, and which of their queues, somebody looks after."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from django.apps import apps
@@ -9,6 +10,7 @@ from django.db import connections, router
 from ..conf import nearest
 from ..exceptions import shown
 from ..fields import check_name
+from ..lifecycle.limiter import base_of, limiter_of
 from ..models import Job
 from .queue_order import QueueOrder, is_pattern, matches
 
@@ -47,11 +49,16 @@ class Served:
         return self.using, self.label
 
     def takes(self, queue: str) -> bool:
-        if self.queue != queue and not (self.queue is None or matches(self.queue, queue)):
+        names = {queue, base_of(self.model, queue)} if self.has_lanes else {queue}
+
+        def is_among(wanted: Iterable[str]) -> bool:
+            return any(matches(one, name) for one in wanted for name in names)
+
+        if self.queue is not None and not is_among([self.queue]):
             return False
-        if self.among and not any(matches(one, queue) for one in self.among):
+        if self.among and not is_among(self.among):
             return False
-        return not any(matches(one, queue) for one in self.left_out)
+        return not is_among(self.left_out)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -66,6 +73,12 @@ class Served:
     def names(self) -> list[str]:
         """What it serves, as others read it."""
         return [f"{self.label}:{name}" for name in self.wanted] or [self.label]
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether jobs of one key stand in a queue of their own."""
+        limiter = limiter_of(self.model)
+        return limiter is not None and limiter.has_lanes
 
     def __str__(self) -> str:
         return f"{self.label}:{self.queue}" if self.queue else self.label

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
 def test_mailers_are_listed_with_what_is_used_of_their_limits(browser: Any, settings: Any) -> None:
     setting(settings, MAIL_LIMITS={"smtp": {"minute": 14, "day": 50_000}, "bad": {"week": 1}})
-    Mailer.objects.ask("smtp", 3, None, False)
+    Mailer.objects.ask("smtp", 3, "default")
     Mailer.objects.named("bad")
     Mailer.objects.named("free")
     page = text_of(browser.get(MAILERS))
@@ -37,7 +37,7 @@ def test_a_mailer_is_paused_and_resumed_and_never_edited(people: Any) -> None:
     page = act(browser, "pause_selected", row, url=MAILERS)
     assert "by user0, in the admin" in page
     assert 290 < Mailer.objects.named("smtp").rest <= 300
-    assert Mailer.objects.ask("smtp", 1, None, False).wait > 290
+    assert Mailer.objects.ask("smtp", 1, "default") > 290
     act(browser, "resume_selected", row, url=MAILERS)
     assert Mailer.objects.named("smtp").rest == 0
     changes = [entry.change_message for entry in LogEntry.objects.order_by("pk")]

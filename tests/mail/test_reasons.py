@@ -1,7 +1,5 @@
 """Why a mail waits, or was given up, in words of mail's own."""
 
-from datetime import timedelta
-
 import pytest
 
 from django_dbqueue.diagnose import explain
@@ -10,7 +8,6 @@ from django_dbqueue.mail.conf import mailer_of
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from tests.kit.jobs import overwrite
 from tests.kit.mail import MAILER, enqueue, finished, letter, queued, setting
 from tests.kit.mail_admin import page_of, text_of
 
@@ -35,15 +32,11 @@ def test_mail_waits_while_its_mailer_rests_and_the_server_is_not_quoted():
     assert "s3cret" not in said(queued())
 
 
-def test_mail_waits_for_its_turn_by_the_limit(settings):
+def test_mail_waits_while_the_limit_is_used_up(settings):
     mailer = limited(settings)
     email = queued()
     assert "limit" not in said(email)
-    overwrite(email, turn_at=mailer.now + timedelta(seconds=1800))
-    assert f"By the limit of its mailer, {mailer.name} (1 a day), it has its turn in 30 min" in (
-        said(email)
-    )
-    Mailer.objects.ask(mailer.name, 1, None, is_urgent=False)
+    Mailer.objects.ask(mailer.name, 1, "default")
     assert "(1 a day), is used up for now" in said(queued())
 
 

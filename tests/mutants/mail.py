@@ -1,6 +1,6 @@
 """Mutants of mail on its way: whom it goes to, when, and in which words."""
 
-LIMITS, MAILER, CONF = "mail/limits.py", "mail/models/mailer.py", "mail/conf.py"
+RATES, MAILER, CONF = "lifecycle/rates.py", "mail/models/mailer.py", "mail/conf.py"
 SUPPRESSION, DELIVERIES = "mail/models/suppression.py", "mail/deliveries.py"
 BACKOFF, CODEC, PARTS = "mail/backoff.py", "mail/storing/codec.py", "mail/storing/parts.py"
 ENVELOPE, CONNECTIONS = "mail/sending/envelope.py", "mail/sending/connections.py"
@@ -8,27 +8,27 @@ SEND, BACKENDS, HEADERS = "mail/sending/send.py", "mail/backends.py", "mail/head
 
 MUTANTS = [
     (
-        LIMITS,
-        "self.seconds * max(1.0, count / self.limit) + self.delay",
-        "self.seconds + self.delay",
+        RATES,
+        "self.seconds * max(1.0, count / self.limit)",
+        "self.seconds",
         "a message to very many uses up a single period",
     ),
     (
-        LIMITS,
-        "+ min(count, rate.limit) - rate.limit",
-        "+ count - rate.limit",
+        RATES,
+        "and not self._is_full(len(times))",
+        "and False",
         "a message to more than the limit goes out at any time",
     ),
     (
-        LIMITS,
-        " and at <= now + RETURN_DELAY_SECONDS\n",
-        "\n",
+        RATES,
+        "return now < at <= now + rate.back_after(int(count)) + AHEAD_SECONDS_MAX",
+        "return now < at",
         "after the clock was set back a mailer stands still",
     ),
     (
-        LIMITS,
-        "merged[slot] = at, before + tokens",
-        "merged[slot] = at, tokens",
+        RATES,
+        "[round(max(other, back_at), 4), others + count]",
+        "[round(max(other, back_at), 4), count]",
         "of tokens that were taken together only the last count",
     ),
     (
@@ -36,12 +36,6 @@ MUTANTS = [
         ".exclude(paused_until__gt=until)",
         "",
         "a short pause of a mailer ends a longer one",
-    ),
-    (
-        MAILER,
-        "return self.urgent_count if _seconds(self.urgent_until, self.now) else 0",
-        "return 0",
-        "those in line leave no token to who is urgent",
     ),
     (
         SUPPRESSION,
@@ -120,14 +114,8 @@ MUTANTS = [
     (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
     (
         SEND,
-        "        email.turn_at = turn.at\n",
-        "",
-        "mail at a limit forgets its place in the line",
-    ),
-    (
-        SEND,
-        "len(envelope.handed_over_for)",
-        "1",
+        "len(envelope.handed_over_for) if",
+        "1 if",
         "a limit counts messages, not recipients",
     ),
     (

@@ -56,14 +56,14 @@ JITTER = [
     ),
     (
         MAILER,
-        "return LimitSlot(wait=self.rest * (1 + random.uniform(0, PAUSE_SPREAD)), at=turn_at)",
-        "return LimitSlot(wait=self.rest, at=turn_at)",
+        "return rest * (1 + random.uniform(0, PAUSE_SPREAD))",
+        "return rest",
         "all mail comes back together after a pause",
     ),
     (
-        MAILER,
-        "return LimitSlot(wait=random.uniform(0.1, 1))",
-        "return LimitSlot(wait=0.5)",
+        "models/rate_bucket.py",
+        "return random.uniform(0.1, 1) if wait is None else wait",
+        "return 0.5 if wait is None else wait",
         "all who ask for a turn in vain ask again together",
     ),
     (

@@ -101,9 +101,10 @@ FILES = {
     "mail/backoff.py": "mail/retry_schedule mail/errors mail/checks",
     "mail/conf.py": "mail/retry_schedule mail/checks mail/errors",
     "mail/in_doubt.py": "mail/in_doubt mail/admin_actions",
-    "mail/limits.py": "mail/limits mail/large_messages mail/line mail/dry_run",
+    "mail/limiter.py": "mail/limits mail/lanes mail/which_mailer mail/dry_run",
+    "lifecycle/rates.py": "lifecycle/rates mail/large_messages mail/limits worker/rates",
     "mail/models/mailer.py": (
-        "mail/limits mail/line mail/pause_reason mail/which_mailer mail/large_messages mail/lately"
+        "mail/limits mail/lanes mail/pause_reason mail/which_mailer mail/large_messages mail/lately"
     ),
     "mail/models/suppression.py": (
         "mail/suppressed_spellings mail/lately mail/tracking mail/admin_mailers mail/odd_addresses"

@@ -82,7 +82,7 @@ class MailPages(ContentViews):
     # Whom it is for and what about is seen by all who see mail at all.
     open_columns = ReadOnlyAdmin.open_columns | {
         *("message_id", "subject", "from_email", "recipients", "using", "provider_id"),
-        *("is_erased", "turn_at", "resend_of", "about"),
+        *("is_erased", "resend_of", "about"),
     }
     error_columns = ReadOnlyAdmin.error_columns | {"error"}
     not_exported = frozenset({"message"})

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 
 from ...admin.confirmation import log
 from ..conf import rates_for
-from ..limits import read_taken, used
 from ..models import Mailer
 from ..models.mailer import NOW
 
@@ -48,18 +47,19 @@ class MailerAdmin(Base):
     def limits(self, mailer: Mailer) -> str:
         """In recipients."""
         try:
-            return ", ".join(f"{r.limit:,} a {r.period}" for r in rates_for(mailer.name)) or "none"
+            return ", ".join(str(rate) for rate in rates_for(mailer.name)) or "none"
         except ImproperlyConfigured as error:
             return str(error)
 
     @admin.display(description="used of them now")
     def in_use(self, mailer: Any) -> str:
-        taken, now = read_taken(mailer.taken), mailer.now.timestamp()
         try:
-            rates = rates_for(mailer.name)
+            bucket = mailer.bucket()
         except ImproperlyConfigured:
             return ""
-        return ", ".join(f"{used(taken, r, now):,} of {r.limit:,} ({r.period})" for r in rates)
+        return ", ".join(
+            f"{bucket.used(rate):,} of {rate.limit:,} ({rate.period})" for rate in bucket.rates
+        )
 
     @admin.action(permissions=["change"], description="Pause for 5 minutes")
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Mailer]) -> None:

@@ -6,7 +6,6 @@ from django.core.mail import EmailMessage
 from django.db import models, router, transaction
 from django.utils import timezone
 
-from ...fields import InstantField
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job
 from ...models.index import HotIndex
@@ -56,8 +55,6 @@ class EmailFields(models.Model):
     provider_id = models.CharField(
         "provider's name for it", max_length=255, null=True, editable=False
     )
-    # When its turn comes by the mailer's limit.
-    turn_at = InstantField(null=True, editable=False)
     resend_of = models.BigIntegerField(null=True, editable=False)
     # The email whose delivery it reports on.
     about = models.BigIntegerField(null=True, editable=False)
@@ -168,7 +165,8 @@ class Email(EmailFields, Job):
         max_attempts: int = mail_conf["MAX_ATTEMPTS"]
         backoff = MailBackoff()
         finish = "each"
-        results = ("deliveries", "provider_id", "turn_at")
+        results = ("deliveries", "provider_id")
+        limiter = "django_dbqueue.mail.limiter.MailLimiter"
         archive = "dbqueue_mail.ArchivedEmail"
         archive_after = 86400
         prune_after: float | None = mail_conf["KEEP_ROWS"] or None
@@ -203,11 +201,6 @@ class Email(EmailFields, Job):
             recipients=_shown(", ".join(map(str, message.recipients()))),
             message=text,
         )
-
-    @property
-    def is_urgent(self) -> bool:
-        """Whether it passes the line at a mailer's limit."""
-        return bool(self.queue == mail_conf["URGENT_QUEUE"] or self.priority == 0)
 
     def run(self) -> None:
         from ..sending.send import send  # noqa: PLC0415  # needs the models

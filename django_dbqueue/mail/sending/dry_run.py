@@ -8,11 +8,13 @@ from django.db.models import Q
 
 from ...fields import DbNow
 from ...guard import capture
+from ...lifecycle.limiter import base_of
+from ...models import RateBucket
 from ...states import Status
-from .. import limits
 from ..conf import mail_conf, mailer_of, rates_for
 from ..deliveries import Deliveries, Outcome
 from ..models import Email, Mailer
+from ..models.mailer import JOB_TABLE
 from ..outcomes import explain
 from ..rows import windows
 from .connections import new_backend
@@ -63,8 +65,7 @@ class DryRun:
         if envelope.recipients and not held:
             name = mailer_of(email.using)
             if name not in self.prospects:
-                row = self.mailers.get(name)
-                self.prospects[name] = Prospect(email.using, row.taken if row else {})
+                self.prospects[name] = Prospect(email)
             held = self.prospects[name].held_back(email, len(envelope.handed_over_for))
         self.would_be_sent += bool(envelope.recipients and not held)
         whom = f"to {', '.join(envelope.recipients) or 'nobody'}"
@@ -81,7 +82,7 @@ class DryRun:
             found.append("has expired: not sent at all")
         if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
             found.append("in doubt: kept for a person")
-        if email.queue in self.paused:
+        if {email.queue, base_of(Email, email.queue)} & self.paused:
             found.append(f"its queue {email.queue} is paused")
         mailer = self.mailers.get(mailer_of(email.using))
         if mailer is not None and mailer.rest:
@@ -92,20 +93,20 @@ class DryRun:
 class Prospect:
     """What a mailer would do, and how much of its limits would be used by then."""
 
-    def __init__(self, using: str, taken: Any) -> None:
-        self.taken = limits.read_taken(taken)
-        self.rates: list[limits.Rate] = []
+    def __init__(self, email: Any) -> None:
+        name = mailer_of(email.using)
         with capture() as look:
-            self.rates = rates_for(mailer_of(using))
-            new_backend(using)
+            buckets = RateBucket.objects.db_manager(email._state.db)
+            self.bucket = buckets.peek(JOB_TABLE, name, rates_for(name))
+            new_backend(email.using)
         self.problem = look.error
 
     def held_back(self, email: Any, count: int) -> list[str]:
         if self.problem is not None:
             return [f"would be retried: no mailer for it: {explain(self.problem)}"]
-        now = email.now.timestamp()
-        wait = limits.wait_for(self.taken, self.rates, now, count)
-        if wait:
-            return [f"its mailer is at its limit: not before {wait:.0f} s from now"]
-        self.taken = limits.take(self.taken, self.rates, now, count)
+        now = self.bucket.now = email.now.timestamp()
+        offer = self.bucket.offer(count, 0.0, need=count)
+        if self.bucket.rates and not offer.times:
+            return [f"its mailer is at its limit: not before {offer.wait:.0f} s from now"]
+        self.bucket.note_used(now, count)
         return []

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...exceptions import Bury, Retry
 from ...guard import clean
-from ..conf import mail_conf
+from ..conf import mail_conf, mailer_of
 from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome, address_of, delivery
 from ..headers import withhold_message_id
 from ..models.mailer import Mailer
@@ -53,16 +53,28 @@ def send(email: Any) -> None:
         deliveries.forget_doubts()
     envelope = envelope_for(message, deliveries, refused_too=is_first)
     error = None
+    if _must_wait(email, len(envelope.handed_over_for) if envelope.recipients else 0):
+        return
     if envelope.recipients:
-        count = len(envelope.handed_over_for)
-        turn = Mailer.objects.ask(email.using, count, email.turn_at, email.is_urgent)
-        email.turn_at = turn.at
-        if turn.wait:
-            email.release(turn.wait)
-            return
         error = _hand_over(email, envelope, deliveries)
     email.deliveries = deliveries.stored()
     _conclude(deliveries, error)
+
+
+def _must_wait(email: Any, count: int) -> bool:
+    """Whether it is given back, as its mailer rests or is at its limit; else so many tokens are
+    used."""
+    if (turn := email.rate_turn) is not None:
+        if count and Mailer.objects.rest(mailer_of(email.using)):
+            turn.count = 0
+            email.release()  # nobody claims it in the meantime
+            return True
+        turn.count = count
+        Mailer.objects.make_known(mailer_of(email.using))
+    elif count and (wait := Mailer.objects.ask(email.using, count, email._state.db)):
+        email.release(wait)
+        return True
+    return False
 
 
 def _hand_over(email: Any, envelope: Envelope, deliveries: Deliveries) -> Exception | None:

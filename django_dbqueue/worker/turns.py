@@ -1,0 +1,161 @@
+"""The tokens that a claimer holds of one bucket, and the turns that it gives to jobs."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from ..lifecycle.limiter import Limiter
+from ..lifecycle.rates import Bucket
+from ..models import RateBucket
+from ..models.rate_bucket import ClockReading
+
+HORIZON_SECONDS = 0.3  # tokens that come back within these are leased ahead
+RENEW_SECONDS = 0.15  # between two writes to a bucket's row, while it is in use
+SLACK_SECONDS = 0.75  # so much longer a leased token may wait for a runner
+ASK_SECONDS = 1.0  # between two looks at a bucket that is empty
+FIRST_WANT = 4
+PACE_DECAY = 0.8  # from one write to the next
+DURATIONS = 50  # of deliveries, of which the shortest one counts
+WANT_MAX = 1000  # tokens of one lease
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The tokens of one job, or batch: by the monotonic clock, when it may start, and did."""
+
+    lease: "TokenLease"
+    at: float
+    count: int
+    rank: float  # the rate, a second: who has the lowest one goes first
+    begun: float | None = None
+    ended: float | None = None
+    is_void: bool = False
+
+    def begin(self) -> bool:
+        """Whether the tokens are still ours; from here on they are used."""
+        now = time.monotonic()
+        if self.is_void or now > self.lease.until:
+            return False
+        self.begun = now
+        return True
+
+    def end(self) -> None:
+        self.ended = time.monotonic()
+
+
+@dataclass(eq=False)
+class TokenLease:
+    """What a claimer holds of one bucket."""
+
+    using: str
+    job_table: str
+    name: str
+    limiter: Limiter
+    key: str
+    queue: str = ""  # one of those that take from it
+    turns: list[Turn] = field(default_factory=list)
+    spare: deque[float] = field(default_factory=deque)  # when each may be used
+    until: float = 0.0
+    ask_at: float = 0.0
+    blocked_until: float = 0.0
+    mean_cost: float = 1.0
+    saves: int = 0  # tokens that the next job costs
+    _rank: float = 0.0
+    _used: float = 0.0  # between two writes
+    _durations: deque[float] = field(default_factory=lambda: deque(maxlen=DURATIONS))
+
+    @property
+    def jobs_max(self) -> int:
+        """How many jobs to claim: what cannot start soon is left to others."""
+        return max(1, int(len(self.spare) / self.mean_cost))
+
+    def turn_of(self, cost: int) -> Turn | None:
+        """A turn that takes so many tokens; None where there are not enough. A job that costs more
+        than a whole bucket holds takes all of it."""
+        self.mean_cost = 0.9 * self.mean_cost + 0.1 * cost
+        held = min([cost, *[rate.limit for rate in self.limiter.rates(self.queue)]])
+        if len(self.spare) < held:
+            self.saves, self.ask_at = cost, 0.0
+            self.spare.clear()
+            return None
+        at = max(self.spare.popleft() for _ in range(held))
+        turn = Turn(self, at, cost, self._rank)
+        self.turns.append(turn)
+        return turn
+
+    def renew(self, is_wanted: bool) -> None:
+        """Write what was used, and lease what the next moments allow, in one write."""
+        rates = self.limiter.rates(self.queue)
+        self._rank = min((rate.limit / rate.seconds for rate in rates), default=0.0)
+        turns = [turn for turn in self.turns if not turn.is_void]
+        moment = time.monotonic()
+        used_at = [self._used_at(turn, moment) for turn in turns]
+        still = [turn for turn, at in zip(turns, used_at, strict=True) if at is None]
+        spare = self.spare if is_wanted else deque[float]()
+        want = self._wanted(len(turns) - len(still), still) if is_wanted else 0
+
+        def work(bucket: Bucket, clock: ClockReading) -> tuple[list[float], float, float]:
+            used = [
+                (clock.latest(at), turn.count)
+                for turn, at in zip(turns, used_at, strict=True)
+                if at is not None
+            ]
+            until = clock.now + HORIZON_SECONDS + SLACK_SECONDS
+            bucket.renew(self.key, sum(turn.count for turn in still) + len(spare), until, used)
+            times, wait = self._leased(bucket, until, want - len(spare)) if want else ([], 1.0)
+            return [clock.surely(at) for at in times], clock.earliest(until), wait
+
+        buckets = RateBucket.objects.db_manager(self.using)
+        burst = self.limiter.burst(self.queue)
+        done = buckets.change(self.job_table, self.name, rates, work, burst)
+        if done is None:
+            self.ask_at = time.monotonic() + RENEW_SECONDS
+            return
+        times, self.until, wait = done
+        self.turns, self.spare = still, spare
+        self.spare.extend(times)
+        self._ask_later(wait, is_wanted)
+
+    def _used_at(self, turn: Turn, now: float) -> float | None:
+        if turn.begun is None:
+            return None
+        if turn.ended is not None:
+            self._durations.append(turn.ended - turn.begun)
+        fastest = min(self._durations) if len(self._durations) == DURATIONS else 0.0
+        return self.limiter.used_at(turn.begun, turn.ended, now, fastest)
+
+    def _wanted(self, used: int, turns: Sequence[Turn]) -> int:
+        """As many as were used since the last write; twice as many where none waits any more. What
+        waits longer than that had better be another's."""
+        self._used = max(used, PACE_DECAY * self._used)
+        now = time.monotonic()
+        if not any(turn.begun is None and turn.at < now for turn in turns):
+            return min(WANT_MAX, ceil(2 * self._used) + FIRST_WANT)
+        waiting = sum(turn.begun is None for turn in turns)
+        return max(0, ceil(self._used) + 1 - waiting)
+
+    def _leased(self, bucket: Bucket, until: float, want: int) -> tuple[list[float], float]:
+        """When the tokens that are leased may be used, and seconds until the next write."""
+        need = max(1, self.saves, bucket.saving)
+        if want <= 0 and need == 1:
+            return [], RENEW_SECONDS
+        offer = bucket.offer(max(1, want), HORIZON_SECONDS, need)
+        if not offer.times:
+            if self.saves:
+                bucket.save_up(self.saves)
+            return [], offer.wait
+        bucket.take(self.key, until, offer.times)
+        bucket.saving = 0
+        return offer.times, RENEW_SECONDS if len(offer.times) < want else RENEW_SECONDS / 2
+
+    def _ask_later(self, wait: float, is_wanted: bool) -> None:
+        now = time.monotonic()
+        self.ask_at = now + min(wait, ASK_SECONDS)
+        if self.spare or not is_wanted:
+            self.saves = 0
+        elif not self.turns:
+            self.blocked_until = self.ask_at
+        if self.turns:
+            self.ask_at = min(self.ask_at, now + RENEW_SECONDS)
