@@ -183,11 +183,13 @@ conf = Section(
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat
         # for people
         "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
+        "METRICS_TOKEN": None,  # for who scrapes the view of metrics
         # the reaper's turn
         "REAP_INTERVAL": 1.0,  # seconds
         # the web server brings a worker along
         "RUN_WITH_SERVER": False,
     },
+    may_be_none=("METRICS_TOKEN",),
     # True means "one": in all on this host.
     choices={"RUN_WITH_SERVER": (False, True, "one", "each")},
 )

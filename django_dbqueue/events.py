@@ -47,3 +47,5 @@ gone: Event["Table", Any, str] = Event()
 """table, job whose row was deleted while it ran, owner"""
 reaped: Event["Table", "list[Reaped]"] = Event()
 """table, jobs that were taken from owners that are gone or over their time"""
+retried: Event[str] = Event()
+"""database alias on which a statement of ours is run again"""

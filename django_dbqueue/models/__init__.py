@@ -5,6 +5,7 @@ from .minute import Minute
 from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
 from .receipt import Receipt
+from .total import Total
 from .worker import Worker
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "PartialIndex",
     "Queue",
     "Receipt",
+    "Total",
     "Worker",
 ]
