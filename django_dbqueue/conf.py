@@ -178,6 +178,8 @@ conf = Section(
         "NOTIFY": False,  # PostgreSQL tells idle workers of new jobs
         "SLEEP": 0.5,  # seconds; the longest pause of an idle queue
         "SHUTDOWN_TIMEOUT": 30.0,  # seconds
+        "PROBE_PORT": 0,  # 0 = none
+        "PROBE_HOST": "127.0.0.1",
         # alive or gone
         "BEAT_INTERVAL": 2.0,  # seconds
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat

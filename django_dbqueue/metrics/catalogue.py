@@ -62,3 +62,18 @@ OF_QUEUES = _known(
     ),
     Metric("dbqueue_job_run_seconds", "histogram", QUEUE, "Of each attempt, failed ones too."),
 )
+
+# Of one worker, at its own probe port alone.
+OF_WORKER = _known(
+    Metric("dbqueue_worker_jobs_started", "counter", (), "Jobs that this worker has started."),
+    Metric("dbqueue_worker_running_jobs", "gauge", (), "Jobs that it runs now."),
+    Metric("dbqueue_worker_children", "gauge", (), "Processes that it runs jobs in."),
+    Metric("dbqueue_worker_memory_bytes", "gauge", (), "Resident memory, children included."),
+    Metric("dbqueue_worker_unrecorded_jobs", "gauge", (), "Ended jobs it cannot write for now."),
+    Metric("dbqueue_worker_paused", "gauge", (), "1 while it claims nothing, as it was told."),
+    Metric("dbqueue_worker_stopping", "gauge", (), "1 once it is told to stop."),
+    Metric(
+        *("dbqueue_worker_beat_age_seconds", "gauge", ("database",)),
+        "Since its last beat that was written.",
+    ),
+)

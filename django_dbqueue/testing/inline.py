@@ -40,6 +40,7 @@ TICK = 0.001  # seconds; a database may round down how long it is until a job is
 # Options of runworker that only a process, or several, can honour.
 OF_PROCESSES = (
     *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
+    *("probe_port", "probe_host"),
     *("shutdown_timeout", "sleep", "reload"),
 )
 

@@ -6,8 +6,6 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from heapq import nsmallest
-from operator import attrgetter
 from typing import Any
 
 from ..guard import guarded
@@ -16,7 +14,7 @@ from .agents import AgentHandle, Agents
 from .channel import AbandonedClaims, Channel, SignOff
 from .children import Children, Share, resident
 from .consumer import run_child
-from .health import HealthCheck, ThroughputCounter, notify
+from .health import HealthCheck, ThroughputCounter, notify, shown
 from .heartbeat import Heartbeat
 from .job_log import log_event
 from .options import (
@@ -28,6 +26,7 @@ from .options import (
     Options,
     StopReason,
 )
+from .probe import Probe
 from .sacrifice import Sacrifice
 from .session import close_before_fork
 from .shared_memory import SharedMemory
@@ -39,8 +38,6 @@ CHECK_SECONDS = 0.5  # between looks for jobs over their time to run
 KILL_CHECK_SECONDS = 0.1  # the same, while a child is about to be killed
 SIGN_OFF_SECONDS_MAX = 1.0  # once what runs was stopped at once
 CANCEL_SECONDS = 1.0  # for cancelled coroutines to end and be given back
-SHOWN_MAX = 100  # jobs of a child in our row, those that have run for the longest
-_started_at = attrgetter("started_at")
 STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
 
 
@@ -54,6 +51,7 @@ class Supervisor:
         *,
         serves: Mapping[str, Sequence[str]] | None = None,
         shares: list[Share] | None = None,
+        probe: Probe | None = None,
     ) -> None:
         """``serves``, by database alias, and the children's ``shares``: as the options say, unless
         they are given."""
@@ -63,6 +61,8 @@ class Supervisor:
         self.wakeup = signals.wakeup
         self.limits = Limits(options)
         self.health_check = HealthCheck(options.health_file)
+        self.probe = probe or Probe(options)
+        self.memory = 0
         self.serves = options.serves() if serves is None else serves
         timing = options.beat_interval, options.worker_timeout
         handles = [AgentHandle(alias, *timing) for alias in sorted(self.serves)]
@@ -102,6 +102,7 @@ class Supervisor:
         steps: list[Callable[[], float | None]] = [
             *(self.health_check.turn, self.agents.turn, self._heed_signals, self._recover_children),
             *(self._beat, self._fill, self._stop_the_overdue, self._leave_when_done),
+            lambda: self.probe.turn(self),
         ]
         while not self._is_over():
             wait = min([guarded(step) for step in steps])
@@ -214,23 +215,13 @@ class Supervisor:
         """Have the columns of our row written where that is due, and tell the children of beats."""
         children = self.children.living.values()
         if due := [handle for handle in self.agents if handle.is_due]:
-            memory, now = self._memory(), time.monotonic()
-            if stop_reason := self.limits.reached(memory):
+            self.memory = self._memory()
+            if stop_reason := self.limits.reached(self.memory):
                 self.stop(stop_reason)
-            running = {
-                str(child.pid): [
-                    {
-                        "job": f"{job.table} {job.key}",
-                        "seconds": round(max(0.0, now - job.started_at), 1),
-                    }
-                    for job in nsmallest(SHOWN_MAX, child.shared.running(), key=_started_at)
-                ]
-                for child in children
-            }
             stuck = sum(child.shared.stuck for child in children)
             state = {
-                "running": running,
-                "memory": memory,
+                "running": {str(child.pid): shown(child.shared) for child in children},
+                "memory": self.memory,
                 "jobs_per_minute": self.throughput.rate(self.children.jobs),
                 "trouble": STUCK.format(stuck) if stuck else "",
                 "paused": self.children.paused,
@@ -284,6 +275,7 @@ class Supervisor:
     def _agent(self, handle: AgentHandle, channel: Channel) -> int:
         """The life of an agent."""
         self.agents.let_go()
+        self.probe.let_go()
         self.children.let_go()
         timing = self.options.beat_interval, self.options.worker_timeout
         ours = self.uuid, handle.alias, self.serves[handle.alias], *timing
@@ -293,6 +285,7 @@ class Supervisor:
     def _child(self, *given: Any) -> int:
         """The life of a child."""
         self.agents.let_go()
+        self.probe.let_go()
         return run_child(self.options, *given)
 
     def _say(self, event: str, message: str, *args: object) -> None:

@@ -17,7 +17,7 @@ from django_dbqueue import events
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder, snapshot
-from django_dbqueue.metrics.catalogue import OF_QUEUES
+from django_dbqueue.metrics.catalogue import OF_QUEUES, OF_WORKER
 from django_dbqueue.metrics.prometheus import encoded, metrics_view, queue_families
 from django_dbqueue.metrics.recorder import RECORDER, add
 from django_dbqueue.metrics.roll_up import prune
@@ -32,7 +32,7 @@ from tests.queueapp.models import Note
 pytestmark = pytest.mark.usefixtures("db_rows")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, EXAMPLES = DOCS / "observability.md", DOCS / "examples"
-METRICS = list(OF_QUEUES.values())
+METRICS = [*OF_QUEUES.values(), *OF_WORKER.values()]
 NOTES = {"database": "default", "table": "queueapp.note"}
 
 
@@ -208,7 +208,8 @@ def test_nobody_sees_the_metrics_by_accident():
     answer = ask()
     assert answer.status_code == 403
     assert b"METRICS_TOKEN" in answer.content
-    assert ask(Authorization="Bearer ").status_code == 403
+    for guess in ("", "None"):
+        assert ask(Authorization=f"Bearer {guess}").status_code == 403
 
 
 @pytest.mark.any_database

@@ -20,6 +20,7 @@ from ...lifecycle.policy import MAX_SECONDS
 from ...monitor.first_steps import advice_for_beginners
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
+from ...worker.probe import PortTaken
 from ...worker.reload import Reloader
 from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
@@ -64,6 +65,13 @@ class Command(BaseCommand):
         add("--max-time", type=seconds, help="exit with 12 after so many seconds")
         add("--max-memory", type=positive, metavar="MB", help="exit with 12 above, children too")
         add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
+        add(
+            "--probe-port",
+            type=count,
+            metavar="PORT",
+            help="answer /live, /ready and /metrics here",
+        )
+        add("--probe-host", metavar="HOST", help="where --probe-port listens; default: 127.0.0.1")
         add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
         add("--json", action="store_true", help="log one JSON object a line")
         add("--tries", type=positive, help="attempts, whatever the tables' policies say")
@@ -86,13 +94,19 @@ class Command(BaseCommand):
             start.run_once()
             return
         if self._called_from_command_line:  # type: ignore[attr-defined]
-            sys.exit(start.run())
+            sys.exit(self.started(start))
         if threading.current_thread() is not threading.main_thread():
             raise CommandError("runworker needs the main thread, which alone gets signals")
         with own_handlers():
-            code = start.run()
+            code = self.started(start)
         if code:
             sys.exit(code)
+
+    def started(self, start: Startup) -> int:
+        try:
+            return start.run()
+        except PortTaken as error:
+            raise CommandError(str(error)) from error
 
     def refuse_transaction(self, chosen: Options) -> None:
         for using in chosen.serves():
@@ -151,6 +165,8 @@ class Command(BaseCommand):
             max_time=given["max_time"],
             max_memory=given["max_memory"],
             health_file=given["health_file"] or None,
+            probe_port=chosen(given, "probe_port"),
+            probe_host=chosen(given, "probe_host"),
             tries=given["tries"],
             backoff=given["backoff"],
             parent=take_parent(),

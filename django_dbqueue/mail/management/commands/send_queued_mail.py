@@ -15,6 +15,8 @@ FIXED: dict[str, Any] = {
     "stop_when_empty": 0.0,
     **dict.fromkeys(("once", "reload", "coroutines")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
+    "probe_port": 0,
+    "probe_host": None,
     **dict.fromkeys(("sleep", "database", "without")),
 }
 
