@@ -51,7 +51,6 @@ SETTINGS = {
     "SLEEP": 5.5,
     "SHUTDOWN_TIMEOUT": 6.5,
     "PROBE_PORT": 8081,
-    "PROBE_HOST": "::1",
     "REAP_INTERVAL": 7.5,
     "BEAT_INTERVAL": 8.5,
     "WORKER_TIMEOUT": 99.5,
