@@ -1,5 +1,7 @@
 from django.apps import AppConfig
 
+from .conf import conf
+
 
 class DBQueueConfig(AppConfig):
     name = "django_dbqueue"
@@ -17,5 +19,9 @@ class DBQueueConfig(AppConfig):
         # What receivers of signals may take long over is counted and logged before.
         for subscriber in (recorder, wait_times, backlogs, worker_page, job_log, job_signals):
             subscriber.subscribe()
+        if conf["TRACING"]:
+            from .integrations import tracing  # noqa: PLC0415  # an extra
+
+            tracing.subscribe()
         renamed_tables.connect(self)
         start_with_runserver()

@@ -186,6 +186,7 @@ conf = Section(
         # for people
         "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
         "METRICS_TOKEN": None,  # for who scrapes the view of metrics
+        "TRACING": False,  # OpenTelemetry's spans
         # the reaper's turn
         "REAP_INTERVAL": 1.0,  # seconds
         # the web server brings a worker along
@@ -193,5 +194,8 @@ conf = Section(
     },
     may_be_none=("METRICS_TOKEN",),
     # True means "one": in all on this host.
-    choices={"RUN_WITH_SERVER": (False, True, "one", "each")},
+    choices={
+        "RUN_WITH_SERVER": (False, True, "one", "each"),
+        "TRACING": (False, True, "link"),
+    },
 )

@@ -11,7 +11,7 @@ from django.db.models.fields import NOT_PROVIDED
 
 from ..exceptions import shown
 from ..states import Status
-from .enqueue import CHECKS, notify_workers
+from .enqueue import CHECKS, announced, notify_workers
 from .table import LIFECYCLE_COLUMNS, Table
 
 ROWS_MAX = 1000  # of one statement
@@ -135,7 +135,9 @@ def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -
 
     ``delay`` in seconds: 0 = as their ``retry_at`` says.
     """
-    Inserter(table, list(rows[0]), delay).run(rows)
+    with announced(table.model, rows) as more:
+        whole = [{**row, **more} for row in rows] if more else rows
+        Inserter(table, list(whole[0]), delay).run(whole)
     is_delayed = delay or all(row.get("retry_at") for row in rows)
     notify_workers(table.connection, [Status.DELAYED if is_delayed else Status.READY])
 

@@ -39,13 +39,13 @@ class WorkerPage:
 
     def answer(self, accept: str) -> Answer:
         try:
-            from . import prometheus  # noqa: PLC0415  # an extra
+            from .prometheus import encoded  # noqa: PLC0415  # an extra
         except ImproperlyConfigured as error:
             return Answer(f"{error}\n".encode(), HTTPStatus.NOT_IMPLEMENTED)
         families = list(own_families(self.page))
         if self.tables:
             families += self._queues()
-        body, content_type = prometheus.encoded(families, accept)
+        body, content_type = encoded(families, accept)
         return Answer(body, content_type=content_type)
 
     def _queues(self) -> Iterable[Any]:

@@ -6,6 +6,7 @@ from .queryset import Enqueued, JobManager, JobQuerySet
 from .queue import Queue
 from .receipt import Receipt
 from .total import Total
+from .traced import Traced
 from .worker import Worker
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "Queue",
     "Receipt",
     "Total",
+    "Traced",
     "Worker",
 ]

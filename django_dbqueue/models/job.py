@@ -200,10 +200,10 @@ class Job(JobColumns):
         """
         if self._state.adding and kwargs.get("update_fields") is None:
             enqueue.prepare(self)
-            self.claim_owner = None
-            unread = self.expressions()
+            self.claim_owner, unread = None, self.expressions()
             # With a key of its own, a new instance would else overwrite the row that has it.
-            super().save(*args, **kwargs | {"force_insert": True})
+            with enqueue.announced(type(self), [self]):
+                super().save(*args, **kwargs | {"force_insert": True})
             self.forget(unread)
             enqueue.notify_workers(self._table().connection, [self.status])
         else:

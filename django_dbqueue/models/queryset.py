@@ -116,7 +116,8 @@ class JobQuerySet(models.QuerySet[JobT]):
         for job in jobs:
             enqueue.prepare(job)
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
-        created = super().bulk_create(jobs, batch_size, **kwargs)
+        with enqueue.announced(self.model, jobs):
+            created = super().bulk_create(jobs, batch_size, **kwargs)
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
         enqueue.notify_workers(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]

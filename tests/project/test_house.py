@@ -23,7 +23,7 @@ FLOORS = [
     {"lifecycle"},
     {"models"},
     {"worker"},
-    {"metrics", "monitor", "diagnose", "checks", "adopt"},
+    {"metrics", "monitor", "diagnose", "checks", "adopt", "integrations"},
     {
         "admin",
         "management",
