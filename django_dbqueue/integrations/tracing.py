@@ -5,8 +5,7 @@ the exporters and the propagators. Where a span goes wrong, the job goes on.
 """
 
 import json
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
@@ -18,6 +17,7 @@ from ..exceptions import Retry, recorded
 from ..guard import capture, message_of, raised
 from ..lifecycle.table import Table
 from ..worker.buffer import GivenBack
+from .fence import fenced
 
 try:
     from opentelemetry import context, propagate, trace
@@ -26,8 +26,6 @@ try:
 except ImportError as error:
     message = "TRACING needs the package opentelemetry-api: install django-dbqueue[tracing]"
     raise ImproperlyConfigured(message) from error
-
-logger = logging.getLogger("django_dbqueue")
 
 SYSTEM = "django_dbqueue"
 COLUMN = "trace_context"
@@ -80,7 +78,7 @@ def enqueueing(what: Enqueueing) -> End:
 
         return end
 
-    return _guarded(begin)
+    return fenced("OpenTelemetry", begin)
 
 
 def running(table: Table, jobs: Sequence[Any]) -> End:
@@ -113,28 +111,7 @@ def running(table: Table, jobs: Sequence[Any]) -> End:
 
         return end
 
-    return _guarded(begin)
-
-
-def _guarded(begin: Callable[[], End]) -> End:
-    """What goes wrong in an exporter or a sampler of the project's is no job's failure."""
-    finish: End = _nothing
-    with capture() as start:
-        finish = begin()
-    if start.error is not None:
-        logger.warning("a span could not be started: %s", message_of(start.error))
-
-    def end(error: BaseException | None) -> None:
-        with capture() as outcome:
-            finish(error)
-        if outcome.error is not None:
-            logger.warning("a span could not be ended: %s", message_of(outcome.error))
-
-    return end
-
-
-def _nothing(_: BaseException | None) -> None:
-    return None
+    return fenced("OpenTelemetry", begin)
 
 
 def _end(span: Span, error: BaseException | None) -> None:
