@@ -18,6 +18,7 @@ from django_dbqueue.metrics.catalogue import OF_QUEUES, OF_WORKER
 from django_dbqueue.metrics.worker_page import WorkerPage
 from django_dbqueue.models import Worker
 from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.probe import PortTaken, Probe
 from django_dbqueue.worker.probe_page import PHASE, Phase, ProbePage, hangs, troubles
 from django_dbqueue.worker.served import all_served
 from tests.kit.jobs import table_locked
@@ -157,6 +158,13 @@ def test_without_the_package_the_page_of_metrics_says_what_to_install(monkeypatc
     answer = page.answer("")
     assert answer.status == 501
     assert b"install django-dbqueue[metrics]" in answer.body
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("host", ["", "é" * 300, "nowhere.invalid"])
+def test_a_host_that_is_none_is_refused(host):
+    with pytest.raises(PortTaken, match="--probe-port: "):
+        Probe(Options(served=all_served(), probe_port=8080, probe_host=host)).open()
 
 
 @pytest.mark.any_database
