@@ -207,11 +207,15 @@ conf = Section(
         "SLEEP": 0.5,  # seconds; the longest pause of an idle queue
         "SHUTDOWN_TIMEOUT": 30.0,  # seconds
         "QUEUES": {},  # by "app.table" or "app.table:queue", options of Policy for these queues
+        "PROBE_PORT": 0,  # 0 = none
+        "PROBE_HOST": "127.0.0.1",
         # alive or gone
         "BEAT_INTERVAL": 2.0,  # seconds
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat
         # for people
         "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
+        "METRICS_TOKEN": None,  # for who scrapes the view of metrics
+        "TRACING": False,  # OpenTelemetry's spans
         # the reaper's turn
         "REAP_INTERVAL": 1.0,  # seconds
         # which jobs this code may run, where they say what they need
@@ -219,11 +223,13 @@ conf = Section(
         # the web server brings a worker along
         "RUN_WITH_SERVER": False,
     },
+    may_be_none=("METRICS_TOKEN",),
     # True means "one": in all on this host.
     choices={
         "RUN_WITH_SERVER": (False, True, "one", "each"),
         "BALANCE": ("off", "simple", "auto"),
         "BALANCE_BY": ("time", "size"),
+        "TRACING": (False, True, "link"),
     },
     readers={"PROCESSES": ProcessRange.read},
 )

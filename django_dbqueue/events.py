@@ -5,6 +5,7 @@ be quick, and must not raise.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from .lifecycle.table import Table
 
 P = ParamSpec("P")
+# Told at the end of what was begun, with its error if it has one.
+End = Callable[[BaseException | None], object]
 
 
 class Event(Generic[P]):
@@ -31,6 +34,52 @@ class Event(Generic[P]):
             receiver(*args, **kwargs)
 
 
+class Around(Generic[P]):
+    """Something that takes its time; who calls it tells all receivers that it begins, and calls
+    what comes back at its end."""
+
+    def __init__(self) -> None:
+        self.receivers: list[Callable[P, End]] = []
+
+    def subscribe(self, receiver: Callable[P, End]) -> None:
+        """Once, however often it is asked for."""
+        if receiver not in self.receivers:
+            self.receivers.append(receiver)
+
+    def unsubscribe(self, receiver: Callable[P, End]) -> None:
+        if receiver in self.receivers:
+            self.receivers.remove(receiver)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> End:
+        if not self.receivers:
+            return _nothing
+        ends = [receiver(*args, **kwargs) for receiver in self.receivers]
+
+        def end(error: BaseException | None) -> None:
+            for one in reversed(ends):
+                one(error)
+
+        return end
+
+
+def _nothing(_: BaseException | None) -> None:
+    """Nobody has subscribed."""
+
+
+@dataclass(frozen=True)
+class Enqueueing:
+    """``jobs``: instances that are not saved, or rows as dicts, at least one. What is put into
+    ``columns`` is written into each of their rows."""
+
+    model: type[Any]
+    jobs: Sequence[Any]
+    columns: dict[str, Any] = field(default_factory=dict)
+
+
+enqueueing: Around[Enqueueing] = Around()
+"""over the INSERT"""
+running: Around["Table", Sequence[Any]] = Around()
+"""table, jobs: over the run of a job, or of several at once"""
 claimed: Event["Table", str, list[Any]] = Event()
 """table, queue, jobs of one claim"""
 started: Event["Table", Any] = Event()
@@ -47,3 +96,5 @@ gone: Event["Table", Any, str] = Event()
 """table, job whose row was deleted while it ran, owner"""
 reaped: Event["Table", "list[Reaped]"] = Event()
 """table, jobs that were taken from owners that are gone or over their time"""
+retried: Event[str] = Event()
+"""database alias on which a statement of ours is run again"""

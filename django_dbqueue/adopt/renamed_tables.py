@@ -9,7 +9,7 @@ from django.db.migrations import Migration, RenameModel
 from django.db.models.signals import post_migrate, pre_migrate
 
 from ..fields import DbNow
-from ..models import Minute, Queue, Receipt
+from ..models import Minute, Queue, Receipt, Total
 from ..models.queue import ALL
 
 Key = tuple[str, str]  # app label, model name
@@ -75,7 +75,7 @@ def _move(
         renamed = after.get(_followed(key, plan), table)
         if renamed == table:
             continue
-        for model in (Queue, Minute):
+        for model in (Queue, Minute, Total):
             rows = model.objects.using(using)
             if not rows.filter(job_table=renamed).exists():
                 rows.filter(job_table=table).update(job_table=renamed)

@@ -13,7 +13,7 @@ from django.db.models.fields import NOT_PROVIDED
 from ..exceptions import shown
 from ..states import Status
 from .admission import admit
-from .enqueue import CHECKS, notify_workers
+from .enqueue import CHECKS, announced, notify_workers
 from .limits import has_max_age, limits_of
 from .table import LIFECYCLE_COLUMNS, Table
 
@@ -151,8 +151,10 @@ def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -
 
     ``delay`` in seconds: 0 = as their ``retry_at`` says. ``QueueFull`` where a queue stays full.
     """
-    inserter = Inserter(table, list(rows[0]), delay)
-    admit(table, lambda: map(inserter.place_of, rows), partial(inserter.run, rows))
+    with announced(table.model, rows) as more:
+        whole = [{**row, **more} for row in rows] if more else rows
+        inserter = Inserter(table, list(whole[0]), delay)
+        admit(table, lambda: map(inserter.place_of, whole), partial(inserter.run, whole))
     is_delayed = delay or all(row.get("retry_at") for row in rows)
     notify_workers(table.connection, [Status.DELAYED if is_delayed else Status.READY])
 

@@ -1,7 +1,8 @@
 """nothing -> ready or delayed: what every insert passes, and the insert that skips a duplicate."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.db.models.expressions import DatabaseDefault
 from django.db.models.sql import InsertQuery
 from django.db.utils import Error
 
+from .. import events
 from ..dialects import dialect_of
 from ..dialects.base import Statement
 from ..exceptions import shown
@@ -36,8 +38,11 @@ EMPTY = frozenset(
         "finished_at",
         "expires_at",
         "dedup_key",
+        "trace_context",
     }
 )
+Columns = dict[str, Any]
+NOBODY_HEARS = nullcontext[Columns]({})
 
 
 def prepare(job: Any) -> None:
@@ -55,6 +60,27 @@ def prepare(job: Any) -> None:
     job.owner = job.dequeued_time = job.finished_at = None
     job.attempts = job.crashes = job.losses = 0
     job.errors = []
+
+
+def announced(model: type[Any], jobs: Sequence[Any]) -> AbstractContextManager[Columns]:
+    """Around the INSERT of prepared jobs, or of rows: what is to be written into each row besides;
+    instances have it already."""
+    return _announced(model, jobs) if events.enqueueing.receivers and jobs else NOBODY_HEARS
+
+
+@contextmanager
+def _announced(model: type[Any], jobs: Sequence[Any]) -> Iterator[Columns]:
+    what = events.Enqueueing(model, jobs)
+    end = events.enqueueing(what)
+    for job in jobs if what.columns and not isinstance(jobs[0], Mapping) else ():
+        for name, value in what.columns.items():
+            setattr(job, name, value)
+    try:
+        yield what.columns
+    except BaseException as error:  # why: it is told, and goes on
+        end(error)
+        raise
+    end(None)
 
 
 def due_in(delay: float | None) -> DbNow | None:
@@ -121,6 +147,11 @@ def insert_new(table: Table, job: Any) -> bool:
 
     On True the job has its key and is saved; on False nothing was written.
     """
+    with announced(table.model, [job]):
+        return _insert_new(table, job)
+
+
+def _insert_new(table: Table, job: Any) -> bool:
     meta = table.model._meta
     is_given = job.pk is not None and not isinstance(job.pk, DatabaseDefault)
     left_out = None if is_given else meta.auto_field

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
 
+from .. import events
 from ..dialects import ErrorKind, dialect_of
 from .table import Table
 
@@ -74,6 +75,7 @@ def _prepare_another_try(connection: BaseDatabaseWrapper, error: Error) -> None:
         raise error
     logger.debug("%s asks for another try: %s", connection.alias, error)
     Retries.add()
+    events.retried(connection.alias)
     # A lock wait timeout or a killed query leaves the transaction open with its locks.
     if connection.connection is not None and not connection.in_atomic_block:
         connection.rollback()

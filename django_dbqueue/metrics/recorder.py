@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,16 +20,19 @@ from .. import events
 from ..dialects import dialect_of
 from ..fields import check_name
 from ..lifecycle.claim_end import RetryDecision
-from ..lifecycle.execute import retry
+from ..lifecycle.execute import in_transaction, retry
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Minute
 from ..models.minute import RAN, SPANS, SUMS, WAITED
+from ..models.total import ALL, COUNTED, SECONDS
 from ..worker import background
+from . import totals
 
 logger = logging.getLogger("django_dbqueue")
 
 WRITE_SECONDS = 10.0  # between two writes
+OF_MINUTES = frozenset((*SUMS, *WAITED, *RAN))
 QueueKey = tuple[str, str, str]  # database alias, queue table, queue
 
 
@@ -40,18 +43,24 @@ class Counts:
     completed: int = 0
     failed: int = 0
     buried: int = 0
+    expired: int = 0
+    reaped: int = 0
+    lost: int = 0
+    retried: int = 0
+    waited_seconds: float = 0.0
+    ran_seconds: float = 0.0
     waited: list[int] = field(default_factory=lambda: [0] * len(WAITED))
     ran: list[int] = field(default_factory=lambda: [0] * len(RAN))
 
-    def columns(self) -> dict[str, int]:
-        sums = {"completed": self.completed, "failed": self.failed, "buried": self.buried}
+    def columns(self) -> dict[str, float]:
+        """By column, what is to be added; nothing of what is 0."""
+        sums = {name: getattr(self, name) for name in (*COUNTED, *SECONDS)}
         spans = zip((*WAITED, *RAN), (*self.waited, *self.ran), strict=True)
         return {name: count for name, count in (*sums.items(), *spans) if count}
 
     def add(self, other: "Counts") -> None:
-        self.completed += other.completed
-        self.failed += other.failed
-        self.buried += other.buried
+        for name in (*COUNTED, *SECONDS):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.waited = [a + b for a, b in zip(self.waited, other.waited, strict=True)]
         self.ran = [a + b for a, b in zip(self.ran, other.ran, strict=True)]
 
@@ -70,6 +79,7 @@ class Recorder:
             for job, seconds in done:
                 counts = self._of(table, job.queue)
                 counts.completed += 1
+                counts.ran_seconds += seconds
                 counts.ran[bisect_left(SPANS, seconds)] += 1
 
     def failed(self, table: Table, queue: str, seconds: float | None, is_buried: bool) -> None:
@@ -79,14 +89,30 @@ class Recorder:
             counts.failed += 1
             counts.buried += is_buried
             if seconds is not None:
+                counts.ran_seconds += seconds
                 counts.ran[bisect_left(SPANS, seconds)] += 1
 
     def waited(self, table: Table, queue: str, seconds: float) -> None:
         with self._lock:
-            self._of(table, queue).waited[bisect_left(SPANS, seconds)] += 1
+            counts = self._of(table, queue)
+            counts.waited_seconds += max(0.0, seconds)
+            counts.waited[bisect_left(SPANS, seconds)] += 1
+
+    def note(self, table: Table, queue: str, what: str) -> None:
+        """One more that is ``expired``, ``reaped`` or ``lost``."""
+        with self._lock:
+            counts = self._of(table, queue)
+            setattr(counts, what, getattr(counts, what) + 1)
+
+    def retried(self, alias: str) -> None:
+        """A statement on this database is run again."""
+        with self._lock:
+            self._at((alias, "", ALL)).retried += 1
 
     def _of(self, table: Table, queue: str) -> Counts:
-        key = table.connection.alias, table.job_table, queue
+        return self._at((table.connection.alias, table.job_table, queue))
+
+    def _at(self, key: QueueKey) -> Counts:
         if key not in self._counts:
             if not self._counts:
                 self._due_at = time.monotonic() + WRITE_SECONDS
@@ -125,20 +151,30 @@ def this_minute(alias: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def add(key: QueueKey, columns: dict[str, int]) -> None:
-    """Add to columns of the present minute of a queue; any number of processes may.
+def add(key: QueueKey, columns: Mapping[str, float]) -> None:
+    """Add to columns of the present minute of a queue, and to its totals; any number of processes
+    may.
 
     ``ValidationError`` where a hand has written a name that is none into the table; one that cannot
     be decoded is counted as it is shown.
     """
-    alias, job_table, queue = key
-    where = {"job_table": job_table, "queue": str(queue), "minute": this_minute(alias)}
+    alias, job_table, queue = key[0], key[1], str(key[2])
+    minute = this_minute(alias)
+    where = {"job_table": job_table, "queue": queue, "minute": minute}
+    of_minute = {name: n for name, n in columns.items() if name in OF_MINUTES}
     rows = Minute.objects.using(alias).filter(**where)
-    update = partial(rows.update, **{name: F(name) + count for name, count in columns.items()})
-    if not retry(connections[alias], update):
+    # Before the transaction, which then writes rows that are there: it locks no gap between them.
+    if of_minute and not rows.exists():
         create = partial(Minute.objects.using(alias).bulk_create, ignore_conflicts=True)
         retry(connections[alias], partial(create, [Minute(**where)]))
-        retry(connections[alias], update)
+    total = totals.row_of(alias, job_table, queue, minute)
+
+    def write() -> None:
+        if of_minute:
+            rows.update(**{name: F(name) + count for name, count in of_minute.items()})
+        total.update(changed=minute, **{name: F(name) + count for name, count in columns.items()})
+
+    in_transaction(connections[alias], write)
 
 
 def is_sampled(alias: str, job_table: str) -> bool:
@@ -178,6 +214,9 @@ def subscribe() -> None:
     events.completed.subscribe(RECORDER.completed)
     events.failed.subscribe(_failed)
     events.reaped.subscribe(_reaped)
+    events.expired.subscribe(_expired)
+    events.lost.subscribe(_lost)
+    events.retried.subscribe(RECORDER.retried)
     if RECORDER not in background.WRITERS:
         background.WRITERS.append(RECORDER)
 
@@ -190,8 +229,17 @@ def _failed(
 
 def _reaped(table: Table, reaped: list[Reaped]) -> None:
     for one in reaped:
+        RECORDER.note(table, one.held.queue, "reaped")
         if one.error is not None:
             RECORDER.failed(table, one.held.queue, None, one.decision.is_buried)
+
+
+def _expired(table: Table, job: Any) -> None:
+    RECORDER.note(table, job.queue, "expired")
+
+
+def _lost(table: Table, job: Any, _: str, __: object) -> None:
+    RECORDER.note(table, job.queue, "lost")
 
 
 def _forget() -> None:

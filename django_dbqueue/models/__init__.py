@@ -9,6 +9,8 @@ from .queue import Queue
 from .rate_bucket import RateBucket
 from .receipt import Receipt
 from .room import QueueRoom
+from .total import Total
+from .traced import Traced
 from .worker import Worker
 
 __all__ = [
@@ -27,5 +29,7 @@ __all__ = [
     "QueueRoom",
     "RateBucket",
     "Receipt",
+    "Total",
+    "Traced",
     "Worker",
 ]

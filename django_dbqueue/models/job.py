@@ -205,11 +205,11 @@ class Job(JobColumns):
         """
         if self._state.adding and kwargs.get("update_fields") is None:
             enqueue.prepare(self)
-            self.claim_owner = None
-            unread = self.expressions()
+            self.claim_owner, unread = None, self.expressions()
             # With a key of its own, a new instance would else overwrite the row that has it.
             try:
-                super().save(*args, **kwargs | {"force_insert": True})
+                with enqueue.announced(type(self), [self]):
+                    super().save(*args, **kwargs | {"force_insert": True})
             except QueueFull as full:
                 admission.go_on_after(full, self)
                 raise

@@ -112,7 +112,8 @@ class JobQuerySet(models.QuerySet[JobT]):
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
         table = table_of(self.model, self._for_writing())
         write = partial(super().bulk_create, jobs, batch_size, **kwargs)
-        created = admission.admit(table, partial(map, admission.place_of, jobs), write)
+        with enqueue.announced(self.model, jobs):
+            created = admission.admit(table, partial(map, admission.place_of, jobs), write)
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
         enqueue.notify_workers(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from django.utils.functional import cached_property
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
 from ..guard import capture, raised
-from ..models import KeyedJob
+from ..models import KeyedJob, Traced
 from .conf import task_conf
 from .json_text import JSONText, to_text
 from .keys import key_columns
@@ -51,7 +51,7 @@ def _backends() -> Iterable[Mapping[str, Any]]:
     return [one for one in entries if isinstance(one, Mapping)]
 
 
-class TaskRow(KeyedJob):
+class TaskRow(Traced, KeyedJob):
     """One call of a task: what is called, with what, and what came of it."""
 
     result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)

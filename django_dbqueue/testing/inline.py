@@ -43,6 +43,7 @@ OF_PROCESSES = (
     *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
     *("shutdown_timeout", "sleep", "reload", "rest", "timeout", "config", "show_config"),
     *("target_wait", "balance", "balance_by", "balance_cooldown", "balance_max_shift"),
+    *("probe_port", "probe_host"),
 )
 
 

@@ -67,6 +67,12 @@ class CoroutineRun:
 
     async def run_its_code(self) -> Exception | None:
         """``run()`` and all that it leaves under way; how it failed."""
+        end = events.running(self.item.table, [self.job])
+        error = await self._run_to_its_end()
+        end(error)
+        return error
+
+    async def _run_to_its_end(self) -> Exception | None:
         loop = asyncio.get_running_loop()
         alarm = loop.call_at(self.deadline, self._end_in_time)
         self.code = loop.create_task(self.job.run())

@@ -5,10 +5,16 @@ import os
 import socket
 import time
 from collections import deque
+from heapq import nsmallest
+from operator import attrgetter
 from pathlib import Path
+
+from .shared_memory import SharedMemory
 
 TELL_SECONDS = 1.0  # between two signs of life
 RATE_SECONDS = 60.0
+SHOWN_MAX = 100  # jobs of a child in a worker's row, those that have run for the longest
+_started_at = attrgetter("started_at")
 
 
 class HealthCheck:
@@ -51,6 +57,18 @@ class ThroughputCounter:
         while now - self._seen[0][0] > RATE_SECONDS:
             self._seen.popleft()
         return count - self._seen[0][1]
+
+
+def shown(shared: SharedMemory) -> list[dict[str, object]]:
+    """What a child runs, and since when, as a worker's row says it."""
+    now = time.monotonic()
+    return [
+        {
+            "job": f"{job.table} {job.key}",
+            "seconds": round(max(0.0, now - job.started_at), 1),
+        }
+        for job in nsmallest(SHOWN_MAX, shared.running(), key=_started_at)
+    ]
 
 
 def notify(state: str) -> None:

@@ -19,9 +19,14 @@ from .scaling_options import ScalingOptions
 from .served import Served
 
 # A slip of the finger shall not fork until the host stands still.
-COUNTS_MAX = {"processes": PROCESSES_MAX, "threads": 1000, "batch_size": 100_000}
-COROUTINES_MAX = 10_000
 NAME_MAX = 100  # characters
+COUNTS = {
+    "processes": (1, PROCESSES_MAX),
+    "threads": (1, 1000),
+    "batch_size": (1, 100_000),
+    "coroutines": (0, 10_000),
+    "probe_port": (0, 65_535),
+}
 REAP_SECONDS_MIN = 0.01
 EXIT_STOPPED = 0
 EXIT_LIMIT_REACHED = 12  # start it again
@@ -51,6 +56,8 @@ class Options:
     name: str = ""
     rest: float = 0.0  # of each thread after a job
     timeout: int | None = None  # time to run of jobs that have none of their own
+    probe_port: int = 0  # where a process answers HTTP; 0 = nowhere
+    probe_host: str = "127.0.0.1"
     tries: int | None = None
     backoff: Backoff | None = None
     beat_interval: float = 2
@@ -62,15 +69,11 @@ class Options:
     def __post_init__(self) -> None:
         self._check_jobs()
         code_version()  # raises where it is none
-        for name, most in COUNTS_MAX.items():
-            if not 1 <= getattr(self, name) <= most:
+        for name, (least, most) in COUNTS.items():
+            if not least <= getattr(self, name) <= most:
                 raise ValueError(
-                    f"{name} must be at least 1 and at most {most}, not {getattr(self, name)}"
+                    f"{name} must be at least {least} and at most {most}, not {getattr(self, name)}"
                 )
-        if not 0 <= self.coroutines <= COROUTINES_MAX:
-            raise ValueError(
-                f"coroutines must be at least 0 and at most {COROUTINES_MAX}, not {self.coroutines}"
-            )
         if self.reap_interval < REAP_SECONDS_MIN:
             raise ValueError(
                 f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, "

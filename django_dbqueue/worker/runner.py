@@ -162,6 +162,7 @@ class Runner(Taker):
         started = self._start_clock(item)
         for job in jobs:
             events.started(table, job)
+        end = events.running(table, jobs)
         once: WorkerExactlyOnceRun | None = None
         results: dict[Any, Results] = {}
         with capture() as run:
@@ -180,6 +181,7 @@ class Runner(Taker):
         self.slot.finish()
         reset_connections(failed=run.error is not None)
         error = run.error and explained(jobs, run.error)
+        end(error)
         if once is not None:
             once.hand_on(self.finisher, error, seconds)
             return

@@ -19,6 +19,7 @@ from .buffer import Buffer, Item
 from .finisher import Finisher
 from .health import HealthCheck
 from .options import EXIT_STOPPED, Options
+from .probe import Probe
 from .runner import Runner
 from .served import Served
 from .session import ReconnectBackoff, Session, connect_impatiently
@@ -47,18 +48,20 @@ class Startup:
         self.prepare = prepare
         self.signals = Signals(WakeupPipe())
         self.health_check = HealthCheck(options.health_file)
+        self.probe = Probe(options)
         self.backoff = ReconnectBackoff("connecting")
         self._said = ""
 
     def run(self) -> int:
-        """The exit code."""
+        """The exit code; ``PortTaken`` where ``--probe-port`` cannot be had."""
         # Before anything else: process 1 of a container gets no signal that it does not handle.
         self.signals.install()
         code = EXIT_STOPPED
-        with closing(self.health_check):
+        with closing(self.health_check), closing(self.probe):
+            self.probe.open()
             if self._wait():
                 with workers_own():
-                    code = Supervisor(self.options, self.signals).run()
+                    code = Supervisor(self.options, self.signals, probe=self.probe).run()
         self.signals.ignore()
         return code
 

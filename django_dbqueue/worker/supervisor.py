@@ -26,6 +26,7 @@ from .options import (
     Options,
     StopReason,
 )
+from .probe import Probe
 from .sacrifice import Sacrifice
 from .scaling import Scaling
 from .session import close_before_fork
@@ -51,6 +52,7 @@ class Supervisor:
         *,
         serves: Mapping[str, Sequence[str]] | None = None,
         shares: list[Share] | None = None,
+        probe: Probe | None = None,
     ) -> None:
         """``serves``, by database alias, and the children's ``shares``: as the options say, unless
         they are given."""
@@ -60,6 +62,8 @@ class Supervisor:
         self.wakeup = signals.wakeup
         self.limits = Limits(options)
         self.health_check = HealthCheck(options.health_file)
+        self.probe = probe or Probe(options)
+        self.memory = 0
         self.serves = options.serves() if serves is None else serves
         timing = options.beat_interval, options.worker_timeout
         handles = [AgentHandle(alias, *timing) for alias in sorted(self.serves)]
@@ -103,6 +107,7 @@ class Supervisor:
             *(self.health_check.turn, self.agents.turn, self._heed_signals, self._recover_children),
             *(self.scaling.turn, self._beat, self._fill, self._stop_the_overdue),
             self._leave_when_done,
+            lambda: self.probe.turn(self),
         ]
         while not self._is_over():
             wait = min([guarded(step) for step in steps])
@@ -215,13 +220,13 @@ class Supervisor:
         """Have the columns of our row written where that is due, and tell the children of beats."""
         children = self.children.living.values()
         if due := [handle for handle in self.agents if handle.is_due]:
-            memory = self._memory()
-            if stop_reason := self.limits.reached(memory):
+            self.memory = self._memory()
+            if stop_reason := self.limits.reached(self.memory):
                 self.stop(stop_reason)
             stuck = sum(child.shared.stuck for child in children)
             state = {
                 "running": self.children.running(),
-                "memory": memory,
+                "memory": self.memory,
                 "jobs_per_minute": self.throughput.rate(self.children.jobs),
                 "trouble": STUCK.format(stuck) if stuck else "",
                 "paused": self.children.paused,
@@ -275,6 +280,7 @@ class Supervisor:
     def _agent(self, handle: AgentHandle, channel: Channel) -> int:
         """The life of an agent."""
         self.agents.let_go()
+        self.probe.let_go()
         self.children.let_go()
         timing = self.options.beat_interval, self.options.worker_timeout
         ours = self.uuid, handle.alias, self.serves[handle.alias], *timing
@@ -284,6 +290,7 @@ class Supervisor:
     def _child(self, *given: Any) -> int:
         """The life of a child."""
         self.agents.let_go()
+        self.probe.let_go()
         return run_child(self.options, *given)
 
     def _say(self, event: str, message: str, *args: object) -> None:

@@ -75,7 +75,7 @@ FLAGS = {
         *("--processes", "--threads", "--batch-size", "--once", "--stop-when-empty", "--max-jobs"),
         *("--stop-when-empty-for", "--max-time", "--max-memory", "--json", "--tries", "--backoff"),
         *("--delay", "--sleep", "--shutdown-timeout", "--skip-checks", "--database", "--reload"),
-        *("--health-file", "--verbosity", "--nonsense"),
+        *("--health-file", "--probe-port", "--probe-host", "--verbosity", "--nonsense"),
     ],
     "runreaper": ["--once", "--interval", "--json", "--database", "--verbosity", "--nonsense"],
     "dbqueue": [
@@ -182,7 +182,14 @@ TEXTS = [
     "true",
     " ",
 ]
-READ_BY_OTHERS = {"NOTIFY", "REAP_INTERVAL", "LATE_AFTER", "RUN_WITH_SERVER"}
+READ_BY_OTHERS = {
+    "NOTIFY",
+    "REAP_INTERVAL",
+    "LATE_AFTER",
+    "RUN_WITH_SERVER",
+    "METRICS_TOKEN",
+    "TRACING",
+}
 NAMES = [(section, name) for section in Section.all for name in section]
 
 

@@ -45,8 +45,8 @@ MUTANTS = [
     ),
     (
         OPTIONS,
-        "if not 1 <= getattr(self, name) <= most:",
-        "if not 1 <= getattr(self, name):",
+        "if not least <= getattr(self, name) <= most:",
+        "if not least <= getattr(self, name):",
         "a slip of the finger forks until the host stands still",
     ),
     (

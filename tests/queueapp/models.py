@@ -29,6 +29,7 @@ from .orphans import Friend, Gallery, Person, Portrait  # noqa: F401  # tables
 from .planner import planner_settings
 from .sealed import Sealed, SealedBatch  # noqa: F401  # tables
 from .staged import StagedArchived, StagedFleeting, StagedPruned  # noqa: F401  # tables
+from .traced import Watched, WatchedBatch, WatchedCoroutine  # noqa: F401  # tables
 from .versions import Rolled, Versioned  # noqa: F401  # tables
 
 

@@ -32,6 +32,8 @@ OPTIONS = {
     "max_jobs": ("--max-jobs=8", 8),
     "max_time": ("--max-time=9", 9),
     "max_memory": ("--max-memory=10", 10),
+    "probe_port": ("--probe-port=8080", 8080),
+    "probe_host": ("--probe-host=::", "::"),
     "tries": ("--tries=11", 11),
     "backoff": ("--backoff=12", Fixed(12)),
 }
@@ -48,6 +50,7 @@ SETTINGS = {
     "BATCH_SIZE": 4,
     "SLEEP": 5.5,
     "SHUTDOWN_TIMEOUT": 6.5,
+    "PROBE_PORT": 8081,
     "REAP_INTERVAL": 7.5,
     "BEAT_INTERVAL": 8.5,
     "WORKER_TIMEOUT": 99.5,

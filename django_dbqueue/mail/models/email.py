@@ -7,7 +7,7 @@ from django.db import models, router, transaction
 from django.utils import timezone
 
 from ...lifecycle.table import table_of
-from ...models import ArchivedJob, Job
+from ...models import ArchivedJob, Job, Traced
 from ...models.index import HotIndex
 from ...states import Status
 from ..backoff import MailBackoff
@@ -40,7 +40,7 @@ INDEXES = [
 ]
 
 
-class EmailFields(models.Model):
+class EmailFields(Traced):
     """One message: the whole of it in ``message``, next to what lists and searches show."""
 
     message_id = models.CharField("Message-ID", max_length=255, blank=True)

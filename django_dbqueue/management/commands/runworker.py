@@ -22,6 +22,7 @@ from ...monitor.first_steps import advice_for_beginners
 from ...process_range import ProcessRange
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
+from ...worker.probe import PortTaken
 from ...worker.queue_order import QueueOrder, parse_order
 from ...worker.reload import Reloader
 from ...worker.scaling_options import BALANCES, WEIGHTS, scaling_options
@@ -85,6 +86,13 @@ class Command(BaseCommand):
         add("--rest", type=seconds, help="pause of each thread after a job, in seconds")
         add("--timeout", type=positive, help="time to run of jobs that have none of their own")
         add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
+        add(
+            "--probe-port",
+            type=count,
+            metavar="PORT",
+            help="answer /live, /ready and /metrics here",
+        )
+        add("--probe-host", metavar="HOST", help="where --probe-port listens; default: 127.0.0.1")
         add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
         add("--json", action="store_true", help="log one JSON object a line")
         add("--tries", type=positive, help="attempts, whatever the tables' policies say")
@@ -123,13 +131,19 @@ class Command(BaseCommand):
             start.run_once()
             return
         if self._called_from_command_line:  # type: ignore[attr-defined]
-            sys.exit(start.run())
+            sys.exit(self.started(start))
         if threading.current_thread() is not threading.main_thread():
             raise CommandError("runworker needs the main thread, which alone gets signals")
         with own_handlers():
-            code = start.run()
+            code = self.started(start)
         if code:
             sys.exit(code)
+
+    def started(self, start: Startup) -> int:
+        try:
+            return start.run()
+        except PortTaken as error:
+            raise CommandError(str(error)) from error
 
     def refuse_transaction(self, chosen: Options) -> None:
         for using in chosen.serves():
@@ -196,6 +210,8 @@ class Command(BaseCommand):
             name=given["name"] or "",
             rest=given["rest"] or 0.0,
             timeout=given["timeout"],
+            probe_port=chosen(given, "probe_port"),
+            probe_host=chosen(given, "probe_host"),
             tries=given["tries"],
             backoff=given["backoff"],
             parent=take_parent(),

@@ -18,6 +18,8 @@ FIXED: dict[str, Any] = {
     **dict.fromkeys(("once", "reload", "coroutines", "force")),
     **dict.fromkeys(("batch_size", "max_jobs", "max_memory", "health_file", "tries", "backoff")),
     **dict.fromkeys(("sleep", "database", "without", "name", "rest", "timeout")),
+    "probe_port": 0,
+    "probe_host": None,
 }
 
 

@@ -1,0 +1,181 @@
+"""What Sentry is told of jobs, as its own SDK hands it to the transport."""
+
+import importlib
+import json
+import sys
+
+import pytest
+import sentry_sdk
+from django.core.exceptions import ImproperlyConfigured
+from sentry_sdk.transport import Transport
+
+from django_dbqueue import events, signals
+from django_dbqueue.integrations import sentry
+from django_dbqueue.integrations.sentry import DBQueueIntegration
+from django_dbqueue.testing import virtual_clock
+from tests.kit.inline_worker import drain, work_off
+from tests.kit.processes import worker
+from tests.queueapp.models import Note
+from tests.queueapp.traced import Watched, WatchedBatch, WatchedCoroutine
+from tests.tasks import calls
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+DSN = "https://public@sentry.example.com/1"
+
+
+@pytest.fixture
+def start():
+    """Initialise the SDK; the events that it hands on are in the list. Its integrations that change
+    other packages are left to the test of a process."""
+    found = []
+
+    class Local(Transport):
+        def capture_envelope(self, envelope):
+            found.append(envelope.get_event())
+
+    def begin(**options):
+        # For once in a process it subscribes by itself.
+        DBQueueIntegration.setup_once()
+        integrations = [DBQueueIntegration(**options)]
+        sentry_sdk.init(DSN, transport=Local, default_integrations=False, integrations=integrations)
+        return found
+
+    yield begin
+    sentry_sdk.get_global_scope().set_client(None)
+    events.running.unsubscribe(sentry.running)
+    for signal in (signals.job_reaped, signals.worker_stopped):
+        signal.disconnect(dispatch_uid=sentry.UID)
+
+
+def test_a_failed_attempt_is_one_event_with_its_job(start):
+    found = start()
+    job = Watched.objects.create(action="report", number=5, queue="slow")
+    work_off("queueapp.watched")
+    [event] = found
+    [error] = event["exception"]["values"]
+    assert (error["type"], error["value"]) == ("LookupError", "nothing is known of 5")
+    assert error["mechanism"] == {"type": "dbqueue", "handled": False}
+    assert [frame["function"] for frame in error["stacktrace"]["frames"]][-1] == "report"
+    assert event["level"] == "error"
+    assert event["transaction"] == "queueapp.watched:slow"
+    known = {"table": "queueapp.watched", "queue": "slow", "id": str(job.pk), "attempt": 1}
+    assert event["contexts"]["dbqueue"] == known
+    tags = {f"dbqueue.{name}": value for name, value in known.items()}
+    assert event["tags"] == tags | {"mine": "5"}
+
+
+def test_what_one_job_leaves_in_its_scope_is_no_other_jobs(start):
+    found = start()
+    for number in range(3):
+        Watched.objects.create(action="report", number=number)
+    sentry_sdk.set_tag("from_outside", "yes")
+    work_off("queueapp.watched")
+    crumbs = [[one["message"] for one in event["breadcrumbs"]["values"]] for event in found]
+    assert crumbs == [["crumb 0"], ["crumb 1"], ["crumb 2"]]
+    assert "mine" not in sentry_sdk.get_isolation_scope()._tags
+
+
+def test_each_attempt_is_told_or_only_the_last_one(start):
+    found = start()
+    Watched.objects.create(action="fail")
+    with virtual_clock() as clock:
+        drain(clock, "queueapp.watched")
+    assert [event["tags"]["dbqueue.attempt"] for event in found] == [1, 2]
+    found.clear()
+    start(retries=False)
+    Watched.objects.create(action="fail")
+    Note.objects.create(action="bury")
+    with virtual_clock() as clock:
+        drain(clock, "queueapp.watched", "queueapp.note")
+    assert [event["tags"].get("dbqueue.attempt") for event in found] == [1, 2]
+    assert [event["tags"]["dbqueue.table"] for event in found] == [
+        "queueapp.note",
+        "queueapp.watched",
+    ]
+
+
+def test_a_job_that_asks_to_be_retried_has_no_error(start):
+    found = start()
+    Watched.objects.create(action="retry")
+    Watched.objects.create()
+    work_off("queueapp.watched")
+    assert found == []
+
+
+def test_the_error_of_a_task_is_the_one_that_it_raised(start):
+    found = start()
+    calls.add.enqueue("one", b=2)
+    work_off("dbqueue_tasks.task")
+    [event] = found
+    assert event["exception"]["values"][-1]["type"] == "TypeError"
+    assert event["tags"]["dbqueue.task"] == "tests.tasks.calls.add"
+
+
+def test_of_a_batch_the_jobs_are_told(start, monkeypatch):
+    def broken(jobs):
+        raise LookupError("all of them")
+
+    found = start()
+    monkeypatch.setattr(WatchedBatch, "run_batch", broken)
+    jobs = [WatchedBatch.objects.create() for _ in range(3)]
+    work_off("queueapp.watchedbatch")
+    [event] = found
+    known = event["contexts"]["dbqueue"]
+    assert (known["count"], known["ids"]) == (3, [str(job.pk) for job in jobs])
+    assert "dbqueue.id" not in event["tags"]
+
+
+def test_what_breaks_in_sentry_is_no_jobs_failure(start, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("no events today")
+
+    start()
+    monkeypatch.setattr(sentry, "_describe", broken)
+    job = Watched.objects.create()
+    log = work_off("queueapp.watched")
+    assert Watched.objects.done().filter(pk=job.pk).exists()
+    assert "Sentry could not be told of a job: no events today" in log
+
+
+@pytest.mark.any_database
+def test_without_the_package_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentry_sdk", None)
+    monkeypatch.delitem(sys.modules, "django_dbqueue.integrations.sentry")
+    with pytest.raises(ImproperlyConfigured, match=r"install django-dbqueue\[sentry\]"):
+        importlib.import_module("django_dbqueue.integrations.sentry")
+
+
+def test_a_job_over_its_time_to_run_is_told_though_it_raised_nothing(start):
+    found = start()
+    job = Watched.objects.create(time_to_run=5)
+    Watched.objects.claim()
+    with virtual_clock() as clock:
+        clock.move(3600)
+        work_off("queueapp.watched")
+    [event] = found
+    assert event["message"].startswith("queueapp.watched: its time to run was over")
+    assert event["tags"]["dbqueue.id"] == str(job.pk)
+
+
+def test_threads_and_coroutines_each_tell_once_of_their_own(database_url, tmp_path):
+    """With Django's own integration; what each child has not sent as it leaves is flushed."""
+    for number in range(6):
+        Watched.objects.create(number=number, action="report")
+        WatchedCoroutine.objects.create(number=100 + number, action="report")
+    out = tmp_path / "events"
+    given = "--processes=2", "--threads=3", "--coroutines=6", "--stop-when-empty"
+    environment = {"DJANGO_SETTINGS_MODULE": "tests.kit.settings_sentry", "EVENTS": str(out)}
+    tables = "queueapp.Watched", "queueapp.WatchedCoroutine"
+    with worker(database_url, *tables, *given, **environment) as one:
+        assert one.end() == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(found) == 12
+    jobs = [*Watched.objects.all(), *WatchedCoroutine.objects.all()]
+    keys = {job.number: str(job.pk) for job in jobs}
+    for event in found:
+        number = int(event["tags"]["mine"])
+        assert event["tags"]["dbqueue.id"] == keys.pop(number)
+        crumbs = [crumb["message"] for crumb in event["breadcrumbs"]["values"]]
+        assert [crumb for crumb in crumbs if crumb.startswith("crumb")] == [f"crumb {number}"]
+        assert event["pid"] != one.pid
+    assert keys == {}
