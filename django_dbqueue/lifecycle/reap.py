@@ -21,7 +21,7 @@ from .claim_end import (
     UNHARMED,
     RetryDecision,
     after_crash,
-    after_failure,
+    after_overdue,
     freed,
     owned,
 )
@@ -58,6 +58,7 @@ class Held:
     crashes: int
     errors: Any
     max_attempts: int | None = None  # its own, where the table has a column for it
+    overdue_pauses: str | None = None  # so, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,6 @@ def reap_owner(
     ``waited`` those that had started and did nothing then: the loss is counted.
     ``RowsLocked`` when some are left and all of these are locked.
     """
-
     started_or_none = started or {}
     gone = f"{prefix}%"
     found = _held(table, BELONGS, [gone])
@@ -230,11 +230,11 @@ def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]
 def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
     found = rows(
         table.connection,
-        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors, {table.max_attempts} "
+        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors, {table.own_columns} "
         f"FROM {table.name} WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )
-    # On SQLite a column of numbers may hold anything.
+    # On SQLite a column may hold anything.
     return [
         Held(
             *(key, queue, owner),
@@ -242,8 +242,9 @@ def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
             crashes if isinstance(crashes, int) else 0,
             errors,
             most if isinstance(most, int) else None,
+            pauses if isinstance(pauses, str) else None,
         )
-        for key, queue, owner, attempts, crashes, errors, most in found
+        for key, queue, owner, attempts, crashes, errors, most, pauses in found
     ]
 
 
@@ -261,7 +262,7 @@ def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reap
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
     what = "nothing was heard of it" if stopped is None else "it was stopped"
-    decision = after_failure(table.policy, held, TimeToRunExceeded())
+    decision = after_overdue(table.policy, held)
     error = TimeToRunExceeded(f"its time to run was over and {what}: {decision}")
     sets, params = freed(table, decision)
     values = [*params, _errors(held, error, stopped or Trace())]

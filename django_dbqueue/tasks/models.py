@@ -22,7 +22,7 @@ from ..models import Job
 from .conf import task_conf
 from .json_text import JSONText, to_text
 from .lookup import Found, look_up
-from .queued_task import backoff_of, option
+from .queued_task import backoff_of, option, overdue_pauses
 from .results import MIDDLE_PRIORITY, result_of
 from .running import acall, call
 
@@ -32,7 +32,7 @@ SHARE = 0.5  # of the time since it was enqueued
 # Columns that few calls change.
 SELDOM = (
     *("queue", "priority", "backend", "run_after", "retry_at", "max_attempts", "time_to_run"),
-    *("in_transaction", "dedup_key"),
+    *("in_transaction", "dedup_key", "overdue_pauses"),
 )
 
 
@@ -61,6 +61,8 @@ class TaskRow(Job):
     run_after = InstantField(null=True, editable=False)
     max_attempts = models.PositiveIntegerField(default=1)
     in_transaction = models.BooleanField("exactly once", default=False)
+    # The end of its time to run is judged where no code of the project's runs.
+    overdue_pauses: Any = JSONText(null=True, editable=False)
     return_value: Any = JSONText(null=True, editable=False)
     progress: Any = JSONText(null=True, editable=False)
 
@@ -115,6 +117,7 @@ class TaskRow(Job):
             "time_to_run": option(task, "time_to_run"),
             "in_transaction": option(task, "exactly_once"),
             "dedup_key": key,
+            "overdue_pauses": overdue_pauses(task),
         }
 
     @classmethod

@@ -144,6 +144,26 @@ def short() -> None:
     return None
 
 
+@task(max_attempts=3, time_to_run=1, retry_on=(LookupError,))
+def too_long(log: str = "") -> None:
+    sleep.func(log, 60)
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=(TimeoutError,), backoff=[600, 900])
+def too_long_at_first(log: str = "") -> None:
+    sleep.func(log, 60)
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=LookupError)
+async def awaits_too_long() -> None:
+    await asyncio.sleep(60)
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=TimeoutError, backoff=600)
+async def awaits_too_long_at_first() -> None:
+    await asyncio.sleep(60)
+
+
 @task
 def sleep(log: str, seconds: float) -> None:
     record(log, "started")
