@@ -114,10 +114,10 @@ def fail(
     """
     key, owner = job.claim_key, job.claim_owner
     # Nobody but its owner writes a claimed row, so reading the columns first is safe.
-    [stored, pauses] = _stored(table, key, owner)
+    stored, claimed, pauses = _stored(table, key, owner)
     error = at_end_of_time(error, pauses, job.attempts)
     decision = after_failure(table.policy, job, error)
-    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
+    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds, claimed=claimed)
     errors = appended(stored, new)
     sets, params = freed(table, decision)
     also, values = results_or_none(table, job)
@@ -131,11 +131,11 @@ def fail(
 def _stored(table: Table, key: Any, owner: str) -> Sequence[Any]:
     found = rows(
         table.connection,
-        f"SELECT errors, {table.overdue_pauses} FROM {table.by_key} "
+        f"SELECT errors, {table.claimed}, {table.overdue_pauses} FROM {table.by_key} "
         f"WHERE {table.pk} = %s AND owner = %s",
         [key, owner],
     )
-    return found[0] if found else (None, None)
+    return found[0] if found else (None, None, None)
 
 
 def expire(table: Table, job: Any) -> bool:

@@ -34,10 +34,10 @@ from .execute import (
     try_once_in_transaction,
     unlocked_keys,
 )
+from .held import Held, find_held
 from .policy import MAX_CRASHES
 from .table import Table
 
-CHUNK = 500  # rows
 BELONGS = "owner LIKE %s AND retry_at IS NOT NULL"
 COUNT_LOSS = f", losses = {ONE_MORE_LOSS}"
 KEYS = 100  # in a list: with many more a database may read the whole table
@@ -45,20 +45,6 @@ KEYS = 100  # in a list: with many more a database may read the whole table
 
 class WorkerLost(DBQueueError):
     """The worker died, or was cut off, while it had the job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A claimed row, as the reaper saw it."""
-
-    key: Any
-    queue: str
-    owner: str | None  # None only where somebody wrote it by hand
-    attempts: int
-    crashes: int
-    errors: Any
-    max_attempts: int | None = None  # its own, where the table has a column for it
-    overdue_pauses: str | None = None  # so, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +69,7 @@ NOTHING: Mapping[str, Trace] = MappingProxyType({})
 
 def find_overdue(table: Table) -> list[Held]:
     """Up to 500 claims whose time is over."""
-    return _held(table, table.dialect.is_past("retry_at"), [])
+    return find_held(table, table.dialect.is_past("retry_at"), [])
 
 
 def end_overdue(table: Table, found: list[Held]) -> list[Reaped]:
@@ -107,9 +93,10 @@ def reap_owner(
     ``waited`` those that had started and did nothing then: the loss is counted.
     ``RowsLocked`` when some are left and all of these are locked.
     """
+
     started_or_none = started or {}
     gone = f"{prefix}%"
-    found = _held(table, BELONGS, [gone])
+    found = find_held(table, BELONGS, [gone])
     ended = overdue.keys() | started_or_none.keys()
 
     def end(held: Held) -> Reaped | None:
@@ -126,7 +113,7 @@ def reap_owner(
     if started is not None:
         unharmed = [held for held in others if str(held.key) not in waited]
         reaped += GivingBack(table).all(unharmed, gone)
-    if found and not reaped and _held(table, BELONGS, [gone]):
+    if found and not reaped and find_held(table, BELONGS, [gone]):
         raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
     return reaped
 
@@ -179,7 +166,7 @@ class _MovedOn(DBQueueError):
 def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
     given_back: list[Reaped] = []
-    while unsure := _held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
+    while unsure := find_held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
         # Not skipped where it is locked: nobody comes by again.
         step = [retry(table.connection, partial(GivingBack(table).one, one)) for one in unsure]
         if not any(step):
@@ -203,7 +190,7 @@ def give_back_unknown(
     given_back: list[Reaped] = []
     for start in range(0, len(unknown), KEYS):
         among, these = table.dialect.among(table.pk, unknown[start : start + KEYS])
-        found = _held(table, f"{among} AND {BELONGS}", [*these, owners])
+        found = find_held(table, f"{among} AND {BELONGS}", [*these, owners])
         given_back += _each(table, found, GivingBack(table).one)
     return len(unknown), given_back
 
@@ -225,27 +212,6 @@ def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]
             break
         reaped += [one for one in answer if one is not None]
     return reaped
-
-
-def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
-    found = rows(
-        table.connection,
-        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors, {table.own_columns} "
-        f"FROM {table.name} WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
-        params,
-    )
-    # On SQLite a column may hold anything.
-    return [
-        Held(
-            *(key, queue, owner),
-            attempts if isinstance(attempts, int) else 0,
-            crashes if isinstance(crashes, int) else 0,
-            errors,
-            most if isinstance(most, int) else None,
-            pauses if isinstance(pauses, str) else None,
-        )
-        for key, queue, owner, attempts, crashes, errors, most, pauses in found
-    ]
 
 
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
@@ -275,6 +241,7 @@ def _errors(held: Held, error: Exception, trace: Trace) -> str:
         error,
         attempt=held.attempts,
         owner=held.owner,
+        claimed=held.claimed,
         seconds=trace.seconds,
         stack=trace.stack,
     )

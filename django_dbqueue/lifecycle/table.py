@@ -106,9 +106,9 @@ class Table:
         return self._own(OVERDUE_PAUSES)
 
     @property
-    def own_columns(self) -> str:
-        """Both."""
-        return f"{self.max_attempts}, {self.overdue_pauses}"
+    def claimed(self) -> str:
+        """When a job was claimed, to be read (``errors.moment``)."""
+        return self.dialect.readable_column("dequeued_time")
 
     def _own(self, name: str) -> str:
         fields = self.model._meta._forward_fields_map

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..guard import guarded
+from ..models.worker import SHOWN_MAX
 from .agent import run_agent
 from .agents import AgentHandle, Agents
 from .channel import AbandonedClaims, Channel, SignOff
@@ -39,7 +40,6 @@ CHECK_SECONDS = 0.5  # between looks for jobs over their time to run
 KILL_CHECK_SECONDS = 0.1  # the same, while a child is about to be killed
 SIGN_OFF_SECONDS_MAX = 1.0  # once what runs was stopped at once
 CANCEL_SECONDS = 1.0  # for cancelled coroutines to end and be given back
-SHOWN_MAX = 100  # jobs of a child in our row, those that have run for the longest
 _started_at = attrgetter("started_at")
 STUCK = "{} outcomes cannot be recorded: they are kept, and written once the database takes them"
 

@@ -116,6 +116,19 @@ def who_am_i(context: Any) -> dict[str, Any]:
 
 
 @task(takes_context=True)
+def look_at(context: Any, others: list[str]) -> list[Any]:
+    """What is known of it, and of others, while it runs."""
+    ids = [context.task_result.id, *others]
+    found = [noop.get_backend().get_result(one) for one in ids]
+    return [[str(one.status), one.attempts, one.started_at is None] for one in found]
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+def fail_with_its_start(context: Any) -> None:
+    raise ValueError(context.task_result.started_at.isoformat())
+
+
+@task(takes_context=True)
 def walk(context: Any, steps: int) -> None:
     for step in range(1, steps + 1):
         context.progress(step, steps, f"step {step}")
