@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.imports import take_over
-from django_dbqueue.tasks.models import Task
+from django_dbqueue.tasks.models import AsyncTask, Task
 from tests.kit.connections import other_connection
 from tests.kit.other_backends import BACKENDS, migrated, rows
 from tests.tasks import calls
@@ -84,6 +84,18 @@ def test_what_waits_is_moved_as_it_was_enqueued(backend):
     later = moment(told["later"])
     assert [row.retry_at for row in found] == [None, None, None, later, None]
     assert [row.run_after for row in found[:4]] == [None, None, None, later]
+
+
+def test_coroutine_functions_wait_for_the_event_loop(backend):
+    told = backend.fill(
+        'told["ids"] = [calls.slow_double.enqueue(21).id, calls.add.enqueue(1, 2).id]'
+    )
+    assert imported(backend)[0].startswith(f"2 tasks were moved from {backend.name}")
+    [coroutine] = AsyncTask.objects.all()
+    assert str(coroutine.result_id) == told["ids"][0]
+    assert [str(row.result_id) for row in moved()] == told["ids"][1:]
+    work_off()
+    assert calls.slow_double.get_result(told["ids"][0]).return_value == 42
 
 
 @override_settings(TASKS={"default": {"BACKEND": PATH, "QUEUES": []}})
