@@ -4,7 +4,7 @@ import json
 import os
 import time
 import uuid
-from asyncio import CancelledError
+from asyncio import CancelledError, current_task
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self, cast
@@ -17,7 +17,7 @@ from django.utils.functional import cached_property
 
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
-from ..guard import capture, raised
+from ..guard import capture_all, raised
 from ..models import Job
 from .conf import task_conf
 from .json_text import JSONText, to_text
@@ -154,12 +154,12 @@ class TaskRow(Job):
 
     def _returned(self, value: Any) -> None:
         if value is not None:
-            text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
+            text = to_text(value, "what it returned", task_conf["RESULT_MAX_BYTES"])
             self.return_value = json.loads(text)
 
     def _ended_by(self, task: Any, error: BaseException) -> BaseException:
-        """What the worker is told of an error: tried again, or final. Who cancels it knows why."""
-        if isinstance(error, Retry | Bury | CancelledError):
+        """What the worker is told of an error: tried again, or final."""
+        if isinstance(error, Retry | Bury):
             return error
         name = type(error).__name__
         if not isinstance(error, option(task, "retry_on")):
@@ -190,7 +190,7 @@ class Task(TaskRow):
         if task is None:
             self._wait_for_code()
             return
-        with capture() as run:
+        with capture_all() as run:
             self._returned(call(task, self))
         if run.error is not None:
             raise self._ended_by(task, raised(run.error)) from None
@@ -208,7 +208,11 @@ class AsyncTask(TaskRow):
         if task is None:
             await sync_to_async(self._wait_for_code)()
             return
-        with capture() as run:
+        with capture_all() as run:
             self._returned(await acall(task, self))
-        if run.error is not None:
-            raise self._ended_by(task, raised(run.error)) from None
+        if run.error is None:
+            return
+        error, this = raised(run.error), current_task()
+        if isinstance(error, CancelledError) and this is not None and this.cancelling():
+            raise error  # who has cancelled it knows why
+        raise self._ended_by(task, error) from None

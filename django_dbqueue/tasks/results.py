@@ -39,9 +39,9 @@ def result_of(row: Any, status: Any = None) -> Any:
         id=str(row.result_id),
         status=status,
         enqueued_at=row.created_at,
-        started_at=(_began(kept[0]) if kept else None) or attempted_at,
-        finished_at=row.finished_at if has_ended else None,
-        last_attempted_at=attempted_at,
+        started_at=_not_before(row, (_began(kept[0]) if kept else None) or attempted_at),
+        finished_at=_not_before(row, row.finished_at) if has_ended else None,
+        last_attempted_at=_not_before(row, attempted_at),
         args=row.args,
         kwargs=row.kwargs,
         backend=row.backend,
@@ -133,6 +133,13 @@ def _worker_ids(row: Any, kept: list[dict[str, Any]], *, is_ahead: bool) -> list
         owners.append(row.owner)
     known = [owner.partition(".")[0] for owner in owners]
     return ["unknown"] * (row.attempts - is_ahead + row.losses - len(known)) + known
+
+
+def _not_before(row: Any, moment: datetime | None) -> datetime | None:
+    """The clocks of a process and of a database may differ, and SQLite's knows no microseconds."""
+    if moment is None or row.created_at is None:
+        return moment
+    return max(moment, row.created_at)  # type: ignore[no-any-return]
 
 
 def _began(entry: dict[str, Any]) -> datetime | None:

@@ -87,6 +87,30 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+class Rude(BaseException):
+    """Which no ``except Exception`` stops."""
+
+
+@task
+def be_rude() -> None:
+    raise Rude
+
+
+@task
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
+@task
+async def async_be_rude() -> None:
+    raise Rude
+
+
+@task
+async def async_cancel() -> None:
+    raise asyncio.CancelledError
+
+
 @task
 def unstorable() -> Any:
     return object()

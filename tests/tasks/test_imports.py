@@ -159,7 +159,7 @@ def test_what_cannot_be_taken_over_is_named_and_the_rest_is_moved(backend):
     reasons = dict(line.strip().split(": ", 1) for line in said[2:])
     assert list(reasons) == ids[1:]
     problems = list(reasons.values())
-    assert problems[0] == "the arguments have 609 bytes of JSON; the limit is 500"
+    assert problems[0] == "the arguments cannot be stored: 609 bytes of JSON; the limit is 500"
     assert problems[1].startswith("task_path: Ensure this value has at most 255 characters")
     assert problems[2] == 'its arguments are not {"args": [...], "kwargs": {...}}'
     assert problems[3] == "queue must not begin or end with a space: ' spaces '"

@@ -114,3 +114,12 @@ def test_nor_when_it_is_ended_from_outside():
     reap.end_overdue(table, reap.find_overdue(table))
     given.refresh()
     assert (given.status, given.started_at) == (Status_.FAILED, before)
+
+
+def test_it_has_not_started_before_it_was_enqueued():
+    given = calls.noop.enqueue()
+    work_off()
+    late = timezone.now() + timedelta(seconds=5)
+    Task.objects.filter(result_id=given.id).update(created_at=late)
+    found = calls.noop.get_result(given.id)
+    assert found.enqueued_at == found.started_at == found.last_attempted_at == found.finished_at

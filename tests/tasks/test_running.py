@@ -1,5 +1,6 @@
 """Tasks that a worker runs: outcomes, retries, and rows that this code cannot run."""
 
+import asyncio
 import json
 import logging
 import os
@@ -75,6 +76,10 @@ def test_a_coroutine_function_runs():
         (calls.fail, ValueError),
         (calls.leave, SystemExit),
         (calls.interrupt, KeyboardInterrupt),
+        (calls.be_rude, calls.Rude),
+        (calls.async_be_rude, calls.Rude),
+        (calls.cancel, asyncio.CancelledError),
+        (calls.async_cancel, asyncio.CancelledError),
         (calls.unstorable, TypeError),
         (calls.add, TypeError),
     ],
@@ -396,6 +401,18 @@ def test_an_async_task_has_the_same_outcomes(task):
         assert (given.return_value, given.attempts) == (2, 2)
         [row] = AsyncTask.objects.all()
         assert row.progress["done"] == 1
+
+
+def test_what_coroutines_on_the_loop_raise_ends_no_worker(database_url):
+    given = [calls.async_be_rude.enqueue(), calls.async_cancel.enqueue()]
+    good = calls.slow_double.enqueue(2)
+    with worker(database_url, *TABLES, "--coroutines", "1") as process:
+        wait_until(lambda: calls.slow_double.get_result(good.id).is_finished, seconds=60)
+        wait_until(lambda: not AsyncTask.objects.filter(status=Status.CLAIMED).exists())
+        assert "died" not in process.stderr
+    for one, kind in zip(given, [calls.Rude, asyncio.CancelledError], strict=True):
+        one.refresh()
+        assert [error.exception_class for error in one.errors] == [kind]
 
 
 def test_a_function_that_became_a_coroutine_function_and_back_runs():
