@@ -27,7 +27,7 @@ class Undone(DBQueueError):
     """A job with ``exactly_once`` tried to end by itself; what its run wrote was undone."""
 
 
-class TimeToRunExceeded(DBQueueError):
+class TimeToRunExceeded(DBQueueError, TimeoutError):
     """The job ran longer than its time to run."""
 
 

@@ -52,6 +52,22 @@ class capture:  # a context manager reads as a verb
         return self.error is not None
 
 
+class capture_all(capture):
+    """The same, of whatever is raised: also of a ``BaseException`` of somebody's own."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is None or super().__exit__(kind, error, trace):
+            return error is not None
+        self.error = Exited(f"it raised {type(error).__name__}")
+        self.error.__cause__ = error
+        return True
+
+
 def raised(error: BaseException) -> BaseException:
     """What the code of a block has raised itself, where ``capture`` has made something of it."""
     return error.__cause__ or error if isinstance(error, Exited) else error

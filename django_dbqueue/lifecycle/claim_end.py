@@ -1,10 +1,11 @@
 """How a claim ends: what becomes of the job, how that is said, and the columns that say so."""
 
+import json
 from dataclasses import dataclass
 from math import isinf
 from typing import Any
 
-from ..exceptions import Bury, Retry
+from ..exceptions import Bury, Retry, TimeToRunExceeded
 from ..states import Status
 from .policy import MAX_CRASHES, MAX_SECONDS, Policy
 from .table import Table
@@ -54,6 +55,27 @@ def after_failure(policy: Policy, job: Any, error: BaseException) -> RetryDecisi
     if delay == 0:
         return RetryDecision(Status.READY, 0, "retried at once")
     return RetryDecision(Status.DELAYED, delay, f"retried in {duration(delay)}")
+
+
+def after_overdue(policy: Policy, held: Any) -> RetryDecision:
+    """Of a claimed row whose time to run is over."""
+    error = at_end_of_time(TimeToRunExceeded(), held.overdue_pauses, held.attempts)
+    return after_failure(policy, held, error)
+
+
+def at_end_of_time(error: BaseException, pauses: str | None, attempts: int) -> BaseException:
+    """What to judge by when a time to run is over: of a job with a column of its own for that, what
+    the column says. It holds JSON: the seconds before each next try, of which the last one repeats;
+    of an empty list it is final. Anything else, as for a job without it: as any failure."""
+    if pauses is None or not isinstance(error, TimeToRunExceeded):
+        return error
+    try:
+        found = json.loads(pauses)
+        if found == []:
+            return Bury("the end of its time is final", of=error)
+        return Retry(found[min(max(attempts, 1), len(found)) - 1], of=error)
+    except (ValueError, TypeError, LookupError):
+        return error  # a hand wrote it
 
 
 def after_crash(crashes: int) -> RetryDecision:

@@ -24,11 +24,13 @@ def entry(
     attempt: int,
     owner: str | None,
     seconds: float | None = None,
+    claimed: Any = None,
     stack: str = "",
 ) -> dict[str, Any]:
     """What is kept of an exception: no local variables, at most 8 KiB of traceback.
 
-    ``started`` is by this host's clock; None where nobody knows how long the attempt took.
+    ``claimed`` is the database's. ``started`` is by this host's clock; None where nobody knows how
+    long the attempt took.
     ``stack`` is the traceback where the process was stopped from outside. An error that a ``Retry``
     or ``Bury`` was raised for has the ``reason`` that it gave.
     """
@@ -41,6 +43,7 @@ def entry(
         "attempt": attempt,
         "owner": owner if owner is None else str(owner),
         "host": socket.gethostname(),
+        "claimed": moment(claimed),
         "started": started and started.isoformat(timespec="milliseconds"),
         "seconds": None if seconds is None else round(seconds, 3),
         "exception": kind.__name__,
@@ -49,6 +52,15 @@ def entry(
         "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
     }
     return made if reason is None else made | {"reason": clean(reason)}
+
+
+def moment(value: Any) -> str | None:
+    """What a column of an instant holds, as text; None where a hand wrote what is none."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return str(found.replace(tzinfo=UTC).isoformat(timespec="microseconds"))
+    except (ValueError, AttributeError, TypeError):
+        return None
 
 
 def _path_of(kind: type) -> str:

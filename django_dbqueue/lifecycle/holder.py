@@ -8,7 +8,7 @@ from typing import Any
 from ..exceptions import ClaimLost
 from ..fields import check_seconds
 from ..states import HELD, Status
-from .claim_end import ONE_LESS, RetryDecision, after_failure, claim_end, freed
+from .claim_end import ONE_LESS, RetryDecision, after_failure, at_end_of_time, claim_end, freed
 from .errors import appended, entry, is_among
 from .execute import changed, rows
 from .key_wakeup import ending_claims
@@ -135,15 +135,12 @@ def fail(
     Raises ``ClaimLost``, and writes nothing, when another owner has the job; None when it is gone.
     """
     key, owner = job.claim_key, job.claim_owner
+    # Nobody but its owner writes a claimed row, so reading the columns first is safe.
+    stored, claimed, pauses = _stored(table, key, owner)
+    error = at_end_of_time(error, pauses, job.attempts)
     decision = after_failure(table.policy, job, error)
-    # Nobody but its owner writes a claimed row, so reading the column first is safe.
-    stored = rows(
-        table.connection,
-        f"SELECT errors FROM {table.by_key} WHERE {table.pk} = %s AND owner = %s",
-        [key, owner],
-    )
-    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds)
-    errors = appended(stored[0][0] if stored else None, new)
+    new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds, claimed=claimed)
+    errors = appended(stored, new)
     sets, params = freed(table, decision)
     also, values = results_or_none(table, job)
     sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
@@ -151,6 +148,16 @@ def fail(
     if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
         return decision  # a try before had arrived
     return decision if _is_there(table, job, written) else None
+
+
+def _stored(table: Table, key: Any, owner: str) -> Sequence[Any]:
+    found = rows(
+        table.connection,
+        f"SELECT errors, {table.claimed}, {table.overdue_pauses} FROM {table.by_key} "
+        f"WHERE {table.pk} = %s AND owner = %s",
+        [key, owner],
+    )
+    return found[0] if found else (None, None, None)
 
 
 def expire(table: Table, job: Any) -> bool:

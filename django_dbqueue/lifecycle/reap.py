@@ -21,7 +21,7 @@ from .claim_end import (
     UNHARMED,
     RetryDecision,
     after_crash,
-    after_failure,
+    after_overdue,
     freed,
     owned,
 )
@@ -34,11 +34,11 @@ from .execute import (
     try_once_in_transaction,
     unlocked_keys,
 )
+from .held import Held, find_held
 from .key_wakeup import ending_claims
 from .policy import MAX_CRASHES
 from .table import Table
 
-CHUNK = 500  # rows
 BELONGS = "owner LIKE %s AND retry_at IS NOT NULL"
 COUNT_LOSS = f", losses = {ONE_MORE_LOSS}"
 KEYS = 100  # in a list: with many more a database may read the whole table
@@ -46,19 +46,6 @@ KEYS = 100  # in a list: with many more a database may read the whole table
 
 class WorkerLost(DBQueueError):
     """The worker died, or was cut off, while it had the job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A claimed row, as the reaper saw it."""
-
-    key: Any
-    queue: str
-    owner: str | None  # None only where somebody wrote it by hand
-    attempts: int
-    crashes: int
-    errors: Any
-    max_attempts: int | None = None  # its own, where the table has a column for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +70,7 @@ NOTHING: Mapping[str, Trace] = MappingProxyType({})
 
 def find_overdue(table: Table) -> list[Held]:
     """Up to 500 claims whose time is over."""
-    return _held(table, table.dialect.is_past("retry_at"), [])
+    return find_held(table, table.dialect.is_past("retry_at"), [])
 
 
 def end_overdue(table: Table, found: list[Held]) -> list[Reaped]:
@@ -110,7 +97,7 @@ def reap_owner(
 
     started_or_none = started or {}
     gone = f"{prefix}%"
-    found = _held(table, BELONGS, [gone])
+    found = find_held(table, BELONGS, [gone])
     ended = overdue.keys() | started_or_none.keys()
 
     def end(held: Held) -> Reaped | None:
@@ -127,7 +114,7 @@ def reap_owner(
     if started is not None:
         unharmed = [held for held in others if str(held.key) not in waited]
         reaped += GivingBack(table).all(unharmed, gone)
-    if found and not reaped and _held(table, BELONGS, [gone]):
+    if found and not reaped and find_held(table, BELONGS, [gone]):
         raise RowsLocked(f"{table.label}: jobs of {prefix} are locked by transactions")
     return reaped
 
@@ -182,7 +169,7 @@ class _MovedOn(DBQueueError):
 def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
     given_back: list[Reaped] = []
-    while unsure := _held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
+    while unsure := find_held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
         # Not skipped where it is locked: nobody comes by again.
         step = [retry(table.connection, partial(GivingBack(table).one, one)) for one in unsure]
         if not any(step):
@@ -206,7 +193,7 @@ def give_back_unknown(
     given_back: list[Reaped] = []
     for start in range(0, len(unknown), KEYS):
         among, these = table.dialect.among(table.pk, unknown[start : start + KEYS])
-        found = _held(table, f"{among} AND {BELONGS}", [*these, owners])
+        found = find_held(table, f"{among} AND {BELONGS}", [*these, owners])
         given_back += _each(table, found, GivingBack(table).one)
     return len(unknown), given_back
 
@@ -230,26 +217,6 @@ def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]
     return reaped
 
 
-def _held(table: Table, condition: str, params: list[Any]) -> list[Held]:
-    found = rows(
-        table.connection,
-        f"SELECT {table.pk}, queue, owner, attempts, crashes, errors, {table.max_attempts} "
-        f"FROM {table.name} WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
-        params,
-    )
-    # On SQLite a column of numbers may hold anything.
-    return [
-        Held(
-            *(key, queue, owner),
-            attempts if isinstance(attempts, int) else 0,
-            crashes if isinstance(crashes, int) else 0,
-            errors,
-            most if isinstance(most, int) else None,
-        )
-        for key, queue, owner, attempts, crashes, errors, most in found
-    ]
-
-
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
     crashes = min(held.crashes + 1, MAX_COUNT)
     decision = after_crash(crashes)
@@ -264,7 +231,7 @@ def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reap
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
     what = "nothing was heard of it" if stopped is None else "it was stopped"
-    decision = after_failure(table.policy, held, TimeToRunExceeded())
+    decision = after_overdue(table.policy, held)
     error = TimeToRunExceeded(f"its time to run was over and {what}: {decision}")
     sets, params = freed(table, decision)
     values = [*params, _errors(held, error, stopped or Trace())]
@@ -277,6 +244,7 @@ def _errors(held: Held, error: Exception, trace: Trace) -> str:
         error,
         attempt=held.attempts,
         owner=held.owner,
+        claimed=held.claimed,
         seconds=trace.seconds,
         stack=trace.stack,
     )

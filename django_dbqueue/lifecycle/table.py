@@ -26,6 +26,10 @@ from .policy import MAX_SECONDS, Policy, policy_of
 Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
 Conversion = tuple[int, tuple[Converter, ...], Any]
 
+# Columns of the model's own by these names go before the policy's options: how often a job is
+# tried, and after which pauses when its time to run is over (``claim_end.at_end_of_time``).
+MAX_ATTEMPTS = "max_attempts"
+OVERDUE_PAUSES = "overdue_pauses"
 LIFECYCLE_COLUMNS = frozenset(
     {
         "status",
@@ -47,14 +51,13 @@ LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
     "expires_at",
     "concurrency_limit",
     "key_order",
+    OVERDUE_PAUSES,
 }
 # No limit of the schema says how much these hold.
 UNBOUNDED = (models.TextField, models.JSONField, models.BinaryField)
 SIZED = (str, bytes, memoryview)
 # What assigns an attribute and does nothing more.
 QUIET = {DeferredAttribute, ForeignKeyDeferredAttribute}
-# A column of the model's own by this name goes before the policy's option.
-MAX_ATTEMPTS = "max_attempts"
 NUMBERS = ("priority", "attempts", "crashes", "losses", "time_to_run")
 NUMBER = {int, type(None)}
 
@@ -98,8 +101,21 @@ class Table:
     @property
     def max_attempts(self) -> str:
         """The column of a job's own number of attempts, where the model has one."""
+        return self._own(MAX_ATTEMPTS)
+
+    @property
+    def overdue_pauses(self) -> str:
+        """The column of a job's own pauses after its time to run, where the model has one."""
+        return self._own(OVERDUE_PAUSES)
+
+    @property
+    def claimed(self) -> str:
+        """When a job was claimed, to be read (``errors.moment``)."""
+        return self.dialect.readable_column("dequeued_time")
+
+    def _own(self, name: str) -> str:
         fields = self.model._meta._forward_fields_map
-        return self.connection.ops.quote_name(MAX_ATTEMPTS) if MAX_ATTEMPTS in fields else "NULL"
+        return self.connection.ops.quote_name(name) if name in fields else "NULL"
 
     @property
     def place(self) -> tuple[str, str]:

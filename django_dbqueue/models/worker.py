@@ -4,6 +4,7 @@ from django.db import models
 
 from ..fields import DbNow, InstantField
 
+SHOWN_MAX = 100  # jobs of a child in the row, those that have run for the longest
 KEPT = 3600  # seconds that a stopped worker is shown
 
 

@@ -144,7 +144,8 @@ class ScheduleAdmin(Base):
         name = f"{tick.target} {tick.job}"
         if found is None:
             return name
-        url = row_url(self.admin_site, request, found.model, tick.job) if found.model else ""
+        key = found.key or tick.job
+        url = row_url(self.admin_site, request, found.model, key) if found.model else ""
         link = format_html('<a href="{}">{}</a>', url, name) if url else name
         return format_html("{}: {}", link, found.words)
 

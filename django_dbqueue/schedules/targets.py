@@ -30,10 +30,12 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Looked:
-    """What became of a job, for people, and the model of its row, if it has one."""
+    """What became of a job, for people; the model of its row, if it has one, and its key there,
+    where that is not the one that ``enqueue`` gave."""
 
     words: str
     model: type[models.Model] | None = None
+    key: str = ""
 
 
 class Target:

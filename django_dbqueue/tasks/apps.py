@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 
 
 class TasksConfig(AppConfig):
@@ -23,3 +23,8 @@ class TasksConfig(AppConfig):
             overview.UNDER_WAY[label] = reasons.under_way
             reaper.MAINTENANCE[label] = FailedPruner(lambda: task_conf["KEEP_FAILED"])
         VERBS["import"] = IMPORT
+        if apps.is_installed("django_dbqueue.schedules"):
+            from ..schedules.targets import TARGETS  # noqa: PLC0415
+            from .scheduled import ScheduledTask  # noqa: PLC0415
+
+            TARGETS["task"] = ScheduledTask()

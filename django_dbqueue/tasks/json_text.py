@@ -18,12 +18,14 @@ def to_text(value: Any, name: str, most: int) -> str:
     try:
         text = json.dumps(normalize_json(value), allow_nan=False, separators=(",", ":"))
     except RecursionError:
-        raise ValueError(f"{name} nest too deep to be stored as JSON") from None
+        raise ValueError(f"{name} cannot be stored as JSON: it nests too deep") from None
     except ValueError as error:
         raise ValueError(f"{name} cannot be stored as JSON: {error}") from None
     # Only ASCII, so that characters are bytes.
     if len(text) > most:
-        raise ValueError(f"{name} have {len(text):,} bytes of JSON; the limit is {most:,}")
+        raise ValueError(
+            f"{name} cannot be stored: {len(text):,} bytes of JSON; the limit is {most:,}"
+        )
     return text
 
 

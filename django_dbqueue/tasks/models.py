@@ -4,7 +4,7 @@ import json
 import os
 import time
 import uuid
-from asyncio import CancelledError
+from asyncio import CancelledError, current_task
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Self, cast
@@ -17,13 +17,13 @@ from django.utils.functional import cached_property
 
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
-from ..guard import capture, raised
+from ..guard import capture_all, raised
 from ..models import KeyedJob, Traced
 from .conf import task_conf
 from .json_text import JSONText, to_text
 from .keys import key_columns
 from .lookup import Found, look_up
-from .queued_task import backoff_of, option
+from .queued_task import backoff_of, option, overdue_pauses
 from .results import MIDDLE_PRIORITY, result_of
 from .running import acall, call
 
@@ -33,7 +33,14 @@ SHARE = 0.5  # of the time since it was enqueued
 # Columns that few calls change.
 SELDOM = (
     *("queue", "priority", "backend", "run_after", "retry_at", "max_attempts", "time_to_run"),
-    *("in_transaction", "dedup_key", "concurrency_key", "concurrency_limit", "key_order"),
+    *(
+        "in_transaction",
+        "dedup_key",
+        "concurrency_key",
+        "concurrency_limit",
+        "key_order",
+        "overdue_pauses",
+    ),
 )
 
 
@@ -62,6 +69,8 @@ class TaskRow(Traced, KeyedJob):
     run_after = InstantField(null=True, editable=False)
     max_attempts = models.PositiveIntegerField(default=1)
     in_transaction = models.BooleanField("exactly once", default=False)
+    # The end of its time to run is judged where no code of the project's runs.
+    overdue_pauses: Any = JSONText(null=True, editable=False)
     return_value: Any = JSONText(null=True, editable=False)
     progress: Any = JSONText(null=True, editable=False)
 
@@ -119,6 +128,7 @@ class TaskRow(Traced, KeyedJob):
             "in_transaction": option(task, "exactly_once"),
             "dedup_key": key,
             **key_columns(task, args, kwargs),
+            "overdue_pauses": overdue_pauses(task),
         }
 
     @classmethod
@@ -156,12 +166,12 @@ class TaskRow(Traced, KeyedJob):
 
     def _returned(self, value: Any) -> None:
         if value is not None:
-            text = to_text(value, "what it returned would", task_conf["RESULT_MAX_BYTES"])
+            text = to_text(value, "what it returned", task_conf["RESULT_MAX_BYTES"])
             self.return_value = json.loads(text)
 
     def _ended_by(self, task: Any, error: BaseException) -> BaseException:
-        """What the worker is told of an error: tried again, or final. Who cancels it knows why."""
-        if isinstance(error, Retry | Bury | CancelledError):
+        """What the worker is told of an error: tried again, or final."""
+        if isinstance(error, Retry | Bury):
             return error
         name = type(error).__name__
         if not isinstance(error, option(task, "retry_on")):
@@ -192,7 +202,7 @@ class Task(TaskRow):
         if task is None:
             self._wait_for_code()
             return
-        with capture() as run:
+        with capture_all() as run:
             self._returned(call(task, self))
         if run.error is not None:
             raise self._ended_by(task, raised(run.error)) from None
@@ -210,7 +220,11 @@ class AsyncTask(TaskRow):
         if task is None:
             await sync_to_async(self._wait_for_code)()
             return
-        with capture() as run:
+        with capture_all() as run:
             self._returned(await acall(task, self))
-        if run.error is not None:
-            raise self._ended_by(task, raised(run.error)) from None
+        if run.error is None:
+            return
+        error, this = raised(run.error), current_task()
+        if isinstance(error, CancelledError) and this is not None and this.cancelling():
+            raise error  # who has cancelled it knows why
+        raise self._ended_by(task, error) from None

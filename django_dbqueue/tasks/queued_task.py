@@ -9,10 +9,13 @@ from typing import Any, Self, overload
 from django.utils.module_loading import import_string
 
 from ..backoff import Backoff, Exponential, Fixed, Listed
+from ..exceptions import TimeToRunExceeded
+from ..lifecycle.policy import Policy
 from .compat import Task, TaskContext
 from .context import Context
 
 MAX_ATTEMPTS = 2**31 - 1
+PAUSES_MAX = 10  # that a row says ahead; the last one repeats
 CHANGED = (
     *("priority", "backend", "queue_name", "run_after", "max_attempts", "time_to_run"),
     *("dedup_key", "on_duplicate", "debounce", "max_wait"),
@@ -217,6 +220,20 @@ def is_for_event_loop(task: Any) -> bool:
 def backoff_of(task: Any) -> Backoff:
     found: Backoff = option(task, "backoff") or Exponential()
     return found
+
+
+def overdue_pauses(task: Any) -> list[float] | None:
+    """The column of that name: what ``retry_on`` and ``backoff`` say of the end of its time to run.
+    None where that is what the queue table says of any failure."""
+    tries = option(task, "max_attempts")
+    if tries == 1:
+        return None
+    if not issubclass(TimeToRunExceeded, option(task, "retry_on")):
+        return []
+    if option(task, "backoff") is None:
+        return None
+    policy = Policy(backoff=backoff_of(task))
+    return [round(policy.pause(attempt), 3) for attempt in range(1, min(tries, PAUSES_MAX + 1))]
 
 
 def restored(task: Any, **changes: Any) -> Any:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from ..exceptions import Bury, QueueFull
 from ..lifecycle.errors import entries
 from ..states import Status
+from .begun import has_begun
 from .compat import TaskError, TaskResult, TaskResultStatus
 from .lookup import find
 from .queued_task import QueuedTask, option, restored
@@ -29,20 +30,23 @@ def result_of(row: Any, status: Any = None) -> Any:
     status = _status_of(row) if status is None else status
     kept = entries(row.errors)
     has_ended = status in {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
-    attempted_at = row.dequeued_time or (_moment(kept[-1].get("started")) if kept else None)
+    # Fetched ahead, it is claimed and has not begun.
+    is_ahead = row.status == Status.CLAIMED and status == TaskResultStatus.READY
+    claimed_at = None if is_ahead else row.dequeued_time
+    attempted_at = claimed_at or (_began(kept[-1]) if kept else None)
     result = TaskResult(
         task=task_of(row),
         id=str(row.result_id),
         status=status,
         enqueued_at=row.created_at,
-        started_at=(_moment(kept[0].get("started")) if kept else None) or attempted_at,
-        finished_at=row.finished_at if has_ended else None,
-        last_attempted_at=attempted_at,
+        started_at=_not_before(row, (_began(kept[0]) if kept else None) or attempted_at),
+        finished_at=_not_before(row, row.finished_at) if has_ended else None,
+        last_attempted_at=_not_before(row, attempted_at),
         args=row.args,
         kwargs=row.kwargs,
         backend=row.backend,
         errors=[_error(one) for one in kept] or _without_an_error(status, row),
-        worker_ids=_worker_ids(row, kept),
+        worker_ids=_worker_ids(row, kept, is_ahead=is_ahead),
     )
     if status == TaskResultStatus.SUCCESSFUL:
         object.__setattr__(result, "_return_value", row.return_value)
@@ -50,6 +54,8 @@ def result_of(row: Any, status: Any = None) -> Any:
 
 
 def _status_of(row: Any) -> Any:
+    if row.status == Status.CLAIMED and not has_begun(row):
+        return TaskResultStatus.READY
     return TaskResultStatus.FAILED if row.state == "expired" else STATUSES[row.status]
 
 
@@ -119,15 +125,27 @@ def _without_an_error(status: Any, row: Any) -> list[Any]:
     return [TaskError(exception_class_path=f"{Bury.__module__}.Bury", traceback=f"Bury: {what}")]
 
 
-def _worker_ids(row: Any, kept: list[dict[str, Any]]) -> list[str]:
+def _worker_ids(row: Any, kept: list[dict[str, Any]], *, is_ahead: bool) -> list[str]:
     """One for each attempt. Of those whose error is kept no more, or whose worker was lost as a
     whole, nobody knows it; the latter may not have begun."""
     tried = [one for one in kept if one.get("exception") != QueueFull.__name__ or one.get("owner")]
     owners = [str(one.get("owner") or "") for one in tried]
-    if row.owner and row.status in {Status.CLAIMED, Status.DONE}:
+    if row.owner and row.status in {Status.CLAIMED, Status.DONE} and not is_ahead:
         owners.append(row.owner)
     known = [owner.partition(".")[0] for owner in owners]
-    return ["unknown"] * (row.attempts + row.losses - len(known)) + known
+    return ["unknown"] * (row.attempts - is_ahead + row.losses - len(known)) + known
+
+
+def _not_before(row: Any, moment: datetime | None) -> datetime | None:
+    """The clocks of a process and of a database may differ, and SQLite's knows no microseconds."""
+    if moment is None or row.created_at is None:
+        return moment
+    return max(moment, row.created_at)  # type: ignore[no-any-return]
+
+
+def _began(entry: dict[str, Any]) -> datetime | None:
+    """When an attempt was claimed, as its row said before it ended; else what its worker said."""
+    return _moment(entry.get("claimed")) or _moment(entry.get("started"))
 
 
 def _moment(text: Any) -> datetime | None:

@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 
 from .. import signals
+from ..states import Status
 from .backends import DatabaseBackend
 from .compat import NAME, InvalidTaskBackend, TaskResult, TaskResultStatus, task_backends
 from .compat import signals as task_signals
 from .models import AsyncTask, Task
-from .results import task_of
+from .results import result_of, task_of
 
 logger = logging.getLogger(NAME)
 
@@ -53,7 +54,7 @@ def _send(signal: Any, log: Any, job: Any, status: Any) -> None:
     """Where the framework's own log is the only one to hear of it, the row is not read again, and
     nothing is made that it would not write."""
     if any(one[0][0] != id(log) for one in signal.receivers):
-        if (result := _whole(job)) is not None:
+        if (result := _whole(job, status)) is not None:
             signal.send_robust(_backend_class(job), task_result=result)
         return
     level = logging.ERROR if status == TaskResultStatus.FAILED else logging.INFO
@@ -61,9 +62,9 @@ def _send(signal: Any, log: Any, job: Any, status: Any) -> None:
         log(_backend_class(job), _brief(job, status))
 
 
-def _whole(job: Any) -> Any:
+def _whole(job: Any, status: Any) -> Any:
     row = type(job)._base_manager.using(job._state.db).filter(pk=job.pk).first()
-    return row and row.result()
+    return row and result_of(row, status if row.status == Status.CLAIMED else None)
 
 
 def _brief(job: Any, status: Any) -> Any:

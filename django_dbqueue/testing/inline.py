@@ -5,6 +5,7 @@ import time
 import uuid
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from operator import methodcaller
 from typing import Any, Self
 
@@ -13,8 +14,10 @@ from django.db.utils import Error
 
 from .. import events, signals
 from ..current import workers_own
+from ..fields import check_seconds
 from ..guard import capture
 from ..lifecycle import promotion
+from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
@@ -30,6 +33,7 @@ from ..worker.session import Session
 from ..worker.shared_memory import Role, SharedMemory
 from ..worker.stack_dumps import StackDump
 from ..worker.startup import run_once
+from . import schedules
 from .clock import Clock
 from .transactions import hidden_transaction
 
@@ -82,6 +86,11 @@ class InlineWorker:
             role=Role.EVERYTHING,
         )
 
+    @property
+    def aliases(self) -> list[str]:
+        """Of the databases that it serves."""
+        return sorted(self.options.serves())
+
     def tables(self) -> list[Table]:
         """Those that it serves."""
         return [self.options.table(one.model, one.using) for one in self.options.served]
@@ -95,8 +104,12 @@ class InlineWorker:
         job_signals.send(signals.worker_stopped, Worker)
 
     def run(self) -> int:
-        """Run what is ready, and what becomes ready by that, until nothing is; how many jobs."""
+        """Run what is ready, and what becomes ready by that, until nothing is; how many jobs.
+        Schedules that are due enqueue first."""
         before = self.shared.jobs
+        if not self._is_once:
+            with hidden_transaction():
+                schedules.fire(self.aliases)
         with hidden_transaction(), workers_own():
             if self._is_once:
                 return run_once(self.options)
@@ -108,19 +121,45 @@ class InlineWorker:
 
     def drain(self, within: float = MONTH) -> int:
         """Run also what is delayed: the clock goes to the next instant at which a job is due, again
-        and again; how many jobs. ``StillWaiting`` where that goes on for ``within`` seconds."""
-        if self.clock is None:
-            raise ValueError("drain() moves a clock: InlineWorker(..., clock=clock)")
-        end, count = self.clock.now.timestamp() + within, self.run()
-        while True:
-            waits = [promotion.next_moves(table)[0] for table in self.tables()]
-            until_due = min((seconds for seconds in waits if seconds is not None), default=None)
-            if until_due is None:
-                return count
-            if self.clock.now.timestamp() + until_due > end:
+        and again, and stops on the way at the ticks of schedules, which it does not wait for; how
+        many jobs. ``StillWaiting`` where that goes on for ``within`` seconds."""
+        clock = self._clock()
+        end, count = clock.now.timestamp() + within, self.run()
+        while (until_due := self._until_due()) is not None:
+            if clock.now.timestamp() + until_due > end:
                 raise StillWaiting(f"jobs are delayed beyond {within:g} s")
-            self.clock.move(max(TICK, until_due))
+            clock.move(max(TICK, _sooner(until_due, self._until_tick()) or 0))
             count += self.run()
+        return count
+
+    def run_for(self, seconds: float) -> int:
+        """What a worker would do in that time: the clock goes on by so much, delayed jobs run and
+        schedules tick on the way, also those that the code declares; how many jobs."""
+        clock = self._clock()
+        end = clock.now + timedelta(seconds=check_seconds(seconds, "seconds", MAX_SECONDS))
+        with hidden_transaction():
+            schedules.begin(self.aliases)
+        count = self.run()
+        while (wait := _sooner(self._until_due(), self._until_tick())) is not None:
+            step = timedelta(seconds=max(TICK, wait))
+            if clock.now + step > end:
+                break
+            clock.now += step
+            count += self.run()
+        clock.now = end
+        return count + self.run()
+
+    def _clock(self) -> Clock:
+        if self.clock is None:
+            raise ValueError("this moves a clock: InlineWorker(..., clock=clock)")
+        return self.clock
+
+    def _until_due(self) -> float | None:
+        """Seconds until the next job is, if any is delayed."""
+        return _sooner(*[promotion.next_moves(table)[0] for table in self.tables()])
+
+    def _until_tick(self) -> float | None:
+        return schedules.due_in(self.aliases)
 
     # Its parts, one at a time: each until it meets with no error of the database.
 
@@ -215,6 +254,11 @@ class InlineWorker:
             for one in self.beats:
                 if not connections[one.alias].in_atomic_block:
                     connections[one.alias].close()
+
+
+def _sooner(*waits: float | None) -> float | None:
+    """The shortest; None where there is none."""
+    return min((one for one in waits if one is not None), default=None)
 
 
 def _tries(step: str) -> Iterator[int]:

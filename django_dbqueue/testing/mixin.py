@@ -33,6 +33,9 @@ class JobTestMixin(Base):
     def run_until_settled(self, *tables: type[Job] | str, within: float = MONTH) -> int:
         return self._watched().run_until_settled(*tables, within=within)
 
+    def run_for(self, seconds: float, *tables: type[Job] | str) -> int:
+        return self._watched().run_for(seconds, *tables)
+
     def assert_enqueued(self, target: Any, /, **values: Any) -> Any:
         return self._watched().assert_enqueued(target, **values)
 

@@ -98,13 +98,13 @@ def target_of(asked: Any) -> Target:
     if isinstance(asked, type) and issubclass(asked, Job) and not asked._meta.abstract:
         concrete: Any = asked._meta.concrete_model  # of a proxy
         return Target(concrete)
-    for hook in _hooks():
+    for hook in hooks():
         if (found := hook.jobs_of(asked)) is not None:
             return OfApp(*found)
     raise TypeError(f"{shown(asked)} is no queue table")
 
 
-def _hooks() -> Iterator[Any]:
+def hooks() -> Iterator[Any]:
     for config in apps.get_app_configs():
         if config.module is not None and module_has_submodule(config.module, HOOK):
             yield import_module(f"{config.name}.{HOOK}")

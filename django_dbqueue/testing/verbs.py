@@ -34,6 +34,7 @@ class Jobs:
 
     def run_until_settled(self, *tables: type[Job] | str, within: float = MONTH) -> int:
         """The same, and delayed jobs and retries too: a virtual clock goes to when each is due.
+        Schedules that the test has stored tick on the way.
 
         It begins at the present; within ``virtual_clock()`` it is that clock. ``StillWaiting``
         where it goes on for longer than ``within`` seconds of that clock.
@@ -44,6 +45,19 @@ class Jobs:
                 return self.run_until_settled(*tables, within=within)
         with InlineWorker(*self._names(tables), clock=clock) as worker:
             return worker.drain(within)
+
+    def run_for(self, seconds: float, *tables: type[Job] | str) -> int:
+        """What a worker would do in so many seconds of a virtual clock: schedules tick, also those
+        that the code declares, and delayed jobs run when they are due; how many jobs.
+
+        It begins at the present; within ``virtual_clock()`` it is that clock.
+        """
+        clock = current_clock()
+        if clock is None:
+            with virtual_clock():
+                return self.run_for(seconds, *tables)
+        with InlineWorker(*self._names(tables), clock=clock) as worker:
+            return worker.run_for(seconds)
 
     def assert_enqueued(self, target: Any, /, **values: Any) -> Any:
         """A job of this queue table, with these values in its columns, was enqueued since the test

@@ -5,10 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import nsmallest
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from django.db import connections
 
@@ -17,6 +14,7 @@ from ..process_range import PROCESSES_MAX
 from .assignment import Assignment
 from .child import Child, ExitedChild, Share
 from .forked import leave
+from .health import shown
 from .session import close_left_behind
 from .shared_memory import ExitStatus, Role, SharedMemory
 from .stack_dumps import StackDump
@@ -26,12 +24,10 @@ logger = logging.getLogger("django_dbqueue")
 YOUNG_SECONDS = 5.0  # a child that dies younger is replaced later and later
 FREE_DEATHS = 3  # so many young deaths in a row cost no pause
 FORK_RETRY_SECONDS = 5.0
-SHOWN_MAX = 100  # jobs of a child in our row, those that have run for the longest
 STATM = "/proc/{}/statm"  # by pid
 
 TellOfBeats = Callable[[SharedMemory], None]
 Group = str | None  # the alias of a database that has children of its own; None = all of them
-_started_at = attrgetter("started_at")
 
 
 class Children:
@@ -79,19 +75,9 @@ class Children:
         """How many jobs all of them have started, the dead ones too."""
         return self.jobs_before + sum(child.shared.jobs for child in self.living.values())
 
-    def running(self) -> dict[str, list[dict[str, Any]]]:
+    def running(self) -> dict[str, list[dict[str, object]]]:
         """What they run, as the worker's row has it, by pid."""
-        now = time.monotonic()
-        return {
-            str(child.pid): [
-                {
-                    "job": f"{job.table} {job.key}",
-                    "seconds": round(max(0.0, now - job.started_at), 1),
-                }
-                for job in nsmallest(SHOWN_MAX, child.shared.running(), key=_started_at)
-            ]
-            for child in self.living.values()
-        }
+        return {str(child.pid): shown(child.shared) for child in self.living.values()}
 
     def group_of(self, alias: str) -> Group:
         return alias if alias in self.wanted else None

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from ..exceptions import DBQueueError
 from .agents import Agents
-from .children import Children, leave
+from .children import Children
+from .forked import leave
 from .options import Options, StopReason
 from .probe_page import (
     CHILDREN,

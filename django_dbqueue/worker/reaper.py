@@ -14,7 +14,7 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..dialects.base import RowsLocked
 from ..guard import capture, message_of
-from ..lifecycle import archive, promotion, reap
+from ..lifecycle import archive, held, promotion, reap
 from ..lifecycle.key_wakeup import wake_forgotten
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
@@ -36,7 +36,7 @@ WAKE_SHARE = 20.0  # times as long as a look for lost wake-ups took until the ne
 NO_MOVES: tuple[float | None, float | None] = None, None
 
 # By label, what else a queue app wants done to its table; how many rows it changed. It has to be
-# quick and bounded, as the beats wait for it; after more than half of ``reap.CHUNK`` rows the next
+# quick and bounded, as the beats wait for it; after more than half of ``held.CHUNK`` rows the next
 # turn comes at once.
 MAINTENANCE: dict[str, Callable[[Table], int]] = {}
 
@@ -274,7 +274,7 @@ class Reaper:
 
 def _at_once(count: int) -> float:
     """No wait after a chunk that was full, or would have been without a few locked rows."""
-    return 0.0 if count > reap.CHUNK // 2 else PASS_SECONDS_MAX
+    return 0.0 if count > held.CHUNK // 2 else PASS_SECONDS_MAX
 
 
 def _is_over(seconds: float | None) -> bool:

@@ -7,9 +7,10 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import promotion, reap
+from django_dbqueue.lifecycle import held, promotion, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
+from django_dbqueue.lifecycle.held import CHUNK
 from django_dbqueue.lifecycle.ready_queues import ready_queues
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
@@ -57,7 +58,7 @@ def just_after(monkeypatch, happening):
         happening()
         return found
 
-    for module in (promotion, reap):
+    for module in (promotion, held):
         monkeypatch.setattr(module, "rows", look_then)
 
 
@@ -72,7 +73,7 @@ def test_a_due_job_becomes_ready_and_no_other():
 
 
 def test_many_due_jobs_are_promoted_in_chunks():
-    Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(reap.CHUNK + 5))
+    Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(CHUNK + 5))
     assert [promotion.promote(table()) for _ in range(3)] == [promotion.CHUNK, 5, 0]
 
 
@@ -247,9 +248,9 @@ def test_the_third_crash_buries():
 
 
 def test_the_jobs_of_a_lost_worker_come_back_in_chunks():
-    owned(count=reap.CHUNK + 20)
+    owned(count=CHUNK + 20)
     given_back = [reap_owner(table(), "w1.", started=set()) for _ in range(3)]
-    assert given_back == [reap.CHUNK, 20, 0]
+    assert given_back == [CHUNK, 20, 0]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +336,7 @@ def test_who_may_not_judge_ends_no_claim_however_dead_its_worker_looks():
 
 
 def test_all_jobs_of_a_dead_worker_come_back_in_one_turn_however_many():
-    owned(count=reap.CHUNK + 20)
+    owned(count=CHUNK + 20)
     Worker.objects.create(uuid="w1", host="h", pid=1, beat_at=ago(60))
     reaper().turn(judge=lambda: True)
     assert Note.objects.claimed().count() == 0

@@ -13,7 +13,7 @@ from django.db.utils import InterfaceError, OperationalError
 from django.utils import timezone
 
 from django_dbqueue.dialects.base import RowsLocked
-from django_dbqueue.lifecycle import archive, holder, promotion, reap
+from django_dbqueue.lifecycle import archive, held, holder, promotion
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.ready_queues import has_ready, ready_queues
@@ -179,7 +179,7 @@ def failing(monkeypatch, model, error):
             raise error
         return look(of, sql, params)
 
-    for module in (promotion, reap):
+    for module in (promotion, held):
         monkeypatch.setattr(module, "rows", look_or_fail)
 
 
@@ -208,7 +208,7 @@ def test_a_lost_connection_is_the_callers_to_mend(monkeypatch):
 
 def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
     monkeypatch.setattr(archive, "CHUNK", 4)
-    monkeypatch.setattr(reap, "CHUNK", 4)
+    monkeypatch.setattr(held, "CHUNK", 4)
     for _ in range(6):
         overwrite(done(Pruned), retry_at=ago())
     turns = reaper(Pruned)

@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     (
         REAP,
-        "    if found and not reaped and _held(table, BELONGS, [gone]):",
+        "    if found and not reaped and find_held(table, BELONGS, [gone]):",
         "    if False:",
         "locked jobs of the dead count as given back",
         {"database": "postgresql"},
@@ -148,7 +148,7 @@ MUTANTS = [
     ),
     (
         REAP,
-        "after_failure(table.policy, held, TimeToRunExceeded())",
+        "after_overdue(table.policy, held)",
         "after_crash(1)",
         "an overdue job runs again, however many attempts it has used",
     ),

@@ -67,7 +67,7 @@ def test_mail_is_queued_and_delivered_with_the_settings_that_are_printed(
 
 def test_the_page_names_all_that_the_kit_has_and_refuses():
     verbs = [name for name in vars(Jobs) if not name.startswith("_") and name != "watched"]
-    assert len(verbs) == 5
+    assert len(verbs) == 6
     names = [*testing.__all__, *verbs]
     assert [name for name in names if name not in PAGE and name != "Clock"] == []
     options = [f"--{name.replace('_', '-')}" for name in OF_PROCESSES]

@@ -87,6 +87,30 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+class Rude(BaseException):
+    """Which no ``except Exception`` stops."""
+
+
+@task
+def be_rude() -> None:
+    raise Rude
+
+
+@task
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
+@task
+async def async_be_rude() -> None:
+    raise Rude
+
+
+@task
+async def async_cancel() -> None:
+    raise asyncio.CancelledError
+
+
 @task
 def unstorable() -> Any:
     return object()
@@ -116,6 +140,19 @@ def who_am_i(context: Any) -> dict[str, Any]:
 
 
 @task(takes_context=True)
+def look_at(context: Any, others: list[str]) -> list[Any]:
+    """What is known of it, and of others, while it runs."""
+    ids = [context.task_result.id, *others]
+    found = [noop.get_backend().get_result(one) for one in ids]
+    return [[str(one.status), one.attempts, one.started_at is None] for one in found]
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+def fail_with_its_start(context: Any) -> None:
+    raise ValueError(context.task_result.started_at.isoformat())
+
+
+@task(takes_context=True)
 def walk(context: Any, steps: int) -> None:
     for step in range(1, steps + 1):
         context.progress(step, steps, f"step {step}")
@@ -142,6 +179,26 @@ def once_for_each(number: int) -> None:
 @task(time_to_run=7)
 def short() -> None:
     return None
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=(LookupError,))
+def too_long(log: str = "") -> None:
+    sleep.func(log, 60)
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=(TimeoutError,), backoff=[600, 900])
+def too_long_at_first(log: str = "") -> None:
+    sleep.func(log, 60)
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=LookupError)
+async def awaits_too_long() -> None:
+    await asyncio.sleep(60)
+
+
+@task(max_attempts=3, time_to_run=1, retry_on=TimeoutError, backoff=600)
+async def awaits_too_long_at_first() -> None:
+    await asyncio.sleep(60)
 
 
 @task

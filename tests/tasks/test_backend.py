@@ -166,7 +166,7 @@ def test_what_nests_too_deep_or_is_too_large_is_refused():
         deep = [deep]
     with pytest.raises((ValueError, RecursionError)):
         calls.echo.enqueue(deep)
-    with pytest.raises(ValueError, match=r"arguments have 1,048,585 bytes .* 1,048,576"):
+    with pytest.raises(ValueError, match=r"stored: 1,048,585 bytes .* 1,048,576"):
         calls.echo.enqueue("x" * (1 << 20))
     assert rows() == []
 

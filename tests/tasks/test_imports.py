@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.imports import take_over
-from django_dbqueue.tasks.models import Task
+from django_dbqueue.tasks.models import AsyncTask, Task
 from tests.kit.connections import other_connection
 from tests.kit.other_backends import BACKENDS, migrated, rows
 from tests.tasks import calls
@@ -86,6 +86,18 @@ def test_what_waits_is_moved_as_it_was_enqueued(backend):
     assert [row.run_after for row in found[:4]] == [None, None, None, later]
 
 
+def test_coroutine_functions_wait_for_the_event_loop(backend):
+    told = backend.fill(
+        'told["ids"] = [calls.slow_double.enqueue(21).id, calls.add.enqueue(1, 2).id]'
+    )
+    assert imported(backend)[0].startswith(f"2 tasks were moved from {backend.name}")
+    [coroutine] = AsyncTask.objects.all()
+    assert str(coroutine.result_id) == told["ids"][0]
+    assert [str(row.result_id) for row in moved()] == told["ids"][1:]
+    work_off()
+    assert calls.slow_double.get_result(told["ids"][0]).return_value == 42
+
+
 @override_settings(TASKS={"default": {"BACKEND": PATH, "QUEUES": []}})
 def test_a_worker_runs_it_and_its_old_id_finds_the_result(backend):
     ids = backend.fill(WAITING)["ids"]
@@ -147,7 +159,7 @@ def test_what_cannot_be_taken_over_is_named_and_the_rest_is_moved(backend):
     reasons = dict(line.strip().split(": ", 1) for line in said[2:])
     assert list(reasons) == ids[1:]
     problems = list(reasons.values())
-    assert problems[0] == "the arguments have 609 bytes of JSON; the limit is 500"
+    assert problems[0] == "the arguments cannot be stored: 609 bytes of JSON; the limit is 500"
     assert problems[1].startswith("task_path: Ensure this value has at most 255 characters")
     assert problems[2] == 'its arguments are not {"args": [...], "kwargs": {...}}'
     assert problems[3] == "queue must not begin or end with a space: ' spaces '"

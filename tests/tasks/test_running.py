@@ -1,5 +1,6 @@
 """Tasks that a worker runs: outcomes, retries, and rows that this code cannot run."""
 
+import asyncio
 import json
 import logging
 import os
@@ -16,7 +17,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue import diagnose
-from django_dbqueue.exceptions import Bury
+from django_dbqueue.exceptions import Bury, TimeToRunExceeded
 from django_dbqueue.lifecycle import reap, sweep
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
@@ -46,6 +47,7 @@ def virtual_alias(name):
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 Status_ = compat.TaskResultStatus
+ENDED = Status.DELAYED, Status.BURIED
 
 
 def ran(task, *args, **kwargs):
@@ -74,6 +76,10 @@ def test_a_coroutine_function_runs():
         (calls.fail, ValueError),
         (calls.leave, SystemExit),
         (calls.interrupt, KeyboardInterrupt),
+        (calls.be_rude, calls.Rude),
+        (calls.async_be_rude, calls.Rude),
+        (calls.cancel, asyncio.CancelledError),
+        (calls.async_cancel, asyncio.CancelledError),
         (calls.unstorable, TypeError),
         (calls.add, TypeError),
     ],
@@ -185,6 +191,61 @@ def test_the_end_of_a_time_to_run_asks_for_the_tasks_own_attempts(task, state):
     table = table_of(Task, "default")
     assert len(reap.end_overdue(table, reap.find_overdue(table))) == 1
     assert rows()[0].state == state
+
+
+def end_overdue(row):
+    overwrite(row, retry_at=timezone.now() - timedelta(seconds=60))
+    table = table_of(Task, "default")
+    assert len(reap.end_overdue(table, reap.find_overdue(table))) == 1
+
+
+def test_an_end_of_time_that_is_none_of_retry_on_is_final():
+    given = calls.too_long.enqueue()
+    [row] = Task.objects.claim()
+    end_overdue(row)
+    given.refresh()
+    assert (given.status, given.attempts) == (Status_.FAILED, 1)
+    assert given.errors[0].exception_class is TimeToRunExceeded
+
+
+def test_after_an_end_of_time_the_tasks_own_pauses_are_kept():
+    calls.too_long_at_first.enqueue()
+    for pause in (600, 900):
+        [row] = Task.objects.claim()
+        end_overdue(row)
+        [row] = rows()
+        assert row.state == "delayed"
+        left = row.retry_at - timezone.now()
+        assert timedelta(seconds=pause - 60) < left < timedelta(seconds=pause + 60)
+        overwrite(row, status=Status.READY, retry_at=None)
+    [row] = Task.objects.claim()
+    end_overdue(row)
+    assert rows()[0].state == "buried"
+
+
+@pytest.mark.parametrize("odd", ["x", "{}", '["x"]', "[-1]", "7", "[null]"])
+def test_pauses_that_a_hand_wrote_stop_nobody(odd):
+    calls.fail_thrice.enqueue()
+    [row] = Task.objects.claim()
+    sql = f"UPDATE {Task._meta.db_table} SET overdue_pauses = %s"
+    connections["default"].cursor().execute(sql, [odd])
+    end_overdue(row)
+    assert rows()[0].state == "delayed"
+
+
+def test_what_a_worker_stops_for_its_time_is_judged_by_the_tasks_own_options(database_url, log):
+    final = [calls.too_long.enqueue(log), calls.awaits_too_long.enqueue()]
+    again = [calls.too_long_at_first.enqueue(log), calls.awaits_too_long_at_first.enqueue()]
+    with worker(database_url, *TABLES, "--threads", "2", "--coroutines", "2"):
+        wait_until(lambda: not Task.objects.exclude(status__in=ENDED).exists(), seconds=60)
+        wait_until(lambda: not AsyncTask.objects.exclude(status__in=ENDED).exists(), seconds=60)
+    for one in (*final, *again):
+        one.refresh()
+        assert (one.attempts, one.errors[0].exception_class) == (1, TimeToRunExceeded)
+    assert [one.status for one in final] == [Status_.FAILED] * 2
+    for model in (Task, AsyncTask):
+        row = model.objects.get(status=Status.DELAYED)
+        assert row.retry_at - timezone.now() > timedelta(seconds=300)
 
 
 def test_exactly_once_commits_its_effects_with_its_end():
@@ -340,6 +401,18 @@ def test_an_async_task_has_the_same_outcomes(task):
         assert (given.return_value, given.attempts) == (2, 2)
         [row] = AsyncTask.objects.all()
         assert row.progress["done"] == 1
+
+
+def test_what_coroutines_on_the_loop_raise_ends_no_worker(database_url):
+    given = [calls.async_be_rude.enqueue(), calls.async_cancel.enqueue()]
+    good = calls.slow_double.enqueue(2)
+    with worker(database_url, *TABLES, "--coroutines", "1") as process:
+        wait_until(lambda: calls.slow_double.get_result(good.id).is_finished, seconds=60)
+        wait_until(lambda: not AsyncTask.objects.filter(status=Status.CLAIMED).exists())
+        assert "died" not in process.stderr
+    for one, kind in zip(given, [calls.Rude, asyncio.CancelledError], strict=True):
+        one.refresh()
+        assert [error.exception_class for error in one.errors] == [kind]
 
 
 def test_a_function_that_became_a_coroutine_function_and_back_runs():

@@ -6,7 +6,7 @@ from django.db.utils import OperationalError
 
 from django_dbqueue import events
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import reap
+from django_dbqueue.lifecycle import held
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.monitor.worker_list import request_drain, request_resume
@@ -139,7 +139,7 @@ def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():
 
 
 def test_all_jobs_of_a_dead_child_come_back_however_many(monkeypatch):
-    monkeypatch.setattr(reap, "CHUNK", 2)
+    monkeypatch.setattr(held, "CHUNK", 2)
     Note.objects.bulk_create([Note() for _ in range(5)])
     assert len(claim(table(), "default", 5, "w.1-1")) == 5
     bury(SharedMemory(1), Note)

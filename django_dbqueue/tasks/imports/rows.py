@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 
 from ...lifecycle.enqueue import CHECKS
 from ..lookup import find
-from ..models import Task
-from ..queued_task import DEFAULTS, option
+from ..models import AsyncTask, Task, TaskRow
+from ..queued_task import DEFAULTS, is_for_event_loop, option
 
 # Texts without a check of their own.
 TEXTS: list[Any] = [Task._meta.get_field(name) for name in ("task_path", "backend")]
@@ -29,6 +29,7 @@ class Converter:
 
     def __init__(self) -> None:
         self._options: dict[str, dict[str, Any]] = {}
+        self._models: dict[str, type[TaskRow]] = {}
 
     def row(self, given: Any, taken: Container[UUID] = ()) -> dict[str, Any]:
         """What is written; ``Refused`` names what is wrong with the given one. ``taken``: ids that
@@ -51,6 +52,16 @@ class Converter:
         except (TypeError, ValueError) as error:
             raise Refused(str(error)) from error
         return columns | {"result_id": given.pk, "created_at": given.enqueued_at}
+
+    def model(self, row: dict[str, Any]) -> type[TaskRow]:
+        """The table that a row is for: this code says now whether its function is a coroutine. What
+        it has not is called in a thread, whatever it is by then."""
+        path = row["task_path"]
+        if path not in self._models:
+            task = find(path).task
+            is_async = task is not None and is_for_event_loop(task)
+            self._models[path] = AsyncTask if is_async else Task
+        return self._models[path]
 
     def _options_of(self, path: str) -> dict[str, Any]:
         if path not in self._options:

@@ -10,12 +10,13 @@ from uuid import UUID
 from django.db import connections, transaction
 from django.db.models import Count
 
-from ..models import Task
+from ..models import AsyncTask, Task, TaskRow
 from .hints import hints
 from .rows import Converter, Refused
 from .sources import WAITING, Source
 from .tables import MissingTable
 
+TABLES: tuple[type[TaskRow], ...] = (Task, AsyncTask)
 # Rows may have a megabyte of arguments each.
 BATCH = 100
 INSERT_BYTES = 4 << 20  # of arguments in one statement, which servers limit
@@ -88,8 +89,10 @@ def _move(
 ) -> None:
     given = source.jobs().filter(pk__in=keys) if dry_run else source.locked(keys)
     found = {one.pk: one for one in given}
-    known = Task._base_manager.using(source.using).filter(result_id__in=keys)
-    twins = set(known.values_list("result_id", flat=True))
+    twins = set[UUID]()
+    for model in TABLES:
+        known = model._base_manager.using(source.using).filter(result_id__in=keys)
+        twins.update(known.values_list("result_id", flat=True))
     rows, sizes = [], []
     for key in filter(found.__contains__, keys):
         try:
@@ -102,19 +105,28 @@ def _move(
     report.due_later += sum(row["retry_at"] is not None for row in rows)
     report.kinds.update((row["backend"], row["queue"], row["task_path"]) for row in rows)
     if rows and not dry_run:
-        _write(source, rows, sizes)
+        for model in TABLES:
+            sized = [
+                one for one in zip(rows, sizes, strict=True) if converter.model(one[0]) is model
+            ]
+            _insert(model, sized, source.using)
+        _remove(source, rows)
 
 
-def _write(source: Source, rows: list[dict[str, Any]], sizes: list[int]) -> None:
+def _insert(model: type[TaskRow], sized: list[tuple[dict[str, Any], int]], using: str) -> None:
     part: list[Any] = []
     room = INSERT_BYTES
-    for row, size in zip(rows, sizes, strict=True):
+    for row, size in sized:
         if part and size > room:
-            Task.insert_many(part, source.using)
+            model.insert_many(part, using)
             part, room = [], INSERT_BYTES
         part.append(row)
         room -= size
-    Task.insert_many(part, source.using)
+    if part:
+        model.insert_many(part, using)
+
+
+def _remove(source: Source, rows: list[dict[str, Any]]) -> None:
     removed = source.remove([row["result_id"] for row in rows])
     if removed != len(rows):
         raise NotRemoved(

@@ -1,0 +1,81 @@
+"""Tasks of our own backend as targets: overlaps, and what the admin says of them."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.test import override_settings
+
+from django_dbqueue.schedules.firing import run_due
+from django_dbqueue.schedules.models import Tick
+from django_dbqueue.tasks.models import AsyncTask, Task
+from django_dbqueue.testing import virtual_clock
+from tests.kit.schedules import START, notes_of, scheduled
+from tests.tasks import calls
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+TABLES = {calls.noop: Task, calls.slow_double: AsyncTask}
+
+
+@pytest.fixture
+def start():
+    with virtual_clock(START) as clock:
+        yield clock
+
+
+def each_hour(clock):
+    clock.move(3600)
+    run_due()
+
+
+def hourly(task=calls.noop, **columns):
+    given = {"kind": "task", "target": task.module_path, "arguments": {"args": [1]}}
+    return scheduled(timing="every 1 h", **given, **columns)
+
+
+@pytest.mark.parametrize("task", TABLES)
+def test_a_tick_is_skipped_while_the_last_task_has_not_ended(start, task):
+    table, schedule = TABLES[task], hourly(task, overlap="skip")
+    each_hour(start)
+    each_hour(start)
+    [row] = table.objects.all()
+    [job] = table.objects.claim()
+    each_hour(start)
+    job.complete()
+    each_hour(start)
+    words = f"skipped: job {row.result_id} of the last tick was"
+    assert notes_of(schedule) == ["", f"{words} waiting", f"{words} running", ""]
+    assert table.objects.count() == 2
+
+
+def test_the_waiting_task_of_the_last_tick_is_replaced_and_a_running_one_goes_on(start):
+    schedule = hourly(overlap="replace")
+    each_hour(start)
+    [first] = Task.objects.all()
+    each_hour(start)
+    [second] = Task.objects.all()
+    assert second.pk != first.pk
+    Task.objects.claim()
+    each_hour(start)
+    assert Task.objects.count() == 2
+    assert notes_of(schedule) == [
+        "",
+        f"job {first.result_id} of the last tick was still waiting, and was cancelled",
+        f"job {second.result_id} of the last tick was running, and went on",
+    ]
+
+
+@override_settings(TASKS={"default": {"BACKEND": "django_dbqueue.tasks.backends.DummyBackend"}})
+def test_of_a_task_of_another_backend_nobody_knows_what_became():
+    with pytest.raises(ValidationError, match="another backend"):
+        hourly(overlap="skip")
+    hourly()
+
+
+def test_the_admin_links_to_the_task_and_says_what_became_of_it(start, browser):
+    schedule = hourly()
+    each_hour(start)
+    [row] = Task.objects.all()
+    [tick] = Tick.objects.all()
+    assert tick.job == str(row.result_id)
+    page = browser.get(f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/").content.decode()
+    assert f"/admin/dbqueue_tasks/task/{row.pk}/change/" in page
+    assert f"{row.result_id}</a>: ready" in page
