@@ -1,5 +1,6 @@
 """Which queue tables, and which of their queues, somebody looks after."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from django.apps import apps
@@ -10,6 +11,9 @@ from ..conf import nearest
 from ..exceptions import shown
 from ..fields import check_name
 from ..models import Job
+
+# By label, the queues that this code can run, where it cannot run all.
+RUNNABLE: dict[str, Callable[[], Collection[str]]] = {}
 
 
 class UnknownTable(ValueError):
@@ -40,7 +44,9 @@ class Served:
         return self.using, self.label
 
     def takes(self, queue: str) -> bool:
-        return self.queue in {None, queue} and queue not in self.left_out
+        runnable = RUNNABLE.get(self.label)
+        is_asked = self.queue in {None, queue} and queue not in self.left_out
+        return is_asked and (runnable is None or queue in runnable())
 
     def __str__(self) -> str:
         return f"{self.label}:{self.queue}" if self.queue else self.label

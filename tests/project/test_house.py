@@ -30,6 +30,7 @@ FLOORS = [
         "mail",
         "tasks",
         "schedules",
+        "beanstalk",
         "torture",
         "demo_data",
         "server",
@@ -38,7 +39,7 @@ FLOORS = [
     },
     {"testing"},
 ]
-QUEUE_APPS = {"mail", "tasks", "torture"}
+QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
 
 
 @pytest.fixture(scope="module")
