@@ -187,14 +187,14 @@ class Broker:
                 client, ANSWERS[type(command)](Asked(self.table, self.state, client, command))
             )
 
-    def _note(self, client: Client, news: "News") -> None:
+    def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
             self.state.welcome(client)
-        elif news is News.GONE:
+        elif news is News.HALF_CLOSED:
+            client.has_ended = True
+        else:
             client.is_gone = True
             self.state.waiters.pop(client, None)
-        elif client in self.state.waiters:  # nobody waits who cannot say that it still does
-            self._reply(client, replies.TIMED_OUT)
 
     def _wait(self, client: Client, seconds: float) -> None:
         client.is_worker = True
@@ -308,9 +308,11 @@ class Broker:
         now = time.monotonic()
         for client, waiter in list(self.state.waiters.items()):
             warned_at = client.warned_at()
-            if warned_at <= now and warned_at <= waiter.ends_at:
+            # Nobody waits who cannot say that it still does.
+            ends_at = now if client.has_ended else waiter.ends_at
+            if warned_at <= now and warned_at <= ends_at:
                 self._reply(client, replies.DEADLINE_SOON)
-            elif waiter.ends_at <= now:
+            elif ends_at <= now:
                 self._reply(client, replies.TIMED_OUT)
 
     def _rest(self) -> float:

@@ -105,7 +105,7 @@ COMMANDS: tuple[tuple[bytes, type[Any], tuple[Reader, ...]], ...] = (
     (b"list-tubes-watched", commands.ListTubesWatched, ()),
     (b"list-tube-used", commands.ListTubeUsed, ()),
     (b"list-tubes", commands.ListTubes, ()),
-    (b"pause-tube ", commands.PauseTube, (_first_tube, _u32)),
+    (b"pause-tube", commands.PauseTube, (_first_tube, _u32)),
 )
 QUIT = b"quit"  # whatever follows it
 

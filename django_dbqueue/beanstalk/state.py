@@ -40,6 +40,7 @@ class Client:
     holds: dict[int, Hold] = field(default_factory=dict)
     is_producer: bool = False
     is_worker: bool = False
+    has_ended: bool = False  # it says nothing more, and reads
     is_gone: bool = False
 
     def warned_at(self) -> float:
