@@ -1,7 +1,7 @@
 """What the server reads of tube jobs. Each statement goes by an index, and reads no more rows than
 it answers with, but for the counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..lifecycle.execute import rows
@@ -55,18 +55,23 @@ class JobStats(NamedTuple):
     kicks: int
 
 
-def ready(table: Table, tubes: Sequence[str], limit: int) -> list[int]:
-    """The keys of the ready jobs that come first in all of these tubes together."""
-    found: list[tuple[int, int]] = []
+def ready(table: Table, limits: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """By tube, up to so many of its ready jobs: priority and key, those that come first last."""
+    found: dict[str, list[tuple[int, int]]] = {tube: [] for tube in limits}
+    tubes = sorted(limits)
     for start in range(0, len(tubes), TUBES_AT_ONCE):
-        names = tubes[start : start + TUBES_AT_ONCE]
-        part = (
-            f"SELECT * FROM (SELECT priority, {table.pk} FROM {table.name} WHERE {CLAIMABLE} "
-            f"AND queue = %s ORDER BY priority, {table.pk} LIMIT {limit:d}) AS part"
+        some = tubes[start : start + TUBES_AT_ONCE]
+        sql = " UNION ALL ".join(
+            f"SELECT * FROM (SELECT queue, priority, {table.pk} FROM {table.name} "
+            f"WHERE {CLAIMABLE} AND queue = %s ORDER BY priority, {table.pk} "
+            f"LIMIT {limits[tube]:d}) AS part{number}"
+            for number, tube in enumerate(some)
         )
-        sql = " UNION ALL ".join(f"{part}{number}" for number in range(len(names)))
-        found += rows(table.connection, sql, names)
-    return [key for _, key in sorted(found)[:limit]]
+        for tube, priority, key in rows(table.connection, sql, some):
+            found[tube].append((priority, key))
+    for jobs in found.values():
+        jobs.sort(reverse=True)
+    return found
 
 
 def taken(table: Table, keys: Sequence[int]) -> list[Taken]:

@@ -5,7 +5,7 @@ remembered is written down in the turn, and counts once the transaction is commi
 """
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -209,23 +209,31 @@ def reserve_job(turn: Turn, given: Given) -> None:
 
 
 def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
-    """Give the clients that wait the jobs that come first in the tubes that they watch."""
+    """Give each client that waits the job that comes first in the tubes that it watches."""
+    chosen = _chosen(turn, waiting)
+    if not chosen:
+        return
+    owner = turn.next_owner()
+    taken = by_key.claim(turn.table, list(chosen), owner, allowance=ALLOWANCE, change=RESERVED)
+    for job in rows.taken(turn.table, taken) if taken else []:
+        if job.has_expired:
+            turn.expire(owner, job)
+        else:
+            turn.reserved(chosen[job.id], owner, job)
+
+
+def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:
+    """By key, who gets which job; who has waited the longest chooses first."""
     paused = turn.state.paused()
-    alike: dict[frozenset[str], list[Client]] = defaultdict(list)
+    wanted = Counter(tube for client in waiting for tube in client.watched if tube not in paused)
+    ready = rows.ready(turn.table, wanted) if wanted else {}
+    chosen: dict[int, Client] = {}
     for client in waiting:
-        if tubes := frozenset(client.watched) - paused:
-            alike[tubes].append(client)
-    for tubes, clients in alike.items():
-        keys = rows.ready(turn.table, sorted(tubes), len(clients))
-        owner = turn.next_owner()
-        taken = by_key.claim(turn.table, keys, owner, allowance=ALLOWANCE, change=RESERVED)
-        jobs = rows.taken(turn.table, taken) if taken else []
-        for job in jobs:
-            if job.has_expired:
-                turn.expire(owner, job)
-        living = [job for job in jobs if not job.has_expired]
-        for client, job in zip(clients, living, strict=False):
-            turn.reserved(client, owner, job)
+        heads = [ready[tube] for tube in client.watched if ready.get(tube)]
+        if heads:
+            _, key = min(heads, key=lambda jobs: jobs[-1]).pop()
+            chosen[key] = client
+    return chosen
 
 
 def give_back(turn: Turn, held: Mapping[int, Hold], is_over: bool) -> None:
