@@ -65,7 +65,7 @@ INSTALLED_APPS = [
     "testproject.shop",
 ]
 if TESTING:
-    INSTALLED_APPS += ["django_dbqueue.schedules", "tests.queueapp"]
+    INSTALLED_APPS += ["django_dbqueue.schedules", "django_dbqueue.beanstalk", "tests.queueapp"]
 if "pytest" in sys.modules:
     # No worker of a test needs it, and it takes each a tenth of a second to import.
     INSTALLED_APPS += ["anymail"]

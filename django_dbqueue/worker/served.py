@@ -1,6 +1,6 @@
 """Which queue tables, and which of their queues, somebody looks after."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from django.apps import apps
@@ -15,6 +15,9 @@ from ..models import Job
 from .queue_order import QueueOrder, is_pattern, matches
 
 ANY_TABLE = "*"
+
+# By label, the queues that this code can run, where it cannot run all.
+RUNNABLE: dict[str, Callable[[], Collection[str]]] = {}
 
 
 class UnknownTable(ValueError):
@@ -49,6 +52,9 @@ class Served:
         return self.using, self.label
 
     def takes(self, queue: str) -> bool:
+        runnable = RUNNABLE.get(self.label)
+        if runnable is not None and queue not in runnable():
+            return False
         names = {queue, base_of(self.model, queue)} if self.has_lanes else {queue}
 
         def is_among(wanted: Iterable[str]) -> bool:

@@ -31,6 +31,7 @@ FLOORS = [
         "mail",
         "tasks",
         "schedules",
+        "beanstalk",
         "torture",
         "demo_data",
         "server",
@@ -39,7 +40,7 @@ FLOORS = [
     },
     {"testing"},
 ]
-QUEUE_APPS = {"mail", "tasks", "torture"}
+QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""A beanstalkd server over a queue table: any language puts and reserves jobs."""

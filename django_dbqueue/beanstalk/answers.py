@@ -1,0 +1,240 @@
+"""The commands that change no job."""
+
+import math
+import os
+import platform
+import resource
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..lifecycle.table import Table
+from ..models import Queue
+from ..states import Status
+from . import commands, replies, rows
+from .rows import ID_MAX, Body
+from .state import DEFAULT_TUBE, Client, Pause, State
+
+VERSION = "1.13"  # of the protocol
+INSTANCE = uuid.uuid4().hex[:16]
+STARTED_AT = time.monotonic()
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[C]):
+    """A command, who gives it, and what it is about."""
+
+    table: Table
+    state: State
+    client: Client
+    command: C
+
+
+# By a command, the name that the statistics know it by.
+NAMES: dict[type[Any], str] = {
+    commands.Put: "put",
+    commands.Peek: "peek",
+    commands.PeekReady: "peek-ready",
+    commands.PeekDelayed: "peek-delayed",
+    commands.PeekBuried: "peek-buried",
+    commands.Reserve: "reserve",
+    commands.ReserveWithTimeout: "reserve-with-timeout",
+    commands.Delete: "delete",
+    commands.Release: "release",
+    commands.Use: "use",
+    commands.Watch: "watch",
+    commands.Ignore: "ignore",
+    commands.Bury: "bury",
+    commands.Kick: "kick",
+    commands.Touch: "touch",
+    commands.Stats: "stats",
+    commands.StatsJob: "stats-job",
+    commands.StatsTube: "stats-tube",
+    commands.ListTubes: "list-tubes",
+    commands.ListTubeUsed: "list-tube-used",
+    commands.ListTubesWatched: "list-tubes-watched",
+    commands.PauseTube: "pause-tube",
+}
+
+
+def use(asked: Asked[commands.Use]) -> bytes:
+    _begin(asked.table, asked.state, asked.command.tube)
+    asked.client.used = asked.command.tube
+    return replies.line("USING", asked.client.used)
+
+
+def watch(asked: Asked[commands.Watch]) -> bytes:
+    if asked.command.tube not in asked.client.watched:
+        _begin(asked.table, asked.state, asked.command.tube)
+        asked.client.watched.append(asked.command.tube)
+    return replies.line("WATCHING", len(asked.client.watched))
+
+
+def ignore(asked: Asked[commands.Ignore]) -> bytes:
+    if asked.command.tube in asked.client.watched:
+        if len(asked.client.watched) == 1:
+            return replies.NOT_IGNORED
+        asked.client.watched.remove(asked.command.tube)
+    return replies.line("WATCHING", len(asked.client.watched))
+
+
+def _begin(table: Table, state: State, tube: str) -> None:
+    """A tube that had ceased to exist is counted from nothing."""
+    if tube in state.tubes and not _exists(table, state, tube):
+        del state.tubes[tube]
+
+
+def _exists(table: Table, state: State, tube: str) -> bool:
+    return tube == DEFAULT_TUBE or state.is_used(tube) or rows.has_jobs(table, tube)
+
+
+def list_tube_used(asked: Asked[Any]) -> bytes:
+    return replies.line("USING", asked.client.used)
+
+
+def list_tubes_watched(asked: Asked[Any]) -> bytes:
+    return replies.names(asked.client.watched)
+
+
+def list_tubes(asked: Asked[Any]) -> bytes:
+    return replies.names(_tubes(asked.table, asked.state))
+
+
+def _tubes(table: Table, state: State) -> list[str]:
+    known = {DEFAULT_TUBE} | rows.tubes_with_jobs(table)
+    for one in state.clients:
+        known |= {one.used, *one.watched}
+    return sorted(known, key=lambda name: (name != DEFAULT_TUBE, name))
+
+
+def peek(asked: Asked[commands.Peek]) -> bytes:
+    return _found(
+        rows.body_of(asked.table, asked.command.id) if asked.command.id <= ID_MAX else None
+    )
+
+
+def peek_ready(asked: Asked[Any]) -> bytes:
+    return _found(rows.first(asked.table, asked.client.used, Status.READY))
+
+
+def peek_delayed(asked: Asked[Any]) -> bytes:
+    return _found(rows.first(asked.table, asked.client.used, Status.DELAYED))
+
+
+def peek_buried(asked: Asked[Any]) -> bytes:
+    return _found(rows.first(asked.table, asked.client.used, Status.BURIED))
+
+
+def _found(body: Body | None) -> bytes:
+    return replies.NOT_FOUND if body is None else replies.job("FOUND", body)
+
+
+def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
+    """For all who serve the table: other servers, and workers of Django's."""
+    if not _exists(asked.table, asked.state, asked.command.tube):
+        return replies.NOT_FOUND
+    queues = Queue.objects.db_manager(asked.table.connection.alias)
+    if asked.command.seconds:
+        queues.pause(asked.table.job_table, asked.command.tube, asked.command.seconds, "pause-tube")
+        ends_at = time.monotonic() + asked.command.seconds
+        asked.state.pauses[asked.command.tube] = Pause(asked.command.seconds, ends_at)
+    else:
+        queues.resume(asked.table.job_table, asked.command.tube)
+        asked.state.pauses.pop(asked.command.tube, None)
+    asked.state.tube(asked.command.tube).pauses += 1
+    return replies.PAUSED
+
+
+def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:
+    """The tubes that are paused now, whoever has done it."""
+    now = time.monotonic()
+    return {
+        name: Pause(known[name].seconds if name in known else math.ceil(left), now + left)
+        for name, left in rows.pauses(table)
+    }
+
+
+def stats_job(asked: Asked[commands.StatsJob]) -> bytes:
+    found = rows.stats_of(asked.table, asked.command.id) if asked.command.id <= ID_MAX else None
+    return replies.NOT_FOUND if found is None else replies.job_stats(found)
+
+
+def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
+    name = asked.command.tube
+    if not _exists(asked.table, asked.state, name):
+        return replies.NOT_FOUND
+    counts, stats, pause = (
+        rows.counts(asked.table, name),
+        asked.state.tube(name),
+        asked.state.pauses.get(name),
+    )
+    found: dict[str, Any] = {"name": replies.quoted(name)}
+    for kind in ("urgent", "ready", "reserved", "delayed", "buried"):
+        found[f"current-jobs-{kind}"] = counts[kind]
+    found |= {
+        "total-jobs": stats.total_jobs,
+        "current-using": sum(one.used == name for one in asked.state.clients),
+        "current-watching": sum(name in one.watched for one in asked.state.clients),
+        "current-waiting": sum(name in one.watched for one in asked.state.waiters),
+        "cmd-delete": stats.deletes,
+        "cmd-pause-tube": stats.pauses,
+        "pause": pause.seconds if pause else 0,
+        "pause-time-left": max(0, int(pause.left)) if pause else 0,
+    }
+    return replies.values(found)
+
+
+def stats(asked: Asked[Any]) -> bytes:
+    counts, used = rows.counts(asked.table), resource.getrusage(resource.RUSAGE_SELF)
+    kinds = ("urgent", "ready", "reserved", "delayed", "buried")
+    found: dict[str, Any] = {f"current-jobs-{kind}": counts[kind] for kind in kinds}
+    found |= {f"cmd-{name}": asked.state.commands[kind] for kind, name in NAMES.items()}
+    found |= {
+        "job-timeouts": asked.state.timeouts,
+        "total-jobs": asked.state.total_jobs,
+        "max-job-size": asked.state.job_size_max,
+        "current-tubes": len(_tubes(asked.table, asked.state)),
+        "current-connections": len(asked.state.clients),
+        "current-producers": sum(one.is_producer for one in asked.state.clients),
+        "current-workers": sum(one.is_worker for one in asked.state.clients),
+        "current-waiting": len(asked.state.waiters),
+        "total-connections": asked.state.connections,
+        "pid": os.getpid(),
+        "version": replies.quoted(VERSION),
+        "rusage-utime": f"{used.ru_utime:.6f}",
+        "rusage-stime": f"{used.ru_stime:.6f}",
+        "uptime": int(time.monotonic() - STARTED_AT),
+        "binlog-oldest-index": 0,
+        "binlog-current-index": 0,
+        "binlog-records-migrated": 0,
+        "binlog-records-written": 0,
+        "binlog-max-size": 0,
+        "draining": "true" if asked.state.is_draining else "false",
+        "id": INSTANCE,
+        "hostname": replies.quoted(socket.gethostname()),
+        "os": replies.quoted(platform.version()),
+        "platform": replies.quoted(platform.machine()),
+    }
+    return replies.values(found)
+
+
+ANSWERS: dict[type[Any], Callable[[Asked[Any]], bytes]] = {
+    commands.Use: use,
+    commands.Watch: watch,
+    commands.Ignore: ignore,
+    commands.ListTubeUsed: list_tube_used,
+    commands.ListTubesWatched: list_tubes_watched,
+    commands.ListTubes: list_tubes,
+    commands.Peek: peek,
+    commands.PeekReady: peek_ready,
+    commands.PeekDelayed: peek_delayed,
+    commands.PeekBuried: peek_buried,
+    commands.PauseTube: pause_tube,
+    commands.StatsJob: stats_job,
+    commands.StatsTube: stats_tube,
+    commands.Stats: stats,
+}

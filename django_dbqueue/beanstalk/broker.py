@@ -1,0 +1,325 @@
+"""The rules of beanstalkd over a queue table: what clients want, and what they are answered.
+
+One thread does the work of all clients in turns; a turn is one transaction, however many clients
+want something, and is answered once it is committed.
+"""
+
+import itertools
+import logging
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.utils import Error
+
+from ..dialects import Dialect, ErrorKind
+from ..lifecycle import reap
+from ..lifecycle.execute import in_transaction
+from ..lifecycle.promotion import promote
+from ..lifecycle.table import Table, table_of
+from ..worker.session import ReconnectBackoff, Session
+from ..worker.wakeup import Wakeup
+from . import commands, replies, verbs
+from .answers import ANSWERS, Asked, pauses_of
+from .models import TubeJob
+from .protocol import JOB_SIZE
+from .state import Client, State, Waiter
+from .verbs import VERBS, Turn
+
+logger = logging.getLogger("django_dbqueue")
+
+# The bytes to send; None where nobody knows what became of a command: the connection is closed.
+Answer = Callable[[Client, bytes | None], None]
+Wanted = tuple[Client, Any]
+
+# Seconds between looks for what others have put, while somebody waits: it grows up to the longest.
+LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
+IDLE_SECONDS = 1.0  # while nobody waits
+REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
+RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
+
+
+class News(Enum):
+    """What becomes of a client's connection."""
+
+    CONNECTED = "it is new"
+    HALF_CLOSED = "it says nothing more, and reads"
+    GONE = "it is closed"
+
+
+class Broker:
+    """Takes commands from any thread, and answers them from its own, by ``answer``.
+
+    A client gives a command once the one before is answered.
+    """
+
+    def __init__(self, using: str, answer: Answer, job_size_max: int = JOB_SIZE) -> None:
+        self.using = using
+        self.answer = answer
+        self.uuid = uuid.uuid4().hex
+        self.state = State(job_size_max)
+        self.wakeup = Wakeup([using])
+        self._numbers = itertools.count(1)
+        self._session = Session({using}, on_connect=self._on_connect)
+        self._backoff = ReconnectBackoff("serving tubes")
+        self._inbox: list[Wanted] = []
+        self._answered: set[Client] = set()  # in this turn
+        self._unsure: list[str] = []  # owners of claims that may have been committed
+        self._lock = threading.Lock()
+        self._pause = LOOK_SECONDS
+        self._look_at = self._refresh_at = 0.0
+        self._is_over = threading.Event()
+
+    # From any thread
+
+    def submit(self, client: Client, command: Any) -> None:
+        """A command, or news of the client."""
+        with self._lock:
+            self.state.commands[type(command)] += 1
+            self._inbox.append((client, command))
+        self.wakeup.notify()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self.wakeup.notify()
+
+    # In its own
+
+    def run(self) -> None:
+        """Until it is stopped; what clients hold then is given back."""
+        while not self._is_over.is_set():
+            seconds = self._attempt(self.turn)
+            if self.state.waiters and seconds > 0:
+                if self.wakeup.sleep_until_news(seconds):
+                    self._look_at = 0.0
+            else:
+                self.wakeup.sleep(seconds)
+        for client in self.state.clients:
+            client.is_gone = True
+        self._attempt(self._give_back)
+
+    def _attempt(self, step: Callable[[], float]) -> float:
+        """Seconds until another turn; while the database is away everybody waits."""
+        try:
+            self._session.prepare()
+            seconds = step()
+        except Error as error:
+            self._session.recover(error)
+            return self._backoff.failed(error)
+        self._backoff.worked()
+        return seconds
+
+    def _on_connect(self, dialect: Dialect) -> None:
+        dialect.keep_to_indexes()
+        dialect.listen()
+
+    @property
+    def table(self) -> Table:
+        return table_of(TubeJob, self.using)
+
+    def turn(self) -> float:
+        """Do what is wanted and what is due; seconds until there may be more to do."""
+        self._refresh()
+        self._give_back()
+        wanted = self._take()
+        try:
+            self._serve(wanted)
+        except Error:
+            done = self._answered | self.state.waiters.keys()
+            left = [one for one in wanted if one[0] not in done and not isinstance(one[1], News)]
+            self._put_back(left)
+            raise
+        self._end_waits()
+        self._give_back()
+        return self._rest()
+
+    def _take(self) -> list[Wanted]:
+        """What is wanted, but no second command for the same job: that is for the next turn."""
+        with self._lock:
+            inbox, self._inbox = self._inbox, []
+        self._answered.clear()
+        taken: list[Wanted] = []
+        named: set[int | None] = set()
+        for client, command in inbox:
+            key = getattr(command, "id", None)
+            if key is not None and key in named:
+                self._put_back([(client, command)])
+                continue
+            named.add(key)
+            taken.append((client, command))
+        return taken
+
+    def _put_back(self, wanted: Sequence[Wanted]) -> None:
+        with self._lock:
+            self._inbox[:0] = wanted
+        if wanted:
+            self.wakeup.notify()
+
+    def _serve(self, wanted: list[Wanted]) -> None:
+        writing: dict[type[Any], list[Wanted]] = defaultdict(list)
+        others: list[Wanted] = []
+        # First: nobody who is gone shall get a job.
+        news = [one for one in wanted if isinstance(one[1], News)]
+        for client, change in news:
+            self._note(client, change)
+        for client, command in wanted:
+            kind = type(command)
+            if kind in VERBS:
+                writing[kind].append((client, command))
+            elif kind in RESERVES:
+                self._wait(client, getattr(command, "seconds", float("inf")))
+            elif kind is not News:
+                others.append((client, command))
+        now = time.monotonic()
+        looks = bool(self.state.waiters) and (bool(wanted) or now >= self._look_at)
+        if writing or looks:
+            self._write(writing, list(self.state.waiters) if looks else [])
+        if looks:
+            self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
+            self._look_at = time.monotonic() + self._pause
+        for client, command in others:
+            self._reply(
+                client, ANSWERS[type(command)](Asked(self.table, self.state, client, command))
+            )
+
+    def _note(self, client: Client, news: News) -> None:
+        if news is News.CONNECTED:
+            self.state.welcome(client)
+        elif news is News.HALF_CLOSED:
+            client.has_ended = True
+        else:
+            client.is_gone = True
+            self.state.waiters.pop(client, None)
+
+    def _wait(self, client: Client, seconds: float) -> None:
+        client.is_worker = True
+        if client.is_gone:
+            return
+        self.state.waiters[client] = Waiter(time.monotonic() + seconds)
+
+    def _write(self, writing: dict[type[Any], list[Wanted]], waiting: list[Client]) -> None:
+        """In one transaction; where it fails by a fault of one of them, each in its own."""
+
+        def all_of_them(turn: Turn) -> None:
+            for kind, verb in VERBS.items():
+                if kind in writing:
+                    verb(turn, writing[kind])
+            if waiting:
+                verbs.reserve(turn, waiting)
+
+        try:
+            self._transact(all_of_them)
+            return
+        except (Error, ValidationError) as error:
+            if self._is_ours_to_repeat(error):
+                raise
+        for kind, given in writing.items():
+            for one in given:
+                self._write_alone(kind, one)
+        if waiting:
+            self._transact(lambda turn: verbs.reserve(turn, waiting))
+
+    def _write_alone(self, kind: type[Any], one: Wanted) -> None:
+        try:
+            self._transact(lambda turn: VERBS[kind](turn, [one]))
+        except (Error, ValidationError) as error:
+            if self._is_ours_to_repeat(error):
+                raise
+            logger.exception("%s cannot be carried out", kind.__name__)
+            self._reply(one[0], replies.INTERNAL_ERROR)
+
+    def _is_ours_to_repeat(self, error: Exception) -> bool:
+        """Whether the database asks for another try, or is away."""
+        kind = self.table.dialect.error_kind(error) if isinstance(error, Error) else None
+        return kind is not None and kind is not ErrorKind.FULL
+
+    def _transact(self, work: Callable[[Turn], None]) -> None:
+        """One transaction; where its commit gets no answer, its clients are left without one, too:
+        what became of their commands is unknown."""
+        turns: list[Turn] = []
+
+        def run() -> Turn:
+            turn = Turn(self.table, self.state, self._next_owner)
+            turns.append(turn)
+            work(turn)
+            turn.is_complete = True
+            return turn
+
+        try:
+            turn = in_transaction(self.table.connection, run)
+        except Error:
+            last = turns[-1] if turns else None
+            if last is not None and last.is_complete:
+                self._unsure += [owner for one in turns for owner in one.owners]
+                for client, _ in last.answers:
+                    self._reply(client, None)
+            raise
+        turn.committed()
+        self._put_back(turn.again)
+        for client, reply in turn.answers:
+            self._reply(client, reply)
+
+    def _reply(self, client: Client, reply: bytes | None) -> None:
+        self.state.waiters.pop(client, None)
+        self._answered.add(client)
+        self.answer(client, reply)
+
+    def _next_owner(self) -> str:
+        return f"{self.uuid}.{next(self._numbers)}"
+
+    def _refresh(self) -> None:
+        """What others may have done meanwhile: pauses, and delayed jobs that are due."""
+        if time.monotonic() < self._refresh_at:
+            return
+        while promote(self.table):
+            self._look_at = 0.0
+        self.state.pauses = pauses_of(self.table, self.state.pauses)
+        self._refresh_at = time.monotonic() + REFRESH_SECONDS
+
+    def _give_back(self) -> float:
+        """What clients hold that are gone, or whose time is over; what a claim may have taken whose
+        commit got no answer."""
+        while self._unsure:
+            reap.give_back(self.table, self._unsure[0])
+            del self._unsure[0]
+        gone = [client for client in self.state.clients if client.is_gone]
+        held = {key: hold for client in gone for key, hold in client.holds.items()}
+        if held:
+            self._transact(lambda turn: verbs.give_back(turn, held, is_over=False))
+            self._look_at = 0.0
+        for client in gone:
+            self.state.forget(client)
+        if ended := self.state.ended():
+            try:
+                self._transact(lambda turn: verbs.give_back(turn, ended, is_over=True))
+            except Error:
+                self.state.end_later(ended)
+                raise
+            self._look_at = 0.0
+        return 0.0
+
+    def _end_waits(self) -> None:
+        """Answer those who are to wait no longer."""
+        now = time.monotonic()
+        for client, waiter in list(self.state.waiters.items()):
+            warned_at = client.warned_at()
+            # Nobody waits who cannot say that it still does.
+            ends_at = now if client.has_ended else waiter.ends_at
+            if warned_at <= now and warned_at <= ends_at:
+                self._reply(client, replies.DEADLINE_SOON)
+            elif ends_at <= now:
+                self._reply(client, replies.TIMED_OUT)
+
+    def _rest(self) -> float:
+        """Seconds until something is due."""
+        if self._inbox:
+            return 0.0
+        due = [self.state.next_end(), time.monotonic() + IDLE_SECONDS]
+        for client, waiter in self.state.waiters.items():
+            due += [self._look_at, self._refresh_at, waiter.ends_at, client.warned_at()]
+        return max(0.0, min(due) - time.monotonic())

@@ -1,0 +1,195 @@
+"""What the server reads of tube jobs. Each statement goes by an index, and reads no more rows than
+it answers with, but for the counts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..lifecycle.execute import rows
+from ..lifecycle.table import Table
+from ..models import Queue
+from ..states import CLAIMABLE, Status
+
+ID_MAX = 2**63 - 1  # of a bigint; beanstalkd's go twice as far
+URGENT = 1024  # a ready job below this priority counts as urgent
+TUBES_AT_ONCE = 100  # looked at in one statement
+# Seconds that a claim outlasts its ttr, which the server ends by itself: others end it only where
+# the server does not.
+ALLOWANCE = 5
+LIVING = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
+ORDERS = {Status.READY: "priority", Status.DELAYED: "retry_at", Status.BURIED: "burial"}
+
+
+class Body(NamedTuple):
+    """A job as a client gets it."""
+
+    id: int
+    body: bytes
+
+
+class Taken(NamedTuple):
+    """A job that was claimed."""
+
+    id: int
+    body: bytes
+    tube: str
+    ttr: int
+    priority: int
+    has_expired: bool
+
+
+class JobStats(NamedTuple):
+    """What ``stats-job`` tells; times in seconds."""
+
+    id: int
+    tube: str
+    status: Status
+    priority: int
+    age: float
+    delay: int
+    ttr: int
+    time_left: float
+    reserves: int
+    timeouts: int
+    releases: int
+    buries: int
+    kicks: int
+
+
+def ready(table: Table, limits: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """By tube, up to so many of its ready jobs: priority and key, those that come first last."""
+    found: dict[str, list[tuple[int, int]]] = {tube: [] for tube in limits}
+    tubes = sorted(limits)
+    for start in range(0, len(tubes), TUBES_AT_ONCE):
+        some = tubes[start : start + TUBES_AT_ONCE]
+        sql = " UNION ALL ".join(
+            f"SELECT * FROM (SELECT queue, priority, {table.pk} FROM {table.name} "
+            f"WHERE {CLAIMABLE} AND queue = %s ORDER BY priority, {table.pk} "
+            f"LIMIT {limits[tube]:d}) AS part{number}"
+            for number, tube in enumerate(some)
+        )
+        for tube, priority, key in rows(table.connection, sql, some):
+            found[tube].append((priority, key))
+    for jobs in found.values():
+        jobs.sort(reverse=True)
+    return found
+
+
+def taken(table: Table, keys: Sequence[int]) -> list[Taken]:
+    """The jobs of a claim that was just made, the most urgent and oldest first."""
+    columns = f"{table.pk}, body, queue, ttr, priority"
+    expired = f"(expires_at IS NOT NULL AND expires_at <= {table.dialect.now})"
+    among, these = table.dialect.among(table.pk, keys)
+    sql = f"SELECT {columns}, {expired} FROM {table.by_key} WHERE {among}"
+    found = [
+        Taken(key, bytes(body), tube, ttr, priority, bool(expired))
+        for key, body, tube, ttr, priority, expired in rows(table.connection, sql, these)
+    ]
+    return sorted(found, key=lambda one: (one.priority, one.id))
+
+
+def first(table: Table, tube: str, status: Status) -> Body | None:
+    """The job of a tube that is next: to be reserved, to become ready, or to be kicked."""
+    condition = f"status = {status:d} AND queue = %s ORDER BY {ORDERS[status]}, {table.pk} LIMIT 1"
+    return _body(table, condition, [tube])
+
+
+def body_of(table: Table, key: int) -> Body | None:
+    return _body(table, f"{table.pk} = %s AND status <> {Status.DONE:d}", [key])
+
+
+def _body(table: Table, condition: str, params: Sequence[Any]) -> Body | None:
+    sql = f"SELECT {table.pk}, body FROM {table.name} WHERE {condition}"
+    for key, body in rows(table.connection, sql, params):
+        return Body(key, bytes(body))
+    return None
+
+
+def keys_of(table: Table, tube: str, status: Status, limit: int) -> list[int]:
+    """The keys of the jobs that come first in this state."""
+    sql = (
+        f"SELECT {table.pk} FROM {table.name} WHERE status = {status:d} AND queue = %s "
+        f"ORDER BY {ORDERS[status]}, {table.pk} LIMIT %s"
+    )
+    return [key for (key,) in rows(table.connection, sql, [tube, limit])]
+
+
+def stats_of(table: Table, key: int) -> JobStats | None:
+    until, dialect = table.dialect.seconds_until, table.dialect
+    age = f"-({until(dialect.readable_column('created_at'))})"
+    left = until(dialect.readable_column("retry_at"))
+    sql = (
+        f"SELECT {table.pk}, queue, status, priority, {age}, delay, ttr, COALESCE({left}, 0), "
+        f"reserves, timeouts, releases, buries, kicks FROM {table.name} "
+        f"WHERE {table.pk} = %s AND status <> {Status.DONE:d}"
+    )
+    for number, tube, status, priority, old, delay, ttr, left, *counted in rows(
+        table.connection, sql, [key]
+    ):
+        beyond = ALLOWANCE if status == Status.CLAIMED else 0
+        time_left = max(0.0, float(left) - beyond)
+        given = number, tube, Status(status), priority, float(old), delay, ttr, time_left
+        return JobStats(*given, *counted)
+    return None
+
+
+def tubes_of(table: Table, keys: Sequence[int]) -> dict[int, str]:
+    """By key, of the jobs that there are."""
+    if not keys:
+        return {}
+    among, these = table.dialect.among(table.pk, keys)
+    found = rows(
+        table.connection, f"SELECT {table.pk}, queue FROM {table.by_key} WHERE {among}", these
+    )
+    return dict(found)
+
+
+def has_jobs(table: Table, tube: str) -> bool:
+    return any(_first_tube(table, status, "queue = %s", tube) for status in LIVING)
+
+
+def tubes_with_jobs(table: Table) -> set[str]:
+    """One look-up for each tube and state."""
+    found: set[str] = set()
+    for status in LIVING:
+        after = ""
+        while (tube := _first_tube(table, status, "queue > %s", after)) is not None:
+            found.add(tube)
+            after = tube
+    return found
+
+
+def _first_tube(table: Table, status: Status, condition: str, name: str) -> str | None:
+    sql = (
+        f"SELECT queue FROM {table.name} WHERE status = {status:d} AND {condition} "
+        f"ORDER BY queue LIMIT 1"
+    )
+    for (tube,) in rows(table.connection, sql, [name]):
+        return str(tube)
+    return None
+
+
+def counts(table: Table, tube: str | None = None) -> dict[str, int]:
+    """How many jobs there are in each state, of one tube or of all; ``urgent`` are ready too."""
+    of_tube, params = ("", []) if tube is None else (" AND queue = %s", [tube])
+    names = ("ready", "reserved", "delayed", "buried")
+    conditions = {name: f"status = {s:d}" for name, s in zip(names, LIVING, strict=True)}
+    conditions["urgent"] = f"{CLAIMABLE} AND priority < {URGENT}"
+    parts = [
+        f"(SELECT COUNT(*) FROM {table.name} WHERE {condition}{of_tube})"
+        for condition in conditions.values()
+    ]
+    sql = f"SELECT {', '.join(parts)}"
+    [numbers] = rows(table.connection, sql, params * len(conditions))
+    return dict(zip(conditions, numbers, strict=True))
+
+
+def pauses(table: Table) -> list[tuple[str, float]]:
+    """The tubes that are paused, and the seconds that are left."""
+    dialect, quote = table.dialect, table.connection.ops.quote_name
+    left = dialect.seconds_until(dialect.readable_column("paused_until"))
+    sql = (
+        f"SELECT name, {left} FROM {quote(Queue._meta.db_table)} "
+        f"WHERE job_table = %s AND paused_until > {dialect.now}"
+    )
+    found = rows(table.connection, sql, [table.job_table])
+    return [(str(name), float(seconds)) for name, seconds in found]

@@ -1,0 +1,222 @@
+"""The sockets of the server: bytes to commands, and answers to bytes."""
+
+import asyncio
+import logging
+import socket
+import threading
+from collections import Counter, deque
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import cast
+
+from . import commands, replies
+from .broker import Broker, News
+from .protocol import CommandReader, Refused
+from .state import Client
+
+logger = logging.getLogger("django_dbqueue")
+
+AT_ONCE = 100  # refused lines that one client is answered before others have their turn
+# Bytes of answers that a client may leave unread, and of commands that wait for their turn.
+UNREAD_MAX = 256 * 1024
+# Seconds: a client that has begun a command, or has answers to read, may be silent for so long.
+PATIENCE_SECONDS = 60.0
+# Seconds of silence after which the kernel asks whether a peer lives, and in which it must answer.
+KEEPALIVE_SECONDS, KEEPALIVE_PROBES = 30, 3
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of connections: in all, and from one address."""
+
+    connections: int = 10_000
+    per_address: int = 10_000
+
+
+class Server:
+    """Listens, and keeps the connections."""
+
+    def __init__(self, using: str, job_size_max: int, limits: Limits) -> None:
+        self.limits = limits
+        self.broker = Broker(using, self._answer, job_size_max)
+        self.connections: dict[Client, Connection] = {}
+        self.addresses: Counter[str] = Counter()
+        self.loop = asyncio.get_running_loop()
+        self._listener: asyncio.Server | None = None
+        self._answers: deque[tuple[Client, bytes | None]] = deque()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self.broker.run, name="broker")
+
+    async def start(self, host: str, port: int, ssl: SSLContext | None = None) -> int:
+        """Listen; the port. ``OSError`` where the address is taken."""
+        make = self.loop.create_server
+        self._listener = await make(lambda: Connection(self), host, port, ssl=ssl, backlog=1024)
+        self._thread.start()
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close all; what clients hold is given back."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self.connections.values()):
+            connection.close()
+        self.broker.stop()
+        await asyncio.to_thread(self._thread.join)
+
+    def drain(self) -> None:
+        """From here on no job comes in."""
+        self.broker.state.is_draining = True
+
+    def refusal(self, address: str) -> str:
+        """Why a new connection is not taken, or ''."""
+        if len(self.connections) >= self.limits.connections:
+            return f"{self.limits.connections} connections are open"
+        if self.addresses[address] >= self.limits.per_address:
+            return f"{self.limits.per_address} connections of {address} are open"
+        return ""
+
+    def _answer(self, client: Client, reply: bytes | None) -> None:
+        """From the broker's thread."""
+        with self._lock:
+            self._answers.append((client, reply))
+            is_first = len(self._answers) == 1
+        if is_first:
+            self.loop.call_soon_threadsafe(self._pass_on)
+
+    def _pass_on(self) -> None:
+        with self._lock:
+            answers, self._answers = self._answers, deque()
+        for client, reply in answers:
+            if (connection := self.connections.get(client)) is not None:
+                connection.answered(reply)
+
+
+class Connection(asyncio.Protocol):
+    """One client: a command is handed on once the one before is answered."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.client = Client()
+        self.address = ""
+        self._reader = CommandReader(server.broker.state.job_size_max)
+        self._transport: asyncio.Transport
+        self._is_busy = False  # a command waits for its answer
+        self._is_full = False  # the client does not read what it is answered
+        self._has_ended = False  # the client says nothing more
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=UNREAD_MAX)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        if why := self.server.refusal(self.address):
+            logger.warning("a connection of %s is refused: %s", self.address, why)
+            self._transport.write(replies.OUT_OF_MEMORY)
+            self._transport.close()
+            self.address = ""
+            return
+        _keep_alive(transport.get_extra_info("socket"))
+        self.server.addresses[self.address] += 1
+        self.server.connections[self.client] = self
+        self.server.broker.submit(self.client, News.CONNECTED)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._set_alarm(needed=False)
+        if self.server.connections.pop(self.client, None) is not None:
+            self.server.addresses[self.address] -= 1
+            self.server.broker.submit(self.client, News.GONE)
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        """What came before is answered still."""
+        self._has_ended = True
+        if self._is_busy:
+            self.server.broker.submit(self.client, News.HALF_CLOSED)
+        else:
+            self._go_on()
+        return True
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        self._set_alarm(needed=True)
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._go_on()
+
+    def answered(self, reply: bytes | None) -> None:
+        """None: what became of the command is unknown."""
+        self._is_busy = False
+        if reply is None:
+            self.close()
+            return
+        self._transport.write(reply)
+        self._go_on()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _go_on(self) -> None:
+        """Hand on the next command, and answer what is none."""
+        for _ in range(AT_ONCE):
+            if self._is_waiting or self._transport.is_closing():
+                break
+            command = self._reader.next()
+            if command is None:
+                if self._has_ended:
+                    self.close()
+                break
+            self._take(command)
+        else:
+            self.server.loop.call_soon(self._go_on)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Read on, also while a command waits: else nobody would notice that the client is gone."""
+        if self._transport.is_closing() or self._has_ended:
+            return
+        held = len(self._reader)
+        if self._is_waiting and held > UNREAD_MAX:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+        self._set_alarm(needed=self._is_full or (held > 0 and not self._is_busy))
+
+    @property
+    def _is_waiting(self) -> bool:
+        return self._is_busy or self._is_full
+
+    def _take(self, command: commands.Command | Refused) -> None:
+        if isinstance(command, Refused):
+            self._transport.write(command.reply)
+        elif isinstance(command, commands.Quit):
+            self.close()
+        elif isinstance(command, commands.Put) and self.server.broker.state.is_draining:
+            self._transport.write(replies.DRAINING)
+        else:
+            self._is_busy = True
+            self.server.broker.submit(self.client, command)
+
+    def _set_alarm(self, *, needed: bool) -> None:
+        """Close what is silent in the middle of a command, or leaves its answers unread."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if needed:
+            self._alarm = self.server.loop.call_later(PATIENCE_SECONDS, self._transport.abort)
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Notice a peer that has lost its power, or its way."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        for option, value in (
+            (socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS),
+            (socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS // KEEPALIVE_PROBES),
+            (socket.TCP_KEEPCNT, KEEPALIVE_PROBES),
+        ):
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,0 +1,154 @@
+"""What the server remembers: its clients, what they hold, and what was counted since it started."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from .protocol import JOB_SIZE
+
+DEFAULT_TUBE = "default"
+MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
+
+
+@dataclass(slots=True)
+class Hold:
+    """A job that a client has reserved; ``ends_at`` by the monotonic clock."""
+
+    owner: str
+    client: "Client"
+    tube: str
+    ttr: int
+    ends_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Waiter:
+    """A reserve that has found no job so far."""
+
+    ends_at: float
+
+
+@dataclass(eq=False, slots=True)
+class Client:
+    """One connection."""
+
+    used: str = DEFAULT_TUBE
+    watched: list[str] = field(default_factory=lambda: [DEFAULT_TUBE])
+    holds: dict[int, Hold] = field(default_factory=dict)
+    is_producer: bool = False
+    is_worker: bool = False
+    has_ended: bool = False  # it says nothing more, and reads
+    is_gone: bool = False
+
+    def warned_at(self) -> float:
+        """When the first of its jobs comes into the last second of its ttr."""
+        ends = [hold.ends_at for hold in self.holds.values()]
+        return min(ends, default=float("inf")) - MARGIN_SECONDS
+
+
+@dataclass(slots=True)
+class TubeStats:
+    """What was counted of a tube since it exists, by this server."""
+
+    total_jobs: int = 0
+    deletes: int = 0
+    pauses: int = 0
+
+
+@dataclass(slots=True)
+class Pause:
+    seconds: int
+    ends_at: float
+
+    @property
+    def left(self) -> float:
+        return self.ends_at - time.monotonic()
+
+
+class State:
+    """All of it; in one thread's hands."""
+
+    def __init__(self, job_size_max: int = JOB_SIZE) -> None:
+        self.job_size_max = job_size_max
+        self.clients: set[Client] = set()
+        # Those whose reserves have found no job so far, the longest first.
+        self.waiters: dict[Client, Waiter] = {}
+        self.holds: dict[int, Hold] = {}
+        self._ends: list[tuple[float, int]] = []
+        self.tubes: dict[str, TubeStats] = {}
+        self.pauses: dict[str, Pause] = {}
+        self.commands: Counter[type[Any]] = Counter()
+        self.connections = self.timeouts = self.total_jobs = 0
+        self.is_draining = False
+
+    def welcome(self, client: Client) -> None:
+        self.clients.add(client)
+        self.connections += 1
+
+    def forget(self, client: Client) -> None:
+        self.clients.discard(client)
+
+    def hold(self, key: int, hold: Hold) -> None:
+        self.holds[key] = hold
+        hold.client.holds[key] = hold
+        hold.client.is_worker = True
+        self.begin_again([key])
+
+    def let_go(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            hold = self.holds.pop(key, None)
+            if hold is not None:
+                hold.client.holds.pop(key, None)
+
+    def begin_again(self, keys: Iterable[int]) -> None:
+        """The time of these holds."""
+        for key in keys:
+            hold = self.holds[key]
+            hold.ends_at = time.monotonic() + hold.ttr
+            heappush(self._ends, (hold.ends_at, key))
+
+    def next_end(self) -> float:
+        """When the first hold ends, as far as it is known."""
+        return self._ends[0][0] if self._ends else float("inf")
+
+    def ended(self) -> dict[int, Hold]:
+        """The holds whose time is over."""
+        found: dict[int, Hold] = {}
+        now = time.monotonic()
+        while self._ends and self._ends[0][0] <= now:
+            ends_at, key = heappop(self._ends)
+            hold = self.holds.get(key)
+            if hold is not None and hold.ends_at == ends_at:
+                found[key] = hold
+        return found
+
+    def end_later(self, holds: Mapping[int, Hold]) -> None:
+        """Those of which ``ended`` told are to be told of again."""
+        for key, hold in holds.items():
+            heappush(self._ends, (hold.ends_at, key))
+
+    def note_put(self, clients: Sequence[Client]) -> None:
+        self.total_jobs += len(clients)
+        for client in clients:
+            client.is_producer = True
+            self.tube(client.used).total_jobs += 1
+
+    def note_deleted(self, tubes: Sequence[str]) -> None:
+        for name in tubes:
+            self.tube(name).deletes += 1
+
+    def note_timeouts(self, count: int) -> None:
+        self.timeouts += count
+
+    def tube(self, name: str) -> TubeStats:
+        return self.tubes.setdefault(name, TubeStats())
+
+    def is_used(self, tube: str) -> bool:
+        """Whether a client of this server uses or watches it."""
+        return any(tube == client.used or tube in client.watched for client in self.clients)
+
+    def paused(self) -> set[str]:
+        return {name for name, pause in self.pauses.items() if pause.left > 0}
