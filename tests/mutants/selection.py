@@ -82,8 +82,8 @@ FILES = {
         "worker/locked_table worker/unrecorded"
     ),
     "worker/queue_poller.py": (
-        "worker/ahead worker/assignments lifecycle/robust testing/inline_worker models/exactly_once "
-        "worker/worker worker/troubles models/aliases"
+        "worker/ahead worker/assignments lifecycle/robust testing/inline_worker "
+        "models/exactly_once worker/worker worker/troubles models/aliases"
     ),
     "worker/options.py": (
         "worker/options worker/scaling_options management/commands_heed worker/memory "
