@@ -161,7 +161,7 @@ MUTANTS = [
         "worker/pool.py",
         "if now < self._decided_at + self.options.balance_cooldown:",
         "if False:",
-        "the cooldown is not heeded",
+        "the cooldown is not kept",
     ),
     (
         "worker/pool.py",
