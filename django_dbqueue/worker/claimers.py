@@ -15,7 +15,7 @@ class Claimers:
     def __init__(self) -> None:
         self.all: list[Claimer] = []
         self.assignment: Assignment | None = None
-        self._heeded = 0
+        self._known_version = 0
 
     def assign(self, assignment: Assignment) -> None:
         """From here on what that leaves to others is left to them."""
@@ -29,19 +29,19 @@ class Claimers:
     def turn(self, hold_claims: bool, locked_tables: frozenset[tuple[str, str]]) -> float:
         """One of each; seconds until there may be more to do."""
         wait = float("inf")
-        if self.assignment is not None and self.assignment.version != self._heeded:
-            self._heed(self.assignment)
+        if self.assignment is not None and self.assignment.version != self._known_version:
+            self._take_over(self.assignment)
         for claimer in self.all:
             claimer.hold_claims = hold_claims
             claimer.scheduler.locked_tables = locked_tables
             wait = min(wait, claimer.turn())
         return wait
 
-    def _heed(self, assignment: Assignment) -> None:
+    def _take_over(self, assignment: Assignment) -> None:
         version, left = assignment.version, assignment.left_to_others()
         if left is None:
             return
-        self._heeded = version
+        self._known_version = version
         for claimer in self.all:
             claimer.scheduler.leave(left)
             claimer.gives_away = left

@@ -70,13 +70,8 @@ class Supervisor:
         self.agents = Agents(handles, self._agent)
         self.children = Children(
             self.limits.shares() * max(1, len(options.apart)) if shares is None else shares,
-            options.threads,
-            self.uuid,
-            self._child,
-            self.serves,
-            options.apart,
-            options.coroutines,
-            self.limits.reserve(),
+            *(options.threads, self.uuid, self._child, self.serves),
+            *(options.apart, options.coroutines, self.limits.reserve()),
             is_changing=options.grows or options.balances,
         )
         self.scaling = Scaling(options, self.children, self.agents, self.uuid[:8])

@@ -12,6 +12,7 @@ from tests.mutants import (
     coroutines,
     databases,
     ending,
+    growing,
     mail,
     mail_afterwards,
     mail_and_admin,
@@ -26,7 +27,7 @@ from tests.mutants.mutant import Mutant
 
 TABLES = (
     *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
-    *(worker, coroutines, supervisor, commands, mail, mail_afterwards, admin),
+    *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])

@@ -21,6 +21,10 @@ SUPERVISOR = (
     "worker/recovery worker/replacing_children worker/stop_and_go worker/supervising "
     "worker/time_to_run worker/worker "
 )
+GROWING = [
+    f"worker/{name}.py"
+    for name in ("pool", "scaling", "measuring", "shares", "balancer", "assignment", "run_times")
+]
 COMMANDS = (
     "management/commands_heed monitor/workers_command worker/options worker/worker "
     "worker/stop_and_go "
@@ -57,9 +61,14 @@ FILES = {
     "worker/shared_memory.py": CHILD + "worker/supervising",
     "worker/buffer.py": CHILD + "worker/freezes",
     "worker/child.py": SUPERVISOR + "worker/abandoned worker/forks",
-    "worker/children.py": SUPERVISOR + "worker/abandoned worker/forks",
+    "worker/children.py": SUPERVISOR + "worker/sized_children worker/abandoned worker/forks",
+    **dict.fromkeys(
+        GROWING,
+        "worker/scaling_decisions worker/shares worker/measuring "
+        "worker/sized_children worker/assignments worker/growing",
+    ),
     "worker/claimer.py": CHILD
-    + "worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",
+    + "worker/assignments worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",
     "worker/channel.py": SUPERVISOR + "worker/coroutines",
     "worker/claimers.py": CHILD + "worker/holding_claims worker/coroutines",
     "worker/coroutines.py": "worker/coroutines",
@@ -73,11 +82,12 @@ FILES = {
         "worker/locked_table worker/unrecorded"
     ),
     "worker/queue_poller.py": (
-        "worker/ahead lifecycle/robust testing/inline_worker models/exactly_once worker/worker "
-        "worker/troubles models/aliases"
+        "worker/ahead worker/assignments lifecycle/robust testing/inline_worker "
+        "models/exactly_once worker/worker worker/troubles models/aliases"
     ),
     "worker/options.py": (
-        "worker/options management/commands_heed worker/memory worker/supervising "
+        "worker/options worker/scaling_options management/commands_heed worker/memory "
+        "worker/supervising "
         "monitor/workers_command worker/troubles worker/worker worker/stop_and_go"
     ),
     "worker/served.py": (

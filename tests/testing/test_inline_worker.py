@@ -139,7 +139,8 @@ def test_options_of_runworker_hold_here_too():
 @pytest.mark.parametrize("name", OF_PROCESSES)
 def test_what_needs_a_process_is_refused_by_name(name, tmp_path):
     option = f"--{name.replace('_', '-')}"
-    values = {"reload": [], "health_file": [str(tmp_path / "health")]}.get(name, ["2"])
+    own = {"balance": ["auto"], "balance_by": ["size"], "health_file": [str(tmp_path / "health")]}
+    values = (own | {"reload": []}).get(name, ["2"])
     with pytest.raises(ValueError, match=f"{option} needs a process"):
         InlineWorker(option, *values)
 

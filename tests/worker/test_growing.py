@@ -2,12 +2,16 @@
 
 import os
 import signal
+import time
 
 import pytest
+from django.db import connection
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
+from django_dbqueue.torture.proxy import Way
 from tests.kit.processes import QUICK, lines, worker
+from tests.kit.silent_server import proxied
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -109,3 +113,23 @@ def test_queues_have_children_of_their_own(database_url, log):
     )
     assert len(quick) == len(slow) == 1
     assert quick != slow
+
+
+@pytest.mark.each_database
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
+def test_while_its_database_is_silent_a_worker_decides_nothing_and_still_obeys():
+    notes(400, seconds=0.05)
+    timing = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "4"}
+    options = ("--processes", "1-40", "--shutdown-timeout", "1")
+    with proxied() as silent, growing(silent.url, *options, **timing) as process:
+        wait_until(lambda: "1 -> 2 processes" in process.stderr)
+        silent.proxy.be(Way.SWALLOW)
+        # What was under way as the silence began.
+        wait_until(lambda: "does not answer" in process.stderr)
+        known = process.stderr.count("worker.scaled")
+        assert 1 <= known < 20
+        end = time.monotonic() + 2
+        wait_until(lambda: time.monotonic() > end)
+        assert process.stderr.count("worker.scaled") == known
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
