@@ -125,6 +125,7 @@ class Heartbeat:
             self._turn_epoch()
             rows.delete()
         worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
-        worker.serves, worker.name = list(self.serves), self.name
+        worker.serves = list(self.serves)
+        worker.name = self.name
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

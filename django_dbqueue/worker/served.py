@@ -47,7 +47,7 @@ class Served:
         return self.using, self.label
 
     def takes(self, queue: str) -> bool:
-        if self.queue != queue and not (self.queue is None or matches(self.queue, queue)):
+        if not (self.queue in {None, queue} or matches(self.queue or "", queue)):
             return False
         if self.among and not any(matches(one, queue) for one in self.among):
             return False
