@@ -31,8 +31,9 @@ class QueueManager(models.Manager["Queue"]):
         """The names of a table's queues that are paused now, ``AnyQueue`` where all are.
 
         With ``force`` a pause of everything is not looked at."""
-        tables = [job_table] if force else [job_table, ALL]
-        found = self.filter(job_table__in=tables, paused_until__gt=DbNow())
+        found = self.pauses(job_table)
+        if force:
+            found = found.exclude(job_table=ALL)
         names = set(found.values_list("name", flat=True))
         return AnyQueue(names - {ALL}) if ALL in names else names
 

@@ -27,9 +27,9 @@ MUTANTS = [
     ),
     (
         SERVED,
-        "return self.queue in {None, queue} and",
-        "return",
-        "of a table all queues are served, whichever is named",
+        'return [f"{self.label}:{name}" for name in self.wanted] or [self.label]',
+        "return [self.label]",
+        "a worker says that it serves all queues, whichever is named",
     ),
     (
         SERVED,
@@ -39,8 +39,8 @@ MUTANTS = [
     ),
     (
         SERVED,
-        "        if other.queue is None:\n            raise",
-        "        if False:\n            raise",
+        "    if not queue:\n        raise",
+        "    if False:\n        raise",
         "--except with a table leaves nothing out and says nothing",
     ),
     (
@@ -130,8 +130,8 @@ MUTANTS = [
     (WORKER_LIST, "len(prefix) >= UUID_PREFIX_MIN and ", "", "one letter stops a worker"),
     (
         WORKER_LIST,
-        "one_meaning = not (by_host and by_uuid) and len({w.uuid for w in by_uuid}) <= 1",
-        "one_meaning = not (by_host and by_uuid)",
+        "one_meaning = len(meanings) <= 1 and len({w.uuid for w in by_uuid}) <= 1",
+        "one_meaning = len(meanings) <= 1",
         "the beginning of two uuids stops both",
     ),
 ]

@@ -7,6 +7,8 @@ QUEUE_POLLER, SERVED, COMMAND = (
     "worker/served.py",
     "management/commands/runworker.py",
 )
+ORDER, CLAIMER, STARTUP = "worker/ordered_queues.py", "worker/claimer.py", "worker/startup.py"
+QUEUE, CONFIG = "models/queue.py", "management/commands/_config.py"
 
 TOLD = [
     (
@@ -81,10 +83,101 @@ TOLD = [
     ),
     (
         SERVED,
-        "return self.queue in {None, queue} and queue not in self.left_out",
-        "return queue not in self.left_out",
+        'if not (self.queue in {None, queue} or matches(self.queue or "", queue)):',
+        "if False:",
         "all queues of a table are served",
     ),
+    (
+        SERVED,
+        "return not any(matches(one, queue) for one in self.left_out)",
+        "return queue not in self.left_out",
+        "--except takes no pattern",
+    ),
+]
+ORDERED = [
+    (ORDER, "return min(by_rank) > 0", "return False", "nobody looks for the first queue"),
+    (ORDER, "return len(by_rank) < len(self._clocks)", "return False", "no look for a missing one"),
+    (
+        ORDER,
+        "min(LOOK_SECONDS_MAX, LOOK_SHARE * (now - began))",
+        "0",
+        "looks for the first queue take any time",
+    ),
+    (
+        ORDER,
+        "max(self._clocks[rank], self._now)",
+        "self._clocks[rank]",
+        "a queue that had nothing makes up for it",
+    ),
+    (ORDER, "count / self.order.weights[rank]", "count", "weights are ignored"),
+    (
+        ORDER,
+        "poller.queues.append(name)",
+        "poller.queues.appendleft(name)",
+        "one of a pattern wins",
+    ),
+    (
+        QUEUE_POLLER,
+        "if self._whole_since is None:",
+        "if False:",
+        "a look that sees a part forgets the other queues",
+    ),
+    (
+        QUEUE_POLLER,
+        "[*self.floors.queues, *self.served.exact]",
+        "[*self.floors.queues]",
+        "where looks are slow a named queue is overlooked",
+    ),
+    (
+        QUEUE_POLLER,
+        "if self._last or exact == wanted:",
+        "if exact == wanted:",
+        "a named queue is overlooked among many",
+    ),
+    (CLAIMER, "self.scheduler.claimed(queue, len(jobs))", "pass", "nobody counts for the weights"),
+    (
+        CLAIMER,
+        "bool(options.queue_order) and options.batch_grows",
+        "False",
+        "a batch is fetched ahead of the first queue",
+    ),
+    (STARTUP, "key=lambda one: place(order.rank(one[1])),", "", "--once knows no order"),
+]
+FORCED = [
+    (QUEUE, "if force:", "if False:", "--force is ignored"),
+    (QUEUE, "AnyQueue(names - {ALL}) if ALL in names else names", "names", "no table is paused"),
+    (STARTUP, "force=options.force", "force=False", "--once ignores --force"),
+]
+CALLED = [
+    (
+        "worker/runner.py",
+        "return not self.stop.is_set() and super()",
+        "return super()",
+        "a thread that is woken from its rest takes one more job",
+    ),
+    (
+        "worker/options.py",
+        "time_to_run=self.timeout or table.policy.time_to_run,",
+        "",
+        "--timeout is ignored",
+    ),
+    ("worker/heartbeat.py", "worker.name = self.name", "pass", "no row has its worker's name"),
+]
+SHOWN = [
+    (CONFIG, "not is_given(found[dest]) and", "", "a file wins over options"),
+    (
+        CONFIG,
+        "value is not None and value is not False and value != []",
+        "bool(value)",
+        "a file wins over an option that is 0",
+    ),
+    (COMMAND, '| {"health_file": None}', "", "--show-config makes the health file"),
 ]
 
-MUTANTS = noticed_by("worker/options", TOLD)
+MUTANTS = [
+    *noticed_by("worker/options", TOLD),
+    *noticed_by("worker/queue_order", ORDERED),
+    *noticed_by("worker/pause_everything", FORCED),
+    *noticed_by("worker/laravels_options", CALLED),
+    *noticed_by("management/config", SHOWN),
+]

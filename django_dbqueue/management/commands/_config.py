@@ -1,7 +1,6 @@
 """What ``runworker`` is told, and where that comes from: option > environment > file > settings >
 default."""
 
-import os
 import tomllib
 from argparse import Action, ArgumentParser, Namespace, _AppendAction
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,6 @@ from ...conf import conf, nearest
 from ...exceptions import shown
 from ._text import aligned
 
-VARIABLE = "DBQUEUE_CONFIG"
 # What is said of one start, not of a worker, is no matter of a file; nor is what all commands have.
 OF_ONE_START = frozenset({"config", "show_config", "once", "reload", "skip_checks", "help"})
 # Settings that a worker reads, and that have no option.
@@ -37,9 +35,8 @@ class ConfiguredValue:
 class Configuration:
     """What the command line says, and what a file says where it is silent."""
 
-    def __init__(self, parser: ArgumentParser, given: dict[str, Any]) -> None:
+    def __init__(self, parser: ArgumentParser, given: dict[str, Any], path: str | None) -> None:
         self.actions = {_name(one): one for one in _own(parser) if one.dest not in OF_ONE_START}
-        path = given.get("config") or os.environ.get(VARIABLE) or None
         self.path = None if path is None else Path(path)
         self.given = given
         self.of_file = {} if self.path is None else _read(self.path, parser, self.actions)

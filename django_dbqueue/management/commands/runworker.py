@@ -6,6 +6,7 @@ import sys
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ from ...worker.session import forget_pools
 from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import NotMigrated, Startup, say
-from ._config import Configuration, as_json, as_text
 from ._log import log_to_stderr
 
 MIGRATIONS_MISSING = 3
+CONFIG = "django_dbqueue.management.commands._config"
 
 
 class Command(BaseCommand):
@@ -108,15 +109,21 @@ class Command(BaseCommand):
 
     def configured(self, given: dict[str, Any]) -> dict[str, Any]:
         """With what a file adds; shows where each value comes from and exits, if that is asked."""
-        found = Configuration(type(self)().create_parser("", "runworker"), given)
+        path = given["config"] or os.environ.get("DBQUEUE_CONFIG") or None
+        if path is None and not given["show_config"]:
+            return given
+        config = import_module(CONFIG)  # only a worker that has a file pays for that
+        found = config.Configuration(type(self)().create_parser("", "runworker"), given, path)
         if given["show_config"]:
             self.options(found.merged() | {"health_file": None})
             values = found.values()
-            self.stdout.write(
-                json.dumps(as_json(values), indent=2) if given["json"] else as_text(values)
-            )
+            text = config.as_text(values)
+            if given["json"]:
+                text = json.dumps(config.as_json(values), indent=2)
+            self.stdout.write(text)
             sys.exit(0)
-        return found.merged()
+        merged: dict[str, Any] = found.merged()
+        return merged
 
     def handle(self, *args: Any, **options: Any) -> None:
         options = self.configured(options)
