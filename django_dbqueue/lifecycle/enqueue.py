@@ -1,8 +1,8 @@
 """nothing -> ready or delayed: what every insert passes, and the insert that skips a duplicate."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -65,22 +65,23 @@ def prepare(job: Any) -> None:
 def announced(model: type[Any], jobs: Sequence[Any]) -> AbstractContextManager[Columns]:
     """Around the INSERT of prepared jobs, or of rows: what is to be written into each row besides;
     instances have it already."""
-    return _announced(model, jobs) if events.enqueueing.receivers and jobs else NOBODY_HEARS
+    return _Announced(model, jobs) if events.enqueueing.receivers and jobs else NOBODY_HEARS
 
 
-@contextmanager
-def _announced(model: type[Any], jobs: Sequence[Any]) -> Iterator[Columns]:
-    what = events.Enqueueing(model, jobs)
-    end = events.enqueueing(what)
-    for job in jobs if what.columns and not isinstance(jobs[0], Mapping) else ():
-        for name, value in what.columns.items():
-            setattr(job, name, value)
-    try:
-        yield what.columns
-    except BaseException as error:  # why: it is told, and goes on
-        end(error)
-        raise
-    end(None)
+class _Announced:
+    def __init__(self, model: type[Any], jobs: Sequence[Any]) -> None:
+        self.what = events.Enqueueing(model, jobs)
+
+    def __enter__(self) -> Columns:
+        jobs, columns = self.what.jobs, self.what.columns
+        self._end = events.enqueueing(self.what)
+        for job in jobs if columns and not isinstance(jobs[0], Mapping) else ():
+            for name, value in columns.items():
+                setattr(job, name, value)
+        return columns
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._end(error)
 
 
 def due_in(delay: float | None) -> DbNow | None:

@@ -68,7 +68,7 @@ def test_what_one_job_leaves_in_its_scope_is_no_other_jobs(start):
     found = start()
     for number in range(3):
         Watched.objects.create(action="report", number=number)
-    sentry_sdk.set_tag("from_outside", "yes")
+    sentry_sdk.add_breadcrumb(message="from outside")
     work_off("queueapp.watched")
     crumbs = [[one["message"] for one in event["breadcrumbs"]["values"]] for event in found]
     assert crumbs == [["crumb 0"], ["crumb 1"], ["crumb 2"]]

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import OperationalError, connection
 
-from django_dbqueue.worker import agent
+from django_dbqueue.worker import agent, probe_server
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.kit.warm_processes import Warm
@@ -62,10 +62,15 @@ class Process:
 
     def children(self) -> list[int]:
         """Those that run jobs."""
-        return [pid for pid in self._forked() if not _is_agent(pid)]
+        others = {agent.PROCESS_NAME, probe_server.PROCESS_NAME}
+        return [pid for pid in self._forked() if _name(pid) not in others]
 
     def agents(self) -> list[int]:
-        return [pid for pid in self._forked() if _is_agent(pid)]
+        return [pid for pid in self._forked() if _name(pid) == agent.PROCESS_NAME]
+
+    def probes(self) -> list[int]:
+        """What answers at the probe port."""
+        return [pid for pid in self._forked() if _name(pid) == probe_server.PROCESS_NAME]
 
     def _forked(self) -> list[int]:
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
@@ -123,11 +128,11 @@ def running(database_url: str, *args: str, **environment: Any) -> Iterator[Proce
         process.kill()
 
 
-def _is_agent(pid: int) -> bool:
+def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == agent.PROCESS_NAME
+        return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return ""
 
 
 def has_ended(pid: int) -> bool:

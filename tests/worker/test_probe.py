@@ -6,7 +6,6 @@ import socket
 import sys
 import time
 from http.client import HTTPException
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -57,11 +56,6 @@ def families(text):
     return {one.name: one for one in text_string_to_metric_families(text)}
 
 
-def named(process, name):
-    """The worker's processes of this name."""
-    return [pid for pid in process._forked() if Path(f"/proc/{pid}/comm").read_text() == name]
-
-
 def test_a_worker_says_whether_it_lives_and_is_ready_and_what_it_does(database_url, log, port):
     Note.objects.create(log=log, seconds=60)
     given = "queueapp.Note", "--probe-port", str(port), "--shutdown-timeout", "0"
@@ -98,11 +92,11 @@ def test_a_worker_says_whether_it_lives_and_is_ready_and_what_it_does(database_u
 def test_what_answers_is_replaced_where_it_dies_and_leaves_with_its_supervisor(database_url, port):
     with worker(database_url, "--probe-port", str(port), **QUICK) as process:
         becomes(port, "/ready", 200)
-        [first] = named(process, "dbqueue-probe\n")
+        [first] = process.probes()
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: has_ended(first))
         becomes(port, "/ready", 200)
-        [second] = named(process, "dbqueue-probe\n")
+        [second] = process.probes()
         process.send(signal.SIGKILL)
         wait_until(lambda: has_ended(second))
     wait_until(lambda: ask(port, "/live")[0] == 0)
