@@ -50,6 +50,10 @@ class TakesOptions(backends.BaseTaskBackend):  # type: ignore[misc]
         """One after the other; their results."""
         return [self.enqueue(task, args, kwargs) for task, args, kwargs in calls]
 
+    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Any]:
+        """``enqueue_many`` from async code."""
+        return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
+
 
 class DatabaseBackend(TakesOptions):
     """Tasks are rows of ``dbqueue_tasks.Task``, enqueued in the caller's transaction.
@@ -165,7 +169,7 @@ class ImmediateBackend(TakesOptions, immediate.ImmediateBackend):  # type: ignor
 
 def _unlike_the_frameworks(task: Any) -> Iterator[tuple[str, str]]:
     """What the framework does not look at, or meets with another error."""
-    if not isinstance(task.priority, int | float):
+    if not isinstance(task.priority, int | float) or isinstance(task.priority, bool):
         yield "priority", "must be a whole number"
     if task.run_after is not None and not isinstance(task.run_after, datetime):
         yield "run_after", "must be a datetime or a timedelta"
