@@ -134,8 +134,9 @@ bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory, 
 bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.mail $(MAIL_ARGS)
 
-bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.stamp)  ## Django Tasks beside three other queues: enqueueing, and a drain (10 minutes); TASKS_ARGS
+bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.stamp)  ## Django Tasks beside three other queues: enqueueing, and a drain (12 minutes); TASKS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.tasks $(TASKS_ARGS)
+	$(PYTHON) scripts/servers.py run --postgresql -- $(BIN)/python -m benchmarks.tasks_waiting
 	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost default
 	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost best
 

@@ -3,6 +3,7 @@
 import os
 import time
 from importlib.metadata import version
+from typing import Any
 
 import psycopg
 import uvloop
@@ -23,6 +24,8 @@ async def noop(number: int) -> None:
 
 
 class Adapter(Timeless):
+    job: Any = noop
+
     def __init__(self, mode: str) -> None:
         self.options = MODES[mode]
         self.url = os.environ[URL_VARIABLE]
@@ -59,11 +62,11 @@ class Adapter(Timeless):
 
     async def each(self, client: Oban, numbers: range) -> None:
         for number in numbers:
-            await client.enqueue(noop.new(number))
+            await client.enqueue(self.job.new(number))
 
     async def in_bulk(self, client: Oban, numbers: range) -> None:
         for start in range(0, len(numbers), BULK):
-            await client.enqueue_many([noop.new(n) for n in numbers[start : start + BULK]])
+            await client.enqueue_many([self.job.new(n) for n in numbers[start : start + BULK]])
 
     def work(self) -> None:
         """What its own command does."""

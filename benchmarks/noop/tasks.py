@@ -1,4 +1,9 @@
-"""The no-op job of Django Tasks, in Django itself from 6.0 on and a package before."""
+"""The no-op job of Django Tasks, and one that waits for a second.
+
+They are in Django itself from 6.0 on, and in a package before.
+"""
+
+import asyncio
 
 try:
     from django.tasks import task
@@ -11,3 +16,9 @@ from benchmarks.marks import mark
 @task()
 def noop(number: int) -> None:
     mark(number)
+
+
+@task()
+async def wait(number: int) -> None:
+    mark(number)
+    await asyncio.sleep(1)

@@ -16,7 +16,7 @@ class TaskAdmin(JobAdmin):
     search_help_text = "The number of a task, the id of its result, or a whole dedup key"
     open_columns: ClassVar[frozenset[str]] = JobAdmin.open_columns | {
         *("task_path", "result_id", "backend", "run_after", "max_attempts", "in_transaction"),
-        *("progress", "progress_so_far"),
+        *("overdue_pauses", "progress", "progress_so_far"),
     }
 
     @admin.display(description="progress")

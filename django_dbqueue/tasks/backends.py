@@ -164,7 +164,7 @@ class ImmediateBackend(TakesOptions, immediate.ImmediateBackend):  # type: ignor
 
 def _unlike_the_frameworks(task: Any) -> Iterator[tuple[str, str]]:
     """What the framework does not look at, or meets with another error."""
-    if not isinstance(task.priority, int | float):
+    if not isinstance(task.priority, int | float) or isinstance(task.priority, bool):
         yield "priority", "must be a whole number"
     if task.run_after is not None and not isinstance(task.run_after, datetime):
         yield "run_after", "must be a datetime or a timedelta"

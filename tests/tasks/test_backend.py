@@ -224,6 +224,7 @@ def test_what_was_due_in_the_past_runs_at_once():
         {"run_after": timedelta(days=999_999_999)},
         {"run_after": "tomorrow"},
         {"priority": "high"},
+        {"priority": True},
         {"run_after": datetime(2026, 1, 1)},
         {"priority": 101},
         {"priority": 3.5},
