@@ -49,6 +49,10 @@ class TakesOptions(backends.BaseTaskBackend):  # type: ignore[misc]
         """One after the other; their results."""
         return [self.enqueue(task, args, kwargs) for task, args, kwargs in calls]
 
+    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Any]:
+        """``enqueue_many`` from async code."""
+        return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
+
 
 class DatabaseBackend(TakesOptions):
     """Tasks are rows of ``dbqueue_tasks.Task``, enqueued in the caller's transaction.

@@ -79,11 +79,17 @@ class QueuedTask(Task):  # type: ignore[misc]
     def enqueue_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
         """Enqueue it once for each item, a list of arguments or a dict of keyword arguments, by
         multi-row INSERTs; their results. On an error none is enqueued."""
-        split = [((), call) if isinstance(call, Mapping) else (call, {}) for call in calls]
-        results: list[Any] = self.get_backend().enqueue_many(
-            (self, args, kwargs) for args, kwargs in split
-        )
+        results: list[Any] = self.get_backend().enqueue_many(self._each(calls))
         return results
+
+    async def aenqueue_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
+        """The same from async code."""
+        results: list[Any] = await self.get_backend().aenqueue_many(self._each(calls))
+        return results
+
+    def _each(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
+        split = [((), call) if isinstance(call, Mapping) else (call, {}) for call in calls]
+        return [(self, args, kwargs) for args, kwargs in split]
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return Task.call(self, *_with_our_context(self, args), **kwargs)

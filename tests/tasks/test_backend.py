@@ -109,6 +109,15 @@ def test_many_are_enqueued_by_few_statements(django_assert_max_num_queries):
     assert [one.return_value for one in results] == [1, 5, 9]
 
 
+def test_async_code_enqueues_many_in_its_transaction():
+    with transaction.atomic():
+        found = async_to_sync(calls.add.aenqueue_many)([(1,), {"a": 2, "b": 3}])
+        assert [row.kwargs for row in rows()] == [{}, {"a": 2, "b": 3}]
+        assert [str(row.result_id) for row in rows()] == [one.id for one in found]
+        transaction.set_rollback(True)
+    assert rows() == []
+
+
 def test_of_many_all_or_none_are_enqueued():
     with pytest.raises(TypeError):
         calls.add.enqueue_many([(1,), (datetime.now(),)])
