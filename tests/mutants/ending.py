@@ -98,7 +98,7 @@ MUTANTS = [
     ),
     (
         HOLDER,
-        "appended(stored[0][0] if stored else None, new)",
+        "appended(stored, new)",
         "appended(None, new)",
         "only the last error is kept",
     ),
