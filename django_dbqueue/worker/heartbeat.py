@@ -127,6 +127,7 @@ class Heartbeat:
             self._turn_epoch()
             rows.delete()
         worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
-        worker.serves, worker.code_version = list(self.serves), code_version()
+        worker.serves = list(self.serves)
+        worker.code_version = code_version()
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True
