@@ -17,6 +17,7 @@ from tests.mutants import (
     mail_afterwards,
     mail_and_admin,
     moving,
+    operating,
     options,
     pauses,
     people,
@@ -28,6 +29,7 @@ from tests.mutants.mutant import Mutant
 TABLES = (
     *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
+    operating,
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])

@@ -46,8 +46,13 @@ FILES = {
     "worker/reaper.py": VERBS
     + SWEEPS
     + "worker/unknown_tables metrics/recorder worker/clocks_of_nodes",
-    "monitor/worker_list.py": "monitor/workers_command admin/workers",
-    "management/": COMMANDS,
+    "monitor/worker_list.py": "monitor/workers_command admin/workers management/restart",
+    "monitor/thresholds.py": "management/monitor",
+    "operate/": "management/acts management/prune management/pause admin/acts",
+    "operate/cursor.py": ADMIN,
+    "operate/keyset.py": ADMIN,
+    "lifecycle/versions.py": "lifecycle/versions worker/rolling_deploy",
+    "management/": "management/acts management/prune " + COMMANDS,
     "management/commands/_log.py": "worker/logs management/commands_heed",
     "management/commands/dbqueue.py": COMMANDS
     + "adopt/adopt models/aliases diagnose/explain diagnose/check",

@@ -1,0 +1,124 @@
+"""Mutants of what operators do from the command line, and of jobs that need newer code."""
+
+ACTING, CHOICE, PRUNING = "operate/acting.py", "operate/choice.py", "operate/pruning.py"
+PAUSING, THRESHOLDS = "operate/pausing.py", "monitor/thresholds.py"
+ACTS, CHOOSING = "management/acts.py", "management/choosing.py"
+CONFIRMING, REPORTING = "management/confirming.py", "management/reporting.py"
+WORKER_LIST, AGENTS = "monitor/worker_list.py", "worker/agents.py"
+CLAIM, VERSIONS = "lifecycle/claim.py", "lifecycle/versions.py"
+
+MUTANTS = [
+    (ACTING, ".as_of_now()", "", "jobs that are claimed again are released again, without end"),
+    (ACTING, "if not self.is_dry:", "if True:", "a dry run changes what it counts"),
+    (ACTING, "self.limit - self.taken", "len(rows)", "a limit is not heeded"),
+    (
+        CHOICE,
+        '"finished_at" if status in ENDED else "created_at"',
+        '"created_at"',
+        "the age of a failed job counts from its enqueueing",
+    ),
+    (
+        CHOICE,
+        "self.error.casefold() in job.last_error.casefold()",
+        "self.error in job.last_error",
+        "an error is found in its own capitals alone",
+    ),
+    (
+        CHOICE,
+        "rows = rows.filter(queue=served.queue)",
+        "pass",
+        "TABLE:QUEUE means all queues of the table",
+    ),
+    (
+        CONFIRMING,
+        "if not sys.stdin.isatty():",
+        "if False:",
+        "without a terminal it waits for an answer",
+    ),
+    (
+        CONFIRMING,
+        'not in {"y", "yes"}',
+        'in {"n", "no"}',
+        "an empty answer counts as a yes",
+    ),
+    (
+        ACTS,
+        "if report.is_dry or report.changed >= wanted:",
+        "if True:",
+        "that an id was not changed is told to nobody",
+    ),
+    (
+        CHOOSING,
+        'if not (options["tables"] or options["all"] or not choice.is_empty):',
+        "if False:",
+        "a verb without a choice is done to everything",
+    ),
+    (
+        REPORTING,
+        'self.problem, code = "interrupted: the rest is as it was", INTERRUPTED',
+        "raise",
+        "nobody is told what was done before an interruption",
+    ),
+    (
+        PRUNING,
+        "Choice(older_than=seconds)",
+        "Choice()",
+        "what has just failed is pruned",
+    ),
+    (
+        PAUSING,
+        "names = [served.queue] if served.queue else sorted(_manager(served).paused_queues())",
+        'names = [served.queue or "default"]',
+        "of a whole table one queue is resumed",
+    ),
+    (
+        THRESHOLDS,
+        "if one.waiting >= limits.waiting:",
+        "if one.waiting > limits.waiting:",
+        "a queue that is as long as the limit is no alert",
+    ),
+    (
+        THRESHOLDS,
+        " + its_due.number",
+        "",
+        "jobs that are due and that nobody promotes are not seen",
+    ),
+    (
+        THRESHOLDS,
+        "is_enough = Status.READY not in one.at_least or known >= limit",
+        "is_enough = True",
+        "a limit above a thousand is never reached",
+    ),
+    (
+        AGENTS,
+        'return RESTART_REQUESTED if self.asks("restart_requested") else REQUESTED',
+        "return REQUESTED",
+        "a worker that is asked to restart stays stopped",
+        {"tests": ("tests/management/test_restart.py",)},
+    ),
+    (
+        WORKER_LIST,
+        "stop_requested_at=DbNow(), restart_requested=False",
+        "stop_requested_at=DbNow()",
+        "a worker that is asked to stop, after a restart, is started again",
+    ),
+    (
+        VERSIONS,
+        "if needs(job) > version",
+        "if needs(job) >= version",
+        "a job for this very code waits",
+    ),
+    (
+        VERSIONS,
+        "SHARE * _age(table, keys)",
+        "0",
+        "jobs for newer code are claimed every ten seconds, however many",
+    ),
+    (
+        CLAIM,
+        "for _ in range(versions.ROUNDS_MAX):",
+        "for _ in range(1):",
+        "jobs for newer code keep waiting what is behind them",
+        {"tests": ("tests/lifecycle/test_versions.py",)},
+    ),
+]
