@@ -207,8 +207,8 @@ def test_one_who_waits_does_so_up_to_a_time():
 
 @pytest.mark.skipif(connection.vendor != "mysql", reason="a stale count fails elsewhere")
 def test_a_transaction_that_cannot_see_commits_is_refused(two, monkeypatch):
+    by_create(1)  # the level is known once there is a connection
     monkeypatch.setattr(connection, "isolation_level", "repeatable read")
-    by_create(1)
     with transaction.atomic():
         for way in (by_bulk_create, by_create):
             with pytest.raises(transaction.TransactionManagementError, match="READ COMMITTED"):

@@ -8,6 +8,7 @@
 from tests.mutants import (
     admin,
     blind_spots,
+    bounded,
     commands,
     coroutines,
     databases,
@@ -27,6 +28,7 @@ from tests.mutants.mutant import Mutant
 TABLES = (
     *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, supervisor, commands, mail, mail_afterwards, admin),
+    bounded,
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
