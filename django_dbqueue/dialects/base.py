@@ -191,7 +191,7 @@ class Dialect:
         cursor.execute("BEGIN")
         try:
             yield
-        except BaseException:
+        except BaseException:  # why: whatever it is, no transaction is left open
             with suppress(Error):  # the connection may be gone
                 cursor.execute("ROLLBACK")
             raise

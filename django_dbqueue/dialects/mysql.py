@@ -103,7 +103,7 @@ class MySQL(Dialect):
             key = cursor.lastrowid if cursor.rowcount else None
             while cursor.nextset():
                 pass
-        except BaseException:
+        except BaseException:  # why: whatever it is, no transaction is left open
             if is_alone:
                 with suppress(Error):  # the connection may be gone
                     cursor.execute("ROLLBACK")
