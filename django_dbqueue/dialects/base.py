@@ -187,21 +187,20 @@ class Dialect:
         self,
         cursor: CursorWrapper,
         first: Statement,
-        into: str,
+        sql: str,
         params: Sequence[Any],
         pk: str,
         is_alone: bool,
     ) -> Any | None:
-        """Run an UPDATE and, where it has changed a row, an INSERT of one; its key, or None.
+        """Run an UPDATE and, where it has changed a row, ``insert``; None where it has not.
 
-        ``into`` names table and columns. ``is_alone``: in a transaction of their own.
+        ``is_alone``: in a transaction of their own.
         """
         with self._transaction(cursor) if is_alone else NOTHING_TO_DO:
             cursor.execute(*first)
             if cursor.rowcount != 1:
                 return None
-            places = ", ".join(["%s"] * len(params))
-            return self.insert(cursor, f"INSERT INTO {into} VALUES ({places})", params, pk)
+            return self.insert(cursor, sql, params, pk)
 
     @contextmanager
     def _transaction(self, cursor: CursorWrapper) -> Iterator[None]:
@@ -209,7 +208,7 @@ class Dialect:
         cursor.execute("BEGIN")
         try:
             yield
-        except BaseException:
+        except BaseException:  # why: whatever it is, no transaction is left open
             with suppress(Error):  # the connection may be gone
                 cursor.execute("ROLLBACK")
             raise

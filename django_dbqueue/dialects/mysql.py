@@ -85,16 +85,16 @@ class MySQL(Dialect):
         self,
         cursor: CursorWrapper,
         first: Statement,
-        into: str,
+        sql: str,
         params: Sequence[Any],
         pk: str,
         is_alone: bool,
     ) -> Any | None:
         if not self._takes_several:
-            return super().insert_after(cursor, first, into, params, pk, is_alone)
+            return super().insert_after(cursor, first, sql, params, pk, is_alone)
         update, given = first
-        values = ", ".join(["%s"] * len(params))
-        insert = f"INSERT INTO {into} SELECT {values} FROM DUAL WHERE ROW_COUNT() = 1"
+        into, _, values = sql.rpartition(" VALUES ")
+        insert = f"{into} SELECT {values.strip('()')} FROM DUAL WHERE ROW_COUNT() = 1"
         both = f"BEGIN; {update}; {insert}; COMMIT" if is_alone else f"{update}; {insert}"
         try:
             cursor.execute(both, [*given, *params])
@@ -103,7 +103,7 @@ class MySQL(Dialect):
             key = cursor.lastrowid if cursor.rowcount else None
             while cursor.nextset():
                 pass
-        except BaseException:
+        except BaseException:  # why: whatever it is, no transaction is left open
             if is_alone:
                 with suppress(Error):  # the connection may be gone
                     cursor.execute("ROLLBACK")

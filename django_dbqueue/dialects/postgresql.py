@@ -118,15 +118,15 @@ class PostgreSQL(Dialect):
         self,
         cursor: CursorWrapper,
         first: Statement,
-        into: str,
+        sql: str,
         params: Sequence[Any],
         pk: str,
         is_alone: bool,
     ) -> Any | None:
         update, given = first
-        values = ", ".join(["%s"] * len(params))
+        into, _, values = sql.rpartition(" VALUES ")
         cursor.execute(
-            f"WITH first AS ({update} RETURNING 1) INSERT INTO {into} SELECT {values} FROM first "
+            f"WITH first AS ({update} RETURNING 1) {into} SELECT {values.strip('()')} FROM first "
             f"RETURNING {pk}",
             [*given, *params],
         )

@@ -138,7 +138,7 @@ class SQLite(Dialect):
             yield
             with wrapped:
                 session.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # why: whatever it is, no transaction is left open
             session.rollback()
             raise
 

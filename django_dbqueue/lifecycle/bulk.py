@@ -80,8 +80,12 @@ class Inserter:
                     cursor.execute(sql, params)
 
     def place_of(self, row: Mapping[str, Any]) -> tuple[str, int]:
-        """Its queue and priority."""
-        return row.get("queue", self._queue), row.get("priority", self._priority)
+        """Its queue and priority; ``ValidationError`` where one is none."""
+        place = {"queue": self._queue, "priority": self._priority}
+        place |= {name: row[name] for name in place.keys() & row.keys()}
+        for name, value in place.items():
+            CHECKS[name](value)
+        return place["queue"], place["priority"]
 
     def _expiry(self, row: Mapping[str, Any]) -> float | None:
         seconds = limits_of(self.table.model, row.get("queue", self._queue)).max_age

@@ -119,10 +119,9 @@ def insert_after(
     values = written(table, job, fields)
     if values is None:
         return None
-    into = f"{table.name} ({', '.join(map(table.connection.ops.quote_name, values))})"
-    given = list(values.values())
+    sql, given = table.insert_of(tuple(values)), list(values.values())
     with table.connection.cursor() as cursor:
-        key = table.dialect.insert_after(cursor, first, into, given, table.pk, is_alone)
+        key = table.dialect.insert_after(cursor, first, sql, given, table.pk, is_alone)
     if key is None:
         return None
     if job.pk is not None:

@@ -15,6 +15,9 @@ NONSENSE = [
     ({"queueapp.note": {"time_to_run": 7}}, "no option of a queue"),
     ({"queueapp.note": {"max_length": 0}}, "at least 1"),
     ({"queueapp.note": {"max_length": "7"}}, "at least 1"),
+    ({"queueapp.note": {"when_full": "drop"}}, "'reject', 'wait' or 'drop_oldest'"),
+    ({"queueapp.note": {"full_wait": -1}}, "between 0 and"),
+    ({"queueapp.note": {"max_age": 0}}, "between 1 and"),
     ({7: {"max_length": 1}}, "names no queue table"),
 ]
 

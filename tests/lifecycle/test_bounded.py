@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from django.db import connection, transaction
+from django.core.exceptions import ValidationError
+from django.db import connection, connections, transaction
 
 from django_dbqueue import signals
 from django_dbqueue.exceptions import QueueFull
@@ -120,6 +121,15 @@ def test_many_at_once_are_all_refused_or_none(two):
     assert length() == 1
 
 
+@pytest.mark.parametrize(
+    "column", [{"queue": ["a"]}, {"queue": " "}, {"priority": "high"}], ids=str
+)
+def test_what_is_no_queue_or_priority_is_named(two, column):
+    with pytest.raises(ValidationError, match=next(iter(column))):
+        Note.objects.enqueue_many([{"text": "", **column}])
+    assert length() == 0
+
+
 def test_of_several_queues_none_is_written_where_one_is_full(two):
     by_create(2, queue="b")
     jobs = [Note(queue=queue) for queue in ("c", "b", "a")]
@@ -207,8 +217,8 @@ def test_one_who_waits_does_so_up_to_a_time():
 
 @pytest.mark.skipif(connection.vendor != "mysql", reason="a stale count fails elsewhere")
 def test_a_transaction_that_cannot_see_commits_is_refused(two, monkeypatch):
-    monkeypatch.setattr(connection, "isolation_level", "repeatable read")
-    by_create(1)
+    by_create(1)  # the level is known once there is a connection
+    monkeypatch.setattr(connections["default"], "isolation_level", "repeatable read")
     with transaction.atomic():
         for way in (by_bulk_create, by_create):
             with pytest.raises(transaction.TransactionManagementError, match="READ COMMITTED"):

@@ -8,6 +8,7 @@
 from tests.mutants import (
     admin,
     blind_spots,
+    bounded,
     commands,
     coroutines,
     databases,
@@ -29,7 +30,7 @@ from tests.mutants.mutant import Mutant
 TABLES = (
     *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
-    operating,
+    *(operating, bounded),
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
