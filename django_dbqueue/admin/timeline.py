@@ -123,6 +123,12 @@ def _facts(one: dict[str, Any], started: Any, ready_since: Any) -> Iterator[str]
         yield f"owner {_text(owner)}"
 
 
+def _due(job: Any) -> Event:
+    if getattr(job, "waits_for_key", False):
+        return Event("next", "Ready once its key is free")
+    return Event("next", "Retry due" if job.attempts else "Due", job.retry_at)
+
+
 def _now(job: Any) -> Iterator[Event]:
     if job.crashes:
         yield Event("failed", f"Its worker died with it: {job.crashes} of {MAX_CRASHES} times")
@@ -136,7 +142,7 @@ def _now(job: Any) -> Iterator[Event]:
         yield Event("claimed", "Claimed", job.dequeued_time, f"owner {job.owner}")
         yield Event("next", "The claim ends", job.retry_at, "unless it is completed or touched")
     elif job.status == Status.DELAYED:
-        yield Event("next", "Retry due" if job.attempts else "Due", job.retry_at)
+        yield _due(job)
     elif job.status == Status.DONE:
         yield Event("done", job.state.capitalize(), job.finished_at, ", ".join(_run_facts(job)))
         if job.retry_at is not None and not is_archived:

@@ -53,7 +53,7 @@ def keys_of(table: Table, keys: Sequence[Any]) -> list[str]:
     found: set[str] = set()
     for start in range(0, len(keys), KEYS):
         among, these = table.dialect.among(table.pk, keys[start : start + KEYS])
-        sql = f"SELECT DISTINCT concurrency_key FROM {table.by_key} WHERE {among}"
+        sql = f"SELECT concurrency_key FROM {table.by_key} WHERE {among}"
         found |= {name for (name,) in rows(table.connection, sql, these) if name is not None}
     return sorted(found)
 

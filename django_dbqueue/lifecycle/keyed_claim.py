@@ -24,7 +24,7 @@ from .errors import appended, entry
 from .execute import changed, changed_once, in_transaction, placeholders, rows
 from .key_facts import Heads, count_claimed, find_heads
 from .key_wakeup import wake
-from .keys import FAIL, HAS_KEY, Rule, rule_in
+from .keys import FAIL, Rule, rule_in
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -52,8 +52,12 @@ class Judged:
 
 def has_ready_keys(table: Table) -> bool:
     """Whether any ready job of the table has a concurrency key."""
-    sql = f"SELECT 1 FROM {table.name} WHERE {CLAIMABLE} AND {HAS_KEY} LIMIT 1"
-    return bool(rows(table.connection, sql, []))
+    # In its order, so that no other index is taken, which has all ready jobs.
+    sql = (
+        f"SELECT concurrency_key FROM {table.name} WHERE {CLAIMABLE} AND concurrency_key > %s "
+        f"ORDER BY concurrency_key LIMIT 1"
+    )
+    return bool(rows(table.connection, sql, [""]))
 
 
 def stamp(table: Table, request: Claim) -> list[Any]:

@@ -29,6 +29,7 @@ def test_the_key_is_shown_searched_and_filtered(browser):
     assert keys_in(text_of(waits)) == [jobs[2].pk]
     explained = text_of(browser.get(f"{SHARED}{jobs[2].pk}/change/"))
     assert "It waits for its key one: 2 of 2 run." in explained
+    assert "Ready once its key is free" in explained
 
 
 def test_without_the_permission_to_inspect_the_key_is_not_shown(people):
