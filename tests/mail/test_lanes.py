@@ -1,4 +1,4 @@
-"""The lanes in which the mail of limited and resting mailers waits, and what a worker leaves there."""
+"""The lanes in which mail of limited and resting mailers waits, and what workers leave there."""
 
 import pytest
 
