@@ -78,6 +78,9 @@ coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' proce
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process or pages" -s $(PYTEST_ARGS)
 
+rates: packages $(STAMPS)/servers  ## what starts a second at a rate, and what mail servers see of limits (10 minutes)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m proof -s tests/worker/test_rates.py tests/mail/test_limits.py
+
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)
 
