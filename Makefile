@@ -27,7 +27,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth burst stress torture machine time term leaks bounded once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -78,6 +78,9 @@ coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' proce
 
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process or pages" -s $(PYTEST_ARGS)
+
+rates: packages $(STAMPS)/servers  ## what starts a second at a rate, and what mail servers see of limits (10 minutes)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m proof -s tests/worker/test_rates.py tests/mail/test_limits.py
 
 growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)

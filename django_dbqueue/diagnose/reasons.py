@@ -8,11 +8,12 @@ from django.db.models.expressions import RawSQL
 
 from ..conf import conf
 from ..lifecycle.claim_end import duration
+from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.policy import MAX_CRASHES, SUSPECT_LOSSES
 from ..lifecycle.room import length_of
 from ..lifecycle.table import Table
-from ..models import Queue
+from ..models import Queue, RateBucket
 from ..models.queue import ALL, is_for_good
 from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
@@ -28,6 +29,7 @@ REASONS: dict[str, Callable[[Table, Any], list[str]]] = {}
 def of_waiting(facts: Facts) -> Iterator[str]:
     """One sentence each, what matters most first."""
     yield from of_pause(facts)
+    yield from of_rate(facts)
     yield from of_workers(facts)
     yield from of_version(facts)
     if facts.crashes:
@@ -54,20 +56,38 @@ def of_waiting(facts: Facts) -> Iterator[str]:
 def of_pause(facts: Facts) -> Iterator[str]:
     alias, until = facts.table.connection.alias, facts.table.dialect.seconds_until("paused_until")
     pauses = Queue.objects.db_manager(alias).pauses(facts.table.job_table)
-    rows = pauses.filter(name__in=[facts.queue, ALL])
+    rows = pauses.filter(name__in=[*_names(facts), ALL])
     left = RawSQL(until, (), FloatField())  # noqa: S611  # the name is our own
     for queue in rows.annotate(left=left):
         is_open = is_for_good(queue.paused_until) or queue.left is None
         more = "" if is_open else f", for {duration(float(queue.left))} more"
         reason = f" ({queue.pause_reason})" if queue.pause_reason else ""
         is_whole = queue.name == ALL
-        what = queue.scope.capitalize() if is_whole else f"Its queue, {facts.queue},"
+        what = queue.scope.capitalize() if is_whole else f"Its queue, {queue.name},"
         yield f"{what} is paused {pause_end(queue.paused_until)}{more}{reason}."
+
+
+def of_rate(facts: Facts) -> Iterator[str]:
+    limiter = limiter_of(facts.table.model)
+    if limiter is None or facts.table.policy.limiter:
+        return  # its app tells
+    if rates := limiter.rates(facts.queue):
+        buckets = RateBucket.objects.db_manager(facts.table.connection.alias)
+        name = limiter.bucket_of(facts.queue)
+        if buckets.peek(facts.table.job_table, name, rates).is_empty:
+            shown = ", ".join(map(str, rates))
+            yield f"The rate of its queue, {facts.queue} ({shown}), is used up for now."
+
+
+def _names(facts: Facts) -> set[str]:
+    """Its queue, and where that is a lane the one it belongs to."""
+    return {facts.queue, base_of(facts.table.model, facts.queue)}
 
 
 def of_workers(facts: Facts) -> Iterator[str]:
     workers, label = list_workers(facts.table.connection.alias), facts.table.label
-    serving = [one for one in workers if one.takes(label, facts.queue)]
+    names = _names(facts)
+    serving = [one for one in workers if any(one.takes(label, name) for name in names)]
     willing = [one for one in serving if one.state == "alive"]
     if not willing:
         yield from _of_the_unwilling([one for one in serving if one.state != "stopped"])

@@ -81,7 +81,7 @@ class RateBucketManager(models.Manager["RateBucket"]):
     def peek(self, job_table: str, name: str, rates: Iterable[Rate]) -> Bucket:
         """A bucket as it is now, which is not written."""
         found = self._find(job_table, name)
-        return Bucket(_loaded(found[2]), rates, found[3]) if found else Bucket({}, rates, 0.0)
+        return Bucket(loaded(found[2]), rates, found[3]) if found else Bucket({}, rates, 0.0)
 
     @property
     def _connection(self) -> Any:
@@ -98,7 +98,7 @@ class RateBucketManager(models.Manager["RateBucket"]):
             found = self._find(job_table, name)
             assert found is not None, "it was made just now"
         key, version, stored, now = found
-        return key, version, _loaded(stored), ClockReading(before, now, time.monotonic())
+        return key, version, loaded(stored), ClockReading(before, now, time.monotonic())
 
     def _find(self, job_table: str, name: str) -> tuple[int, int, str, float] | None:
         # Often asked, and building a query costs more than the query.
@@ -124,7 +124,8 @@ def _now(connection: Any) -> str:
     return f"-{dialect.seconds_until(dialect.instant_literal.format('1970-01-01 00:00:00'))}"
 
 
-def _loaded(state: str) -> Any:
+def loaded(state: str) -> Any:
+    """What a row holds, as JSON."""
     try:
         return json.loads(state)
     except ValueError:

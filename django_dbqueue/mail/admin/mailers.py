@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 
 from ...admin.confirmation import log
+from ...lifecycle.rates import Bucket
+from ...models import RateBucket
+from ...models.rate_bucket import loaded
 from ..conf import rates_for
 from ..models import Mailer
-from ..models.mailer import NOW
+from ..models.mailer import JOB_TABLE, NOW
 
 PAUSE_SECONDS = 300.0
 
@@ -30,7 +33,10 @@ class MailerAdmin(Base):
     actions = ("pause_selected", "resume_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Mailer]:
-        return super().get_queryset(request).annotate(**NOW)
+        # One query for all of them.
+        bucket = RateBucket.objects.filter(job_table=JOB_TABLE, name=OuterRef("name"))
+        state = Subquery(bucket.values("state")[:1])
+        return super().get_queryset(request).annotate(**NOW, bucket_state=state)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -54,9 +60,10 @@ class MailerAdmin(Base):
     @admin.display(description="used of them now")
     def in_use(self, mailer: Any) -> str:
         try:
-            bucket = mailer.bucket()
+            rates = rates_for(mailer.name)
         except ImproperlyConfigured:
             return ""
+        bucket = Bucket(loaded(mailer.bucket_state or "{}"), rates, mailer.now.timestamp())
         return ", ".join(
             f"{bucket.used(rate):,} of {rate.limit:,} ({rate.period})" for rate in bucket.rates
         )

@@ -4,6 +4,7 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.apps import apps
 from django.db import models, router
 
 from ...fields import DbNow, InstantField
@@ -101,7 +102,6 @@ class Mailer(models.Model):
 
     def bucket(self) -> Bucket:
         """What is used of its limits now."""
-        from .email import Email  # noqa: PLC0415  # it imports this
-
-        buckets = RateBucket.objects.db_manager(router.db_for_write(Email))
+        emails = apps.get_model("dbqueue_mail", "Email")
+        buckets = RateBucket.objects.db_manager(router.db_for_write(emails))
         return buckets.peek(JOB_TABLE, self.name, rates_for(self.name))
