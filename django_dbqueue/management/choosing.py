@@ -7,6 +7,7 @@ from typing import Any
 from ..fields import check_name
 from ..operate.choice import Choice
 from ..states import Status
+from ..worker.queue_order import is_pattern
 from ..worker.served import Served, parse_served
 from .commands.runworker import alias, positive
 from .durations import duration
@@ -35,9 +36,15 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     add("--limit", type=positive, help="most jobs in all")
 
 
-def choice_of(options: dict[str, Any]) -> Choice:
-    for queue in options["queue"]:
+def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None:
+    """Queues are named whole here; ``ValidationError`` where one can be no name."""
+    for queue in [*queues, *[one.queue for one in tables if one.queue]]:
         check_name(queue, "queue")
+        if is_pattern(queue):
+            raise Refused(f"{queue!r} is a pattern: name the queues, or the whole table")
+
+
+def choice_of(options: dict[str, Any]) -> Choice:
     return Choice(
         states=frozenset(STATES[name] for name in options.get("state", [])),
         queues=tuple(options["queue"]),
@@ -56,6 +63,7 @@ def named_tables(options: dict[str, Any], choice: Choice) -> tuple[Served, ...]:
     if choice.ids and choice != Choice(ids=choice.ids):
         raise Refused(f"{word} --id goes with no other filter.")
     tables = parse_served(options["tables"], options["database"])
+    refuse_patterns(tables, choice.queues)
     if choice.ids and (len(tables) != 1 or not options["tables"]):
         raise Refused(f"{word} --id: name the one table in which these ids are.")
     return tables

@@ -11,7 +11,7 @@ from django.utils import timezone
 from ..operate.choice import Choice
 from ..states import Status
 from ..worker.served import Served, parse_served
-from .choosing import add_filters, add_tables, choice_of, name_of
+from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns
 from .commands._text import aligned
 from .verbs import Verb
 
@@ -28,6 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> str:
     tables = parse_served(options["tables"], options["database"])
+    refuse_patterns(tables, options["queue"])
     limit = options["limit"] or LISTED
     rows: list[dict[str, Any]] = []
     for row in failed(tables, choice_of(options)):

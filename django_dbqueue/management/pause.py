@@ -8,12 +8,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..fields import check_name
-from ..models.queue import FOR_GOOD
+from ..models.queue import ALL, FOR_GOOD
 from ..monitor.alerts import pause_end
-from ..operate.pausing import pause, resume
+from ..operate.pausing import pause, pause_everything, resume, resume_everything
 from ..worker.served import Served, parse_served
-from .choosing import add_tables, name_of
+from .choosing import add_tables, name_of, refuse_patterns
 from .durations import duration
 from .verbs import Refused, Verb
 
@@ -47,40 +46,59 @@ def while_of(text: str) -> float:
 
 def run_pause(options: dict[str, Any]) -> str:
     seconds, reason = options["seconds"], options["reason"]
-    found = [(one, queue) for one in named(options) for queue in pause(one, seconds, reason)]
     end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
     said = f"paused {pause_end(end)}" + (f": {reason}" if reason else "")
+    found = named(options)
+    for one in found:
+        if isinstance(one, Served):
+            pause(one, seconds, reason)
+        else:
+            pause_everything(one, seconds, reason)
     return told(found, options, said)
 
 
 def run_resume(options: dict[str, Any]) -> str:
-    found = [(one, queue) for one in named(options) for queue in resume(one)]
+    found = named(options)
+    for one in found:
+        if isinstance(one, Served):
+            resume(one)
+        else:
+            resume_everything(one)
     return told(found, options, "resumed")
 
 
-def named(options: dict[str, Any]) -> list[Served]:
-    """Queues of tables, or whole tables; all of them are looked at before anything is done."""
+def named(options: dict[str, Any]) -> list[Served | str]:
+    """Queues of tables, whole tables, or with ``--all`` the aliases of databases; all of them are
+    looked at before anything is done."""
     tables, queues = options["tables"], options["queue"]
     if options["all"] and (tables or queues):
         raise Refused("--all goes with neither a table nor --queue")
     if not (tables or queues or options["all"]):
         word = options["verb"]
         raise Refused(f"{word} what? Name TABLE:QUEUE or a whole TABLE, or give --queue or --all.")
-    for queue in queues:
-        check_name(queue, "queue")
     served = parse_served(tables, options["database"])
+    if options["all"]:
+        return [*dict.fromkeys(one.using for one in served)]
+    refuse_patterns(served, queues)
     if queues and (twice := [one for one in served if one.queue]):
         raise Refused(f"{twice[0]} names its queue: give no --queue with it")
     return [replace(one, queue=queue) for one in served for queue in queues or [one.queue]]
 
 
-def told(found: list[tuple[Served, str]], options: dict[str, Any], said: str) -> str:
+def told(found: list[Served | str], options: dict[str, Any], said: str) -> str:
+    tables = [one for one in found if isinstance(one, Served)]
     if options["json"]:
-        rows = [{"table": one.label, "queue": queue, "database": one.using} for one, queue in found]
+        rows = [
+            {"table": one.label, "queue": one.queue or ALL, "database": one.using}
+            if isinstance(one, Served)
+            else {"table": ALL, "queue": ALL, "database": one}
+            for one in found
+        ]
         return json.dumps(rows, indent=2)
-    tables = [one for one, _ in found]
-    lines = [f"{name_of(replace(one, queue=queue), tables)} {said}" for one, queue in found]
-    return "\n".join(lines or ["no queue is paused"])
+    names = [
+        name_of(one, tables) if isinstance(one, Served) else f"everything on {one}" for one in found
+    ]
+    return "\n".join(f"{name} {said}" for name in names)
 
 
 PAUSE = Verb("stop claims from queues; what runs goes on", add_pause, run_pause)

@@ -1,31 +1,30 @@
-"""Pausing and resuming queues: one, all of a table, or all that there are."""
+"""Pausing and resuming queues: one, all of a table, or all that there are on a database."""
 
 from typing import Any
 
-from ..lifecycle.table import table_of
-from ..monitor.report import known_queues
+from ..models import Queue
+from ..models.queue import ALL
 from ..worker.served import Served
 
 
-def pause(served: Served, seconds: float | None, reason: str) -> list[str]:
-    """Stop claims from a queue of a table, or from all that are known, for some seconds, or until
-    they are resumed; which."""
-    names = [served.queue] if served.queue else _queues_of(served)
-    for name in names:
-        _manager(served).pause(name, seconds, reason)
-    return names
+def pause(served: Served, seconds: float | None, reason: str) -> None:
+    """Stop claims from a queue of a table, or from all of its queues, for some seconds, or until
+    they are resumed."""
+    _manager(served).pause(served.queue or ALL, seconds, reason)
 
 
-def resume(served: Served) -> list[str]:
-    """Let claims go on; which queues were named, or were paused."""
-    names = [served.queue] if served.queue else sorted(_manager(served).paused_queues())
-    for name in names:
-        _manager(served).resume(name)
-    return names
+def resume(served: Served) -> None:
+    """End what was paused by the same word: a queue that was paused by itself stays so."""
+    _manager(served).resume(served.queue or ALL)
 
 
-def _queues_of(served: Served) -> list[str]:
-    return known_queues(table_of(served.model, served.using))
+def pause_everything(using: str, seconds: float | None, reason: str) -> None:
+    """The same of all queues of all tables of a database, but for workers with ``--force``."""
+    Queue.objects.db_manager(using).pause_everything(seconds, reason)
+
+
+def resume_everything(using: str) -> None:
+    Queue.objects.db_manager(using).resume_everything()
 
 
 def _manager(served: Served) -> Any:

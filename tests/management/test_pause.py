@@ -62,15 +62,19 @@ def test_a_table_without_a_queue_means_all_of_its_queues():
 
 
 def test_everything_is_paused_and_resumed_at_once():
-    Note.objects.create(queue="slow")
+    dbqueue("pause", "queueapp.Note:other")
+    told = dbqueue("pause", "--all", "--reason=a migration")
+    assert "everything on default paused until somebody resumes it: a migration" in told
+    # Also queues that nobody knew then.
+    for queue in ("slow", "other"):
+        Note.objects.create(queue=queue)
     Kept.objects.create()
-    dbqueue("pause", "--all", "--reason=a migration")
     assert claims_of("slow") == 0
     assert Kept.objects.claim() == []
-    dbqueue("resume", "--all")
+    assert "everything on default resumed" in dbqueue("resume", "--all")
     assert claims_of("slow") == 1
     assert len(Kept.objects.claim()) == 1
-    assert dbqueue("resume", "--all") == "no queue is paused\n"
+    assert claims_of("other") == 0
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,8 @@ def test_everything_is_paused_and_resumed_at_once():
         (["--all", "queueapp.Note"], "neither"),
         (["queueapp.Kept", "queueapp.Note:a", "--queue=b"], "names its queue"),
         (["queueapp.Note:a", "queueapp.Nothing:a"], "is no queue table"),
+        (["queueapp.Note:mail-*"], "is a pattern"),
+        (["--queue=*"], "is a pattern"),
         (["--queue", "é" * 101], "the limit is 200"),
         (["queueapp.Note:a", "--reason", "x" * 501], "reason"),
     ],

@@ -67,8 +67,8 @@ MUTANTS = [
     ),
     (
         PAUSING,
-        "names = [served.queue] if served.queue else sorted(_manager(served).paused_queues())",
-        'names = [served.queue or "default"]',
+        "_manager(served).resume(served.queue or ALL)",
+        '_manager(served).resume(served.queue or "default")',
         "of a whole table one queue is resumed",
     ),
     (
