@@ -81,7 +81,7 @@ def test_every_admin_class_of_ours_is_in_the_table():
         for model, one in admin.site._registry.items()
         if any(cls.__module__.startswith("django_dbqueue.") for cls in type(one).__mro__)
     }
-    assert {one.__name__ for one in ours - set(admin_roles.MODELS)} <= {"Thumbnail"}
+    assert {one.__name__ for one in ours - set(admin_roles.MODELS)} <= {"Shared", "Thumbnail"}
 
 
 def test_who_is_not_logged_in_gets_nothing(found):
