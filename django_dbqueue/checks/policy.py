@@ -55,7 +55,7 @@ def _check_keys(model: Model) -> Iterator[CheckMessage]:
             f"{', '.join(given)}: this table has no columns for concurrency keys.",
             hint="Derive it from KeyedJob, and its Meta from KeyedJob.Meta; then makemigrations.",
             obj=model,
-            id="dbqueue.E020",
+            id="dbqueue.E019",
         )
 
 

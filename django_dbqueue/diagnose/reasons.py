@@ -86,8 +86,8 @@ def _names(facts: Facts) -> set[str]:
 
 def of_workers(facts: Facts) -> Iterator[str]:
     workers, label = list_workers(facts.table.connection.alias), facts.table.label
-    names = _names(facts)
-    serving = [one for one in workers if any(one.takes(label, name) for name in names)]
+    queues = _names(facts)
+    serving = [one for one in workers if any(one.takes(label, queue) for queue in queues)]
     willing = [one for one in serving if one.state == "alive"]
     if not willing:
         yield from _of_the_unwilling([one for one in serving if one.state != "stopped"])
@@ -105,7 +105,8 @@ def of_version(facts: Facts) -> Iterator[str]:
     if not facts.min_version:
         return
     workers, label = list_workers(facts.table.connection.alias), facts.table.label
-    serving = [one for one in workers if one.lives and one.takes(label, facts.queue)]
+    queues = _names(facts)
+    serving = [w for w in workers if w.lives and any(w.takes(label, name) for name in queues)]
     able = [one for one in serving if one.code_version >= facts.min_version]
     needed = f"code of version {facts.min_version} or newer (its min_version)"
     if able:

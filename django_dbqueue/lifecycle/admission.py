@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -185,15 +186,21 @@ def _queue_full(table: Table, words: str) -> QueueFull:
     return error
 
 
-def go_on_after(full: QueueFull, job: Any) -> None:
-    """Let the transaction go on in which a ``save()`` met a full queue, which has written nothing;
-    Django has marked it as broken, as for any error in there."""
-    if (
-        full.alias
-        and not job._meta.parents
-        and transaction.get_connection(full.alias).in_atomic_block
-    ):
-        transaction.set_rollback(False, using=full.alias)
+@contextmanager
+def saving(job: Any) -> Iterator[None]:
+    """Around Django's own ``save()`` of a new job. The transaction goes on in which it meets a full
+    queue, which has written nothing; Django marks it as broken, as for any error in there."""
+    try:
+        with enqueue.announced(type(job), [job]):
+            yield
+    except QueueFull as full:
+        if (
+            full.alias
+            and not job._meta.parents
+            and transaction.get_connection(full.alias).in_atomic_block
+        ):
+            transaction.set_rollback(False, using=full.alias)
+        raise
 
 
 def _check(table: Table, places: Sequence[Wanted], is_alone: bool) -> None:

@@ -9,7 +9,7 @@ from ..operate.choice import Choice
 from ..states import Status
 from ..worker.queue_order import is_pattern
 from ..worker.served import Served, parse_served
-from .commands.runworker import alias, positive
+from .commands._types import alias, positive
 from .durations import duration
 from .verbs import Refused
 

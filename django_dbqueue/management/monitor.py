@@ -12,7 +12,7 @@ from ..worker.served import parse_served
 from .choosing import add_tables
 from .commands._log import printable
 from .commands._text import aligned
-from .commands.runworker import positive
+from .commands._types import positive
 from .durations import duration
 from .verbs import ProblemsFound, Verb
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..monitor.worker_list import request_restarts
 from .commands._text import asked_text
-from .commands.runworker import alias
+from .commands._types import alias
 from .verbs import Verb
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.db import models, router
 from django.db.models.query_utils import DeferredAttribute
 
-from ..exceptions import Bury, ClaimLost, QueueFull, Undone
+from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
 from ..lifecycle import admission, enqueue, holder
 from ..lifecycle.errors import VERBS
@@ -207,12 +207,8 @@ class Job(JobColumns):
             enqueue.prepare(self)
             self.claim_owner, unread = None, self.expressions()
             # With a key of its own, a new instance would else overwrite the row that has it.
-            try:
-                with enqueue.announced(type(self), [self]):
-                    super().save(*args, **kwargs | {"force_insert": True})
-            except QueueFull as full:
-                admission.go_on_after(full, self)
-                raise
+            with admission.saving(self):
+                super().save(*args, **kwargs | {"force_insert": True})
             self.forget(unread)
             enqueue.notify_workers(self._table().connection, [self.status])
         else:

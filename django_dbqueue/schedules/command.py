@@ -11,7 +11,7 @@ from django.db import router
 
 from ..exceptions import shown
 from ..management.commands._text import aligned
-from ..management.commands.runworker import alias
+from ..management.commands._types import alias
 from ..management.verbs import Verb
 from .firing import run_now
 from .models import Overlap, Schedule, as_utc, problems_of

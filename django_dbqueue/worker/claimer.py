@@ -25,15 +25,15 @@ from .reconcile import InHand, Reconciler
 from .session import ReconnectBackoff, Session
 from .shared_memory import Role, SharedMemory
 from .turns import TokenLease
+from .waiting_suspects import WaitingSuspects
 from .wakeup import Wakeup
 
 logger = logging.getLogger("django_dbqueue")
 
 CLAIM_BATCH_MAX = 100  # jobs a claim, when the batch may grow
 AHEAD_SECONDS = 0.25  # of work to fetch ahead
-RECHECK_SECONDS = 0.2  # between looks whether a pause is over, or a suspect was taken over
+RECHECK_SECONDS = 0.2  # between looks whether a pause is over
 HOLD_SECONDS = 5.0  # until what no runner took is given back
-SUSPECTS_MAX = 500  # that wait for a sacrificial child; more are put off
 
 
 class Claimer:
@@ -74,9 +74,7 @@ class Claimer:
         is_careful = bool(options.queue_order) and options.batch_grows
         self.batch = 1 if is_careful else options.batch_size
         self.keyed_ahead = KeyedAhead()
-        # Claimed, and waiting for a sacrificial child to take them over.
-        self.suspects: list[Item] = []
-        self._recheck_suspects_at = 0.0
+        self.suspects = WaitingSuspects(shared, self.release, HOLD_SECONDS)
         # Of tables whose outcomes cannot be written.
         self.of_locked_tables: list[Item] = []
         # Since when there is nothing ready: only a look that began when all was done tells.
@@ -110,8 +108,7 @@ class Claimer:
             self.session.prepare()
             self.reconciler.settle()
             self._settle_unstarted()
-            if self.suspects:
-                self._look_after_suspects(HOLD_SECONDS)
+            self.suspects.look()
             self.reconciler.turn()
             if self.gives_away:
                 self.give_back(of=self.gives_away)
@@ -218,7 +215,7 @@ class Claimer:
             items = [Item(table, owner, [job], claimed_at, epoch, job is last) for job in others]
         self.put(items if lease is None else self.gate.with_turns(items, lease))
         if suspected:
-            self._hand_over([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
+            self.suspects.add([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
         return jobs
 
@@ -282,37 +279,8 @@ class Claimer:
             self.buffer.put(items)
         if given:
             logger.info("gave back %d jobs that had not started", given)
-        if self.suspects and of is None:
-            self._recheck_suspects_at = 0.0
-            self._look_after_suspects(0)
-
-    def _hand_over(self, items: list[Item]) -> None:
-        """Jobs that may have killed a worker are run by no ordinary child."""
-        room = max(0, SUSPECTS_MAX - len(self.suspects))
-        self.suspects += items
-        for item in items[:room]:
-            alone = suspects.runs_alone(item.jobs[0])
-            self.shared.hand_over(Role.ALONE if alone else Role.SHARED)
-        if excess := items[room:]:
-            self.release(excess, delay=HOLD_SECONDS)
-            del self.suspects[-len(excess) :]
-
-    def _look_after_suspects(self, hold_seconds: float) -> None:
-        """Forget those that were taken over; what has waited for so long is given back."""
-        if time.monotonic() < self._recheck_suspects_at:
-            return
-        for owner in {item.owner for item in self.suspects}:
-            others = [item for item in self.suspects if item.owner != owner]
-            mine = {item.jobs[0].claim_key: item for item in self.suspects if item.owner == owner}
-            first = next(iter(mine.values()))
-            held = suspects.still_held(first.table.on_this_thread(), owner, list(mine))
-            self.shared.taken += len(mine) - len(held)
-            waiting = [mine[key] for key in sorted(held)]
-            self.suspects = [*others, *waiting]
-            if waiting and time.monotonic() - first.claimed_at >= hold_seconds:
-                self.release(waiting)
-                self.suspects = others
-        self._recheck_suspects_at = time.monotonic() + RECHECK_SECONDS
+        if of is None:
+            self.suspects.give_back()
 
     def release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""

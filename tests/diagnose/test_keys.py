@@ -88,4 +88,4 @@ def test_options_of_keys_on_a_table_without_them_are_an_error(settings):
     assert list(check_policy(Shared)) == []
     settings.DBQUEUE = {"QUEUES": {"queueapp.note:big": {"concurrency_limit": 3}}}
     [error] = check_policy(Note)
-    assert (error.id, "KeyedJob" in error.hint) == ("dbqueue.E020", True)
+    assert (error.id, "KeyedJob" in error.hint) == ("dbqueue.E019", True)

@@ -34,7 +34,7 @@ from ..operating import OPERATING
 from ..verbs import VERBS, ProblemsFound
 from ._log import printable
 from ._text import asked_text, check_text, status_json, status_text, workers_text
-from .runworker import alias
+from ._types import alias
 
 # A queue app: the core knows it by its name only.
 TORTURE = "django_dbqueue.torture."

@@ -16,7 +16,8 @@ from ...worker.served import all_served
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import StandaloneReaper
 from ._log import log_to_stderr
-from .runworker import alias, seconds, stop_without_migrations
+from ._types import alias, seconds
+from .runworker import stop_without_migrations
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import threading
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -15,12 +15,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from ...backoff import Backoff, Fixed, Listed
 from ...checks.schema import missing_migrations
 from ...conf import conf
-from ...lifecycle.policy import MAX_SECONDS
 from ...monitor.first_steps import advice_for_beginners
-from ...process_range import ProcessRange
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
 from ...worker.probe import PortTaken
@@ -33,6 +30,7 @@ from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import NotMigrated, Startup, say
 from ._log import log_to_stderr
+from ._types import alias, count, order, pauses, positive, processes, seconds
 
 MIGRATIONS_MISSING = 3
 CONFIG = "django_dbqueue.management.commands._config"
@@ -263,47 +261,3 @@ def order_of(given: QueueOrder | None) -> QueueOrder:
         return parse_order(conf["QUEUE_ORDER"])
     except ValueError as error:
         raise ImproperlyConfigured(f"QUEUE_ORDER: {error}") from error
-
-
-def order(text: str) -> QueueOrder:
-    try:
-        return parse_order(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
-
-
-def alias(text: str) -> str:
-    if text not in connections:
-        raise ArgumentTypeError(f"{text!r} is no database alias; known: {', '.join(connections)}")
-    return text
-
-
-def processes(text: str) -> ProcessRange:
-    try:
-        return ProcessRange.read(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if not 1 <= number < 2**31:
-        raise ValueError
-    return number
-
-
-def count(text: str) -> int:
-    return int(text) and positive(text)
-
-
-def seconds(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= MAX_SECONDS:
-        raise ValueError
-    return number
-
-
-def pauses(text: str) -> Backoff:
-    """``20`` or ``10,60,300`` seconds."""
-    numbers = tuple(seconds(part) for part in text.split(","))
-    return Fixed(numbers[0]) if len(numbers) == 1 else Listed(numbers)

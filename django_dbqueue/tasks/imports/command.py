@@ -11,7 +11,7 @@ KINDS = ("django-tasks-db", "dj-queue")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    from ...management.commands.runworker import alias  # noqa: PLC0415  # only for commands
+    from ...management.commands._types import alias  # noqa: PLC0415  # only for commands
 
     parser.add_argument("--from", dest="source", choices=KINDS, required=True)
     parser.add_argument("--dry-run", action="store_true", help="say what would be moved")

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import router
 
 from ....management.commands._log import log_to_stderr
-from ....management.commands.runworker import alias, positive, stop_without_migrations
+from ....management.commands._types import alias, positive
+from ....management.commands.runworker import stop_without_migrations
 from ....worker.options import beat_timing
 from ....worker.session import forget_pools
 from ....worker.startup import say

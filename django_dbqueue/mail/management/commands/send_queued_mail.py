@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ....management.commands._log import printable
+from ....management.commands._types import positive, processes, seconds
 from ....management.commands.runworker import Command as RunWorker
-from ....management.commands.runworker import positive, processes, seconds
 from ....worker.queue_order import IN_TURN
 from ...models import Email
 from ...sending.dry_run import DryRun
