@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -26,6 +27,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
 
 LARGEST = 9  # jobs of one turn
 EARLIER = "there before"
+nap = threading.Event()
 BREAK = 0.002  # seconds; a full queue leaves the machine to consumers
 
 
@@ -58,7 +60,7 @@ def produce(folder: str, stop: Any) -> None:
             log.write("dropped 1\n")
 
         job_dropped.connect(dropped)
-        while not stop.is_set():
+        while not stop.value:
             count, work = random.choice(turns(tag))
             is_undone = random.random() < 0.1
             try:
@@ -70,7 +72,7 @@ def produce(folder: str, stop: Any) -> None:
                         transaction.set_rollback(is_undone)
             except QueueFull:
                 log.write(f"rejected {count}\n")
-                stop.wait(BREAK)
+                nap.wait(BREAK)
             except Exception as error:
                 log.write(f"{type(error).__name__} 1\n")
                 log.write(f"# {error!r:.200}\n".replace("\n", " ") + "\n")
@@ -125,7 +127,8 @@ def run(
 
 def play(folder: str, producers: int, consumers: int, seconds: float, kills: int) -> int:
     fork = multiprocessing.get_context("fork")
-    stop, rest, seen = fork.Event(), fork.Event(), fork.Value("q", 0)
+    # Of an event a process that is killed would keep the lock.
+    stop, rest, seen = fork.RawValue("b", 0), fork.Event(), fork.Value("q", 0)
 
     def start(target: Any, *args: Any) -> Any:
         process = fork.Process(target=target, args=args)
@@ -135,13 +138,13 @@ def play(folder: str, producers: int, consumers: int, seconds: float, kills: int
     others = [start(consume, rest) for _ in range(consumers)] + [start(watch, rest, seen)]
     living = [start(produce, folder, stop) for _ in range(producers)]
     for _ in range(kills):
-        stop.wait(seconds / (kills + 1))
+        nap.wait(seconds / (kills + 1))
         victim = living.pop(random.randrange(len(living)))
         os.kill(victim.pid, signal.SIGKILL)
         victim.join()
         living.append(start(produce, folder, stop))
-    stop.wait(seconds / (kills + 1))
-    stop.set()
+    nap.wait(seconds / (kills + 1))
+    stop.value = 1
     for process in living:
         process.join(60)
     rest.set()
