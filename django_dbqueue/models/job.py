@@ -230,9 +230,8 @@ class Job(JobColumns):
             return [f.name for f in fields if not {f.name, f.attname} & left_out]
         names = list(asked)
         if refused := NOT_SAVED & set(names):
-            raise ValueError(
-                f"update_fields: only the lifecycle writes {', '.join(sorted(refused))}"
-            )
+            columns = ", ".join(sorted(refused))
+            raise ValueError(f"update_fields: only the lifecycle writes {columns}")
         return names
 
     def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:

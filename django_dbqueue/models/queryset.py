@@ -249,7 +249,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             check_words(owner, "owner", MAX_OWNER)
         table = table_of(self.model, self._for_writing())
         names, paused = ready_queues.named(table, queue), self.paused_queues()
-        unpaused = [name for name in names if not {name, base_of(self.model, name)} & paused]
+        unpaused = [
+            name for name in names if name not in paused and base_of(self.model, name) not in paused
+        ]
         return claim.claim_from(table, unpaused, limit, lambda: owner or new_owner())
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:

@@ -44,10 +44,16 @@ MONTH = 30 * 86_400.0  # seconds
 TICK = 0.001  # seconds; a database may round down how long it is until a job is due
 # Options of runworker that only a process, or several, can honour.
 OF_PROCESSES = (
-    *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file"),
+    *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file", "probe_port"),
     *("shutdown_timeout", "sleep", "reload", "rest", "timeout", "config", "show_config"),
-    *("target_wait", "balance", "balance_by", "balance_cooldown", "balance_max_shift"),
-    *("probe_port", "probe_host"),
+    *(
+        "target_wait",
+        "balance",
+        "balance_by",
+        "balance_cooldown",
+        "balance_max_shift",
+        "probe_host",
+    ),
 )
 
 
@@ -79,8 +85,8 @@ class InlineWorker:
         self.beats = [Heartbeat(self.uuid, *one, *timing, name=name) for one in served.items()]
         self._beaten_at = float("-inf")
         self.reaper = Reaper(self.tables(), timing[1], _tell, silent=by_clock(timing[1]))
-        self._session = Session(set(self.options.serves()), methodcaller("keep_to_indexes"))
-        self.shared = SharedMemory(threads=1, aliases=self.options.serves())
+        self._session = Session(set(served), methodcaller("keep_to_indexes"))
+        self.shared = SharedMemory(threads=1, aliases=served)
         self.consumer = Consumer(
             *(self.options, StackDump(), f"{self.uuid}.", self.shared, self.options.max_jobs),
             role=Role.EVERYTHING,
@@ -285,8 +291,7 @@ def by_clock(worker_timeout: float) -> Callable[[str], list[str]]:
     """Which workers on a database are silent by its own clock, which a test may have moved."""
 
     def silent(alias: str) -> list[str]:
-        rows = Worker.objects.using(alias).silent(worker_timeout)
-        return list(rows.values_list("pk", flat=True))
+        return [worker.pk for worker in Worker.objects.using(alias).silent(worker_timeout)]
 
     return silent
 

@@ -3,7 +3,7 @@
 OPTIONS, SERVED = "worker/options.py", "worker/served.py"
 WORKER_LIST = "monitor/worker_list.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
-DBQUEUE = "management/commands/dbqueue.py"
+DBQUEUE, TYPES = "management/commands/dbqueue.py", "management/commands/_types.py"
 LOG, STANDALONE_REAPER = "management/commands/_log.py", "worker/standalone_reaper.py"
 
 MUTANTS = [
@@ -56,13 +56,13 @@ MUTANTS = [
         "--skip-checks is not heeded",
     ),
     (
-        RUNWORKER,
+        TYPES,
         "if not 1 <= number < 2**31:",
         "if not 0 <= number < 2**31:",
         "--max-jobs 0 is taken for a number of jobs",
     ),
     (
-        RUNWORKER,
+        TYPES,
         "if not 0 <= number <= MAX_SECONDS:",
         "if not 0 <= number:",
         "a number of seconds may be infinite",

@@ -83,13 +83,13 @@ TOLD = [
     ),
     (
         SERVED,
-        'if not (self.queue in {None, queue} or matches(self.queue or "", queue)):',
+        "if self.queue is not None and not is_among([self.queue]):",
         "if False:",
         "all queues of a table are served",
     ),
     (
         SERVED,
-        "return not any(matches(one, queue) for one in self.left_out)",
+        "return not is_among(self.left_out)",
         "return queue not in self.left_out",
         "--except takes no pattern",
     ),
@@ -134,7 +134,12 @@ ORDERED = [
         "if exact == wanted:",
         "a named queue is overlooked among many",
     ),
-    (CLAIMER, "self.scheduler.claimed(queue, len(jobs))", "pass", "nobody counts for the weights"),
+    (
+        CLAIMER,
+        "self.scheduler.claimed(base_of(table.model, queue), len(jobs))",
+        "pass",
+        "nobody counts for the weights",
+    ),
     (
         CLAIMER,
         "bool(options.queue_order) and options.batch_grows",
@@ -161,7 +166,12 @@ CALLED = [
         "",
         "--timeout is ignored",
     ),
-    ("worker/heartbeat.py", "worker.name = self.name", "pass", "no row has its worker's name"),
+    (
+        "worker/heartbeat.py",
+        "worker.serves, worker.name = list(self.serves), self.name",
+        "worker.serves = list(self.serves)",
+        "no row has its worker's name",
+    ),
 ]
 SHOWN = [
     (CONFIG, "not is_given(found[dest]) and", "", "a file wins over options"),

@@ -145,8 +145,8 @@ MUTANTS = [
     ),
     (
         BEATS,
-        "worker.serves = list(self.serves)",
-        "worker.serves = []",
+        "worker.serves, worker.name = list(self.serves), self.name",
+        "worker.serves, worker.name = [], self.name",
         "nobody knows what a worker serves",
     ),
 ]

@@ -7,7 +7,7 @@ CONSUMER, MEMORY, CONNECTIONS = (
     "worker/shared_memory.py",
     "worker/connections.py",
 )
-RECONCILE = "worker/reconcile.py"
+RECONCILE, WAITING = "worker/reconcile.py", "worker/waiting_suspects.py"
 SUSPECTS, SACRIFICE = "lifecycle/suspects.py", "worker/sacrifice.py"
 
 MUTANTS = [
@@ -26,14 +26,14 @@ MUTANTS = [
     (CLAIMER, "self.left -= len(jobs)", "pass", "--max-jobs is not heeded"),
     (
         CLAIMER,
-        "limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))",
-        "limit = int(min(self.batch, self.sizes.jobs_max(table)))",
+        "limit = int(min(most, self.sizes.jobs_max(table), self.left))",
+        "limit = int(min(most, self.sizes.jobs_max(table)))",
         "a claim takes more than --max-jobs leaves",
     ),
     (
         CLAIMER,
-        "limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))",
-        "limit = int(min(self.batch, self.left))",
+        "limit = int(min(most, self.sizes.jobs_max(table), self.left))",
+        "limit = int(min(most, self.left))",
         "a claim takes any number of large jobs",
     ),
     (
@@ -55,20 +55,20 @@ MUTANTS = [
         "batches grow beyond --batch-size",
     ),
     (
-        CLAIMER,
+        WAITING,
         "if waiting and time.monotonic() - first.claimed_at >= hold_seconds:",
         "if False:",
         "suspects that nobody takes over are kept",
     ),
     (
-        CLAIMER,
+        WAITING,
         "self.shared.taken += len(mine) - len(held)",
         "pass",
         "suspects that were taken over are not counted",
     ),
     (
-        CLAIMER,
-        "room = max(0, SUSPECTS_MAX - len(self.suspects))",
+        WAITING,
+        "room = max(0, SUSPECTS_MAX - len(self._items))",
         "room = len(items)",
         "any number of suspects waits",
     ),
@@ -79,7 +79,7 @@ MUTANTS = [
         "suspects run among all others",
     ),
     (
-        CLAIMER,
+        WAITING,
         "Role.ALONE if alone else Role.SHARED",
         "Role.SHARED",
         "nobody comes for who has to run alone",
@@ -303,8 +303,8 @@ MUTANTS = [
     ),
     (
         POLLER,
-        "if name not in paused and self.served.takes(name)]",
-        "if self.served.takes(name)]",
+        "if served.takes(name) and not {name, base_of(served.model, name)} & out",
+        "if served.takes(name)",
         "a worker claims from a paused queue",
     ),
     (
