@@ -115,7 +115,7 @@ MUTANTS = [
     ),
     (
         QUERYSET,
-        "if name not in paused]",
+        "if not {name, base_of(self.model, name)} & paused]",
         "if True]",
         "a paused queue is claimed from",
     ),

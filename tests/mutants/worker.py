@@ -26,14 +26,14 @@ MUTANTS = [
     (CLAIMER, "self.left -= len(jobs)", "pass", "--max-jobs is not heeded"),
     (
         CLAIMER,
-        "limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))",
-        "limit = int(min(self.batch, self.sizes.jobs_max(table)))",
+        "limit = int(min(most, self.sizes.jobs_max(table), self.left))",
+        "limit = int(min(most, self.sizes.jobs_max(table)))",
         "a claim takes more than --max-jobs leaves",
     ),
     (
         CLAIMER,
-        "limit = int(min(self.batch, self.sizes.jobs_max(table), self.left))",
-        "limit = int(min(self.batch, self.left))",
+        "limit = int(min(most, self.sizes.jobs_max(table), self.left))",
+        "limit = int(min(most, self.left))",
         "a claim takes any number of large jobs",
     ),
     (
@@ -303,8 +303,8 @@ MUTANTS = [
     ),
     (
         POLLER,
-        "if name not in paused and self.served.takes(name)]",
-        "if self.served.takes(name)]",
+        "if served.takes(name) and not {name, base_of(served.model, name)} & paused",
+        "if served.takes(name)",
         "a worker claims from a paused queue",
     ),
     (
