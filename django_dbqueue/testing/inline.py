@@ -4,7 +4,7 @@ import logging
 import time
 import uuid
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from operator import methodcaller
 from typing import Any, Self
@@ -12,13 +12,11 @@ from typing import Any, Self
 from django.db import connections
 from django.db.utils import Error
 
-from .. import events, signals
+from .. import signals
 from ..current import workers_own
 from ..fields import check_seconds
-from ..guard import capture
 from ..lifecycle import promotion
 from ..lifecycle.policy import MAX_SECONDS
-from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
 from ..models import Worker
@@ -35,6 +33,7 @@ from ..worker.stack_dumps import StackDump
 from ..worker.startup import run_once
 from . import schedules
 from .clock import Clock
+from .reaping import by_clock, tell
 from .transactions import hidden_transaction
 
 logger = logging.getLogger("django_dbqueue")
@@ -84,7 +83,7 @@ class InlineWorker:
         served, name = self.options.serves(), self.options.name
         self.beats = [Heartbeat(self.uuid, *one, *timing, name=name) for one in served.items()]
         self._beaten_at = float("-inf")
-        self.reaper = Reaper(self.tables(), timing[1], _tell, silent=by_clock(timing[1]))
+        self.reaper = Reaper(self.tables(), timing[1], tell, silent=by_clock(timing[1]))
         self._session = Session(set(served), methodcaller("keep_to_indexes"))
         self.shared = SharedMemory(threads=1, aliases=served)
         self.consumer = Consumer(
@@ -285,23 +284,3 @@ def _parse(arguments: tuple[str, ...]) -> tuple[Options, bool]:
     # Whatever the settings say.
     given |= {"processes": ProcessRange(1, 1), "threads": 1, "coroutines": 0, "balance": "off"}
     return command.options(given), given["once"]
-
-
-def by_clock(worker_timeout: float) -> Callable[[str], list[str]]:
-    """Which workers on a database are silent by its own clock, which a test may have moved."""
-
-    def silent(alias: str) -> list[str]:
-        return [worker.pk for worker in Worker.objects.using(alias).silent(worker_timeout)]
-
-    return silent
-
-
-def _tell(table: Table, reaped: list[Reaped]) -> None:
-    """Log, count and announce at once what a supervisor does in turns."""
-    events.reaped(table, reaped)
-    if reaped and job_signals.is_reaping_heard(table):
-        # Of a supervisor a child does this: what fails there harms nobody.
-        with capture() as announcement:
-            job_signals.send_reaped(table, reaped)
-        if announcement.error is not None:
-            logger.error("signals of reaped jobs were not sent", exc_info=announcement.error)
