@@ -13,7 +13,7 @@ from django_dbqueue import events
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from django_dbqueue.models import Job
-from django_dbqueue.testing.inline import by_clock
+from django_dbqueue.testing.reaping import by_clock
 from django_dbqueue.worker.reaper import Reaper
 from tests.kit.connections import other_connection
 from tests.queueapp.models import Note
