@@ -55,7 +55,7 @@ def test_a_lost_database_holds_up_nothing_of_the_other(two, silent, way):
     healed = time.monotonic()
     wait_until(lambda: done(two, "default", "near") > before, seconds=30)
     resumed = time.monotonic() - healed
-    wait_until(lambda: two.all_done(JOBS))
+    wait_until(lambda: two.all_done(JOBS), seconds=180)
     print(f"resumed {resumed:.1f} s after {way.name}")
     assert resumed < RESUMES_WITHIN
     assert {attempts for rows in two.states().values() for _, attempts in rows} == {1}

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django_dbqueue.lifecycle import suspects
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from django_dbqueue.worker import claimer as claimer_module
+from django_dbqueue.worker import waiting_suspects
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options
@@ -127,7 +127,7 @@ def test_suspects_that_were_taken_over_are_forgotten(one):
 
 
 def test_suspects_that_nobody_takes_over_are_given_back(one, monkeypatch):
-    monkeypatch.setattr(claimer_module, "HOLD_SECONDS", 0.3)
+    monkeypatch.setattr(one.suspects, "hold_seconds", 0.3)
     job = suspect()
     claim_with(one, lambda: one.suspects)
     one.shared.paused = True
@@ -137,7 +137,7 @@ def test_suspects_that_nobody_takes_over_are_given_back(one, monkeypatch):
 
 
 def test_more_suspects_than_can_wait_make_room_for_fresh_jobs(one, monkeypatch):
-    monkeypatch.setattr(claimer_module, "SUSPECTS_MAX", 3)
+    monkeypatch.setattr(waiting_suspects, "SUSPECTS_MAX", 3)
     for _ in range(12):
         suspect()
     sound = Note.objects.create()
