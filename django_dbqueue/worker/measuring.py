@@ -8,10 +8,11 @@ from django.db.utils import Error
 
 from ..dialects import ErrorKind, dialect_of
 from ..lifecycle.backlog import count_ready, heads_by_priority
-from ..lifecycle.limiter import base_of, limiter_of
+from ..lifecycle.limiter import limiter_of
 from ..lifecycle.ready_queues import lane_heads, ready_queues
 from ..lifecycle.table import Table
 from ..models import Queue, RateBucket
+from ..models.queue import is_among
 from .assignment import QueueName
 from .channel import Backlog, Waiting
 from .options import Options
@@ -85,7 +86,7 @@ class Measurer:
             control = Queue.objects.db_manager(self.alias)
             paused = control.paused(served.job_table, force=self.options.force)
             for queue in _names(table, served):
-                if queue in paused or base_of(served.model, queue) in paused:
+                if is_among(paused, served.model, queue):
                     continue
                 name = QueueName(self.alias, served.label, str(queue))
                 if not served.takes(queue) or self._is_spent(served, name):
