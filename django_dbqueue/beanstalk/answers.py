@@ -170,7 +170,7 @@ def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
     counts, stats, pause = (
         rows.counts(asked.table, name),
         asked.state.tube(name),
-        asked.state.pauses.get(name),
+        asked.state.pause_of(name),
     )
     found: dict[str, Any] = {"name": replies.quoted(name)}
     for kind in ("urgent", "ready", "reserved", "delayed", "buried"):

@@ -18,6 +18,7 @@ from django.core.exceptions import ValidationError
 from django.db.utils import Error
 
 from ..dialects import Dialect, ErrorKind
+from ..exceptions import QueueFull
 from ..lifecycle import reap
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.promotion import promote
@@ -215,7 +216,7 @@ class Broker:
         try:
             self._transact(all_of_them)
             return
-        except (Error, ValidationError) as error:
+        except (Error, ValidationError, QueueFull) as error:
             if self._is_ours_to_repeat(error):
                 raise
         for kind, given in writing.items():
@@ -227,6 +228,9 @@ class Broker:
     def _write_alone(self, kind: type[Any], one: Wanted) -> None:
         try:
             self._transact(lambda turn: VERBS[kind](turn, [one]))
+        except QueueFull as full:
+            logger.warning("%s", full)
+            self._reply(one[0], replies.OUT_OF_MEMORY)
         except (Error, ValidationError) as error:
             if self._is_ours_to_repeat(error):
                 raise

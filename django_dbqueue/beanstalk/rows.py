@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
 from ..models import Queue
+from ..models.queue import ALL
 from ..states import CLAIMABLE, Status
 
 ID_MAX = 2**63 - 1  # of a bigint; beanstalkd's go twice as far
@@ -184,12 +185,12 @@ def counts(table: Table, tube: str | None = None) -> dict[str, int]:
 
 
 def pauses(table: Table) -> list[tuple[str, float]]:
-    """The tubes that are paused, and the seconds that are left."""
+    """The tubes that are paused, or ``ALL``, and the seconds that are left."""
     dialect, quote = table.dialect, table.connection.ops.quote_name
     left = dialect.seconds_until(dialect.readable_column("paused_until"))
     sql = (
         f"SELECT name, {left} FROM {quote(Queue._meta.db_table)} "
-        f"WHERE job_table = %s AND paused_until > {dialect.now}"
+        f"WHERE job_table IN (%s, %s) AND paused_until > {dialect.now} ORDER BY paused_until"
     )
-    found = rows(table.connection, sql, [table.job_table])
+    found = rows(table.connection, sql, [table.job_table, ALL])
     return [(str(name), float(seconds)) for name, seconds in found]

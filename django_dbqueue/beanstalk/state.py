@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+from ..models.queue import ALL, AnyQueue
 from .protocol import JOB_SIZE
 
 DEFAULT_TUBE = "default"
@@ -151,4 +152,9 @@ class State:
         return any(tube == client.used or tube in client.watched for client in self.clients)
 
     def paused(self) -> set[str]:
-        return {name for name, pause in self.pauses.items() if pause.left > 0}
+        names = {name for name, pause in self.pauses.items() if pause.left > 0}
+        return AnyQueue(names) if ALL in names else names
+
+    def pause_of(self, tube: str) -> Pause | None:
+        """That of a tube, or of all."""
+        return self.pauses.get(tube) or self.pauses.get(ALL)

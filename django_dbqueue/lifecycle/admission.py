@@ -116,13 +116,14 @@ def insert_new(table: Table, job: Any) -> bool:
         return False  # nobody needs to make room, nor to wait for it
 
     def write() -> None:
-        if not enqueue.insert_new(table, job):
+        if not enqueue.write_new(table, job):
             raise _Twin
 
-    try:
-        admitted(table, places, write)
-    except _Twin:
-        return False
+    with enqueue.announced(table.model, [job]):
+        try:
+            admitted(table, places, write)
+        except _Twin:
+            return False
     return True
 
 

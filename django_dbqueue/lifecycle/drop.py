@@ -16,6 +16,8 @@ from .claim_end import RetryDecision, freed
 from .errors import appended, entry
 from .execute import changed_once, placeholders, rows
 from .holder import as_done
+from .key_wakeup import ending_claims
+from .keys import HAS_KEY, PARKED
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -32,12 +34,19 @@ def drop(table: Table, queue: str, count: int, priority: int) -> bool:
     """Make room for so many jobs in the caller's transaction; False = nothing was written, since
     so few wait that are no more urgent than ``priority`` and that nobody holds.
 
-    The oldest ready jobs of the least urgent priority go first; of delayed ones those that are due
-    first. Who had expired is done; the others are buried, or in the archive, with an error.
+    The oldest ready jobs of the least urgent priority go first, then those that wait for their
+    concurrency key; of delayed ones those that are due first. Who had expired is done; the others
+    are buried, or in the archive, with an error.
     """
     victims = _victims(table, queue, count, priority)
     if len(victims) < count:
         return False
+    with ending_claims(table, [victim[0] for victim in victims]):
+        _drop(table, queue, victims)
+    return True
+
+
+def _drop(table: Table, queue: str, victims: Sequence[Victim]) -> None:
     expired = [victim for victim in victims if victim[4]]
     for status in sorted(MOVES["drop"][0]):
         sets, params = as_done(table)
@@ -52,7 +61,6 @@ def drop(table: Table, queue: str, count: int, priority: int) -> bool:
             archive.copy_to_archive(table, chunk)
             archive.delete(table, chunk, f"status = {Status.BURIED:d}", [])
     transaction.on_commit(tell, using=table.connection.alias, robust=True)
-    return True
 
 
 def _victims(table: Table, queue: str, count: int, priority: int) -> list[Victim]:
@@ -78,6 +86,10 @@ def _candidates(table: Table, queue: str, most: int, priority: int) -> Iterator[
         sql = f"SELECT {table.pk} {ready} = %s ORDER BY {table.pk} LIMIT %s"
         yield [key for (key,) in rows(table.connection, sql, [queue, least, most])]
         below, last = ">= %s AND priority < %s", [priority, least]
+    if table.takes_keys:
+        parked = f"FROM {table.name} WHERE {PARKED} AND {HAS_KEY} AND queue = {place}"
+        sql = f"SELECT {table.pk} {parked} AND priority >= %s ORDER BY priority DESC, {table.pk}"
+        yield [key for (key,) in rows(table.connection, f"{sql} LIMIT %s", [queue, priority, most])]
     delayed = f"FROM {table.name} WHERE status = {Status.DELAYED:d} AND retry_at IS NOT NULL"
     sql = f"SELECT {table.pk} {delayed} AND queue = {place} AND priority >= %s ORDER BY retry_at"
     yield [key for (key,) in rows(table.connection, f"{sql} LIMIT %s", [queue, priority, most])]

@@ -148,10 +148,11 @@ def insert_new(table: Table, job: Any) -> bool:
     On True the job has its key and is saved; on False nothing was written.
     """
     with announced(table.model, [job]):
-        return _insert_new(table, job)
+        return write_new(table, job)
 
 
-def _insert_new(table: Table, job: Any) -> bool:
+def write_new(table: Table, job: Any) -> bool:
+    """``insert_new``, which somebody else has announced."""
     meta = table.model._meta
     is_given = job.pk is not None and not isinstance(job.pk, DatabaseDefault)
     left_out = None if is_given else meta.auto_field

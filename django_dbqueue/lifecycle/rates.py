@@ -117,6 +117,15 @@ class Bucket:
     def is_empty(self) -> bool:
         return any(self.used(rate) >= rate.limit for rate in self.rates)
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether that is so because jobs have started: what is leased may merely wait for one."""
+        return any(
+            self.used(rate) >= rate.limit
+            and 2 * (self.used(rate) - self._leased(rate)) >= rate.limit
+            for rate in self.rates
+        )
+
     def offer(self, want: int, horizon: float, need: int = 1) -> Offer:
         """Up to ``want`` tokens that may be used within ``horizon`` seconds, but none at all as
         long as there are fewer than ``need``."""

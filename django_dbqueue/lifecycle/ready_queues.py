@@ -61,7 +61,9 @@ def head_of(table: Table, queue: str) -> Head | None:
 
 def lane_heads(table: Table, queue: str, most: int = 1000) -> list[Head]:
     """The first ready jobs of the lanes of one queue."""
-    return _heads(table, queue + SEPARATOR, queue + chr(ord(SEPARATOR) + 1), most)
+    beyond = queue + chr(ord(SEPARATOR) + 1)  # as a queue of its own may be called
+    found = _heads(table, queue + SEPARATOR, beyond, most)
+    return [head for head in found if head.queue != beyond]
 
 
 def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:

@@ -15,6 +15,7 @@ from django.db.models.constants import OnConflict
 
 from ..states import CLAIMABLE, HELD, PROMOTABLE
 from .execute import changed_once, placeholders, rows
+from .keys import HAS_KEY, PARKED
 from .table import Table
 
 ROOMS = "dbqueue_queueroom"
@@ -162,6 +163,8 @@ def length_of(table: Table, queue: str, most: int) -> int:
         " AND retry_at IS NOT NULL" if table.connection.features.supports_partial_indexes else ""
     )
     states = {CLAIMABLE: "", HELD: indexed, PROMOTABLE: indexed}
+    if indexed and table.takes_keys:
+        states[PARKED] = f" AND {HAS_KEY}"
     counts = [
         f"(SELECT COUNT(*) FROM (SELECT 1 FROM {table.name} WHERE {state} AND queue = %s{more} "
         f"LIMIT %s) AS counted)"

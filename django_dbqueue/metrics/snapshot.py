@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..lifecycle.backlog import count_ready
-from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table, table_of
 from ..models import Queue, Total
-from ..models.queue import ALL
+from ..models.queue import is_among
 from ..models.total import OTHERS
 from ..monitor.report import TOGETHER, known_queues
 from ..monitor.worker_list import ListedWorker
@@ -56,7 +55,7 @@ def look(served: Served, workers: Sequence[ListedWorker]) -> TableFigures:
     queues = _add_up(counts, named)
     paused = Queue.objects.db_manager(served.using).paused(table.job_table)
     for name, figures in queues.items():
-        figures.is_paused = not paused.isdisjoint({name, base_of(served.model, name), ALL})
+        figures.is_paused = is_among(paused, served.model, name)
         figures.workers = sum(w.state == "alive" and w.takes(served.label, name) for w in workers)
     for name in counts[Status.READY]:
         figures = queues[name if name in named else OTHERS]

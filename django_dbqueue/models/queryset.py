@@ -13,13 +13,12 @@ from django.db import connections, models, router
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
 from ..lifecycle.keys import gives_key
-from ..lifecycle.limiter import base_of
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..lifecycle.twins import renewal
 from ..states import Status
 from .enqueued import Enqueued, enqueue_unique
-from .queue import Queue
+from .queue import Queue, is_among
 
 JobT = TypeVar("JobT", bound=models.Model)
 
@@ -249,9 +248,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             check_words(owner, "owner", MAX_OWNER)
         table = table_of(self.model, self._for_writing())
         names, paused = ready_queues.named(table, queue), self.paused_queues()
-        unpaused = [
-            name for name in names if name not in paused and base_of(self.model, name) not in paused
-        ]
+        unpaused = [name for name in names if not is_among(paused, self.model, name)]
         return claim.claim_from(table, unpaused, limit, lambda: owner or new_owner())
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:

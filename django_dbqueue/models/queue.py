@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -5,6 +6,7 @@ from django.db import models
 from django.utils.functional import Promise
 
 from ..fields import DbNow, InstantField, NameField, check_seconds, check_words
+from ..lifecycle.limiter import base_of
 from ..lifecycle.policy import MAX_SECONDS
 
 ALL = "*"  # as ``name`` all queues of a table, as ``job_table`` all tables of the database
@@ -18,10 +20,15 @@ def is_for_good(paused_until: datetime | None) -> bool:
 
 
 class AnyQueue(set[str]):
-    """The names that are known; every other one is in it, too."""
+    """The names that are known; every other one is in it, too, but sets compare those alone."""
 
     def __contains__(self, name: object) -> bool:
         return True
+
+
+def is_among(paused: Collection[str], model: type[models.Model], queue: str) -> bool:
+    """Whether a queue is paused, or the one that it is a lane of."""
+    return queue in paused or base_of(model, queue) in paused
 
 
 class QueueManager(models.Manager["Queue"]):

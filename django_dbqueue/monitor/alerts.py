@@ -22,7 +22,7 @@ NAMED_WORKERS_MAX = 5
 RESUME = {
     "its queue": "Resume it on the page of the queues.",
     "its whole table": "Resume it on the page of the queues.",
-    "everything": "In code, Queue.objects.resume_everything() ends that.",
+    "everything": "manage.py dbqueue resume --all ends that.",
 }
 
 
@@ -80,7 +80,8 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
     if queue.paused is not None:
         reason = f": {queue.paused.pause_reason}" if queue.paused.pause_reason else ""
         more = "+" * (Status.READY in queue.at_least)
-        end = f"{pause_end(queue.paused.paused_until)}{scope_of(queue.paused)}"
+        lane = "" if queue.paused.name in {queue.queue, ALL} else f", with {queue.paused.name}"
+        end = f"{pause_end(queue.paused.paused_until)}{scope_of(queue.paused)}{lane}"
         yield Alert(
             f"{name} is paused {end}{reason}. Ready jobs that "
             f"wait: {queue.counts.get(Status.READY, 0):,}{more}.",

@@ -8,6 +8,7 @@ from django.db.utils import Error
 
 from ..exceptions import first_line
 from ..lifecycle.backlog import count_ready
+from ..lifecycle.limiter import base_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
@@ -102,7 +103,8 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
         return
     for one in queues[:QUEUES_MAX]:
         one.hour = hours.get((served.job_table, one.queue), one.hour)
-        one.paused = paused.get(one.queue, paused.get(ALL))
+        its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
+        one.paused = its_own or paused.get(ALL)
         one.max_length = limits_of(served.model, one.queue).max_length
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues[:QUEUES_MAX]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
 from django.db import connections
 from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
@@ -11,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from ..conf import conf
 from ..dialects import dialect_of
 from ..fields import DbNow
+from ..lifecycle.limiter import base_of
 from ..models import Worker
 from ..worker.queue_order import matches
 from ..worker.served import all_served
@@ -56,15 +58,26 @@ class ListedWorker:
 
     def takes(self, job_table: str, queue: str) -> bool:
         """Whether it serves a queue; what it was told to leave out is not known."""
+        names = _with_base(job_table, queue)
         for name in self.serves:
             label, _, wanted = name.partition(":")
-            if label == job_table and (not wanted or matches(wanted, queue)):
+            if label != job_table:
+                continue
+            if not wanted or any(matches(wanted, one) for one in names):
                 return True
         return False
 
     def knows(self, job_table: str) -> bool:
         """Whether it serves any queue of a table."""
         return any(name.partition(":")[0] == job_table for name in self.serves)
+
+
+def _with_base(job_table: str, queue: str) -> set[str]:
+    """A queue, and the one that it is a lane of."""
+    try:
+        return {queue, base_of(apps.get_model(job_table), queue)}
+    except (LookupError, ValueError):
+        return {queue}  # of a table that this code does not have
 
 
 def list_workers(using: str | None = None) -> list[ListedWorker]:

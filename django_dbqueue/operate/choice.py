@@ -6,13 +6,14 @@ from itertools import islice
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import IntegerField, QuerySet
+from django.db.models import IntegerField, Q, QuerySet
 
 from ..fields import DbNow
+from ..lifecycle.limiter import SEPARATOR, base_of
 from ..states import Status
 from ..worker.served import Served
 from .cursor import BIGINT_MAX, BY_KEY
-from .keyset import Keyset, keyset_of
+from .keyset import Keyset, keyset_of, keyset_of_parked
 
 CHUNK_IDS = 500
 IDS_MAX = 1_000_000  # of one range
@@ -51,14 +52,14 @@ class Choice:
         for status in Status:
             if status in sources and (not self.states or status in self.states):
                 yield keyset_of(self._of_age(rows, status), status)
+                if status == Status.DELAYED and served.model.takes_keys:
+                    yield keyset_of_parked(self._of_age(rows, status))
 
     def _rows(self, served: Served) -> QuerySet[Any]:
         rows: QuerySet[Any] = served.model._default_manager.using(served.using).order_by()
         if served.queue:
-            rows = rows.filter(queue=served.queue)
-        if len(self.queues) == 1:
-            return rows.filter(queue=self.queues[0])
-        return rows.filter(queue__in=self.queues) if self.queues else rows
+            rows = rows.filter(_of_queues(served, [served.queue]))
+        return rows.filter(_of_queues(served, self.queues)) if self.queues else rows
 
     def _of_age(self, rows: QuerySet[Any], status: Status) -> QuerySet[Any]:
         since = "finished_at" if status in ENDED else "created_at"
@@ -67,6 +68,16 @@ class Choice:
         if self.newer_than is not None:
             rows = rows.filter(**{f"{since}__gte": DbNow(plus=-self.newer_than)})
         return rows
+
+
+def _of_queues(served: Served, names: Collection[str]) -> Q:
+    """Jobs of these queues, and of their lanes."""
+    found = Q(queue__in=names) if len(names) > 1 else Q(queue=next(iter(names)))
+    for name in names if served.has_lanes else ():
+        if base_of(served.model, name) == name:
+            beyond = name + chr(ord(SEPARATOR) + 1)
+            found |= Q(queue__gt=name + SEPARATOR, queue__lt=beyond)
+    return found
 
 
 def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:

@@ -22,6 +22,7 @@ COUNTED_ROWS_MAX = 1_000
 TIMED = (Status.CLAIMED, Status.DELAYED)
 BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
+BY_CONCURRENCY_KEY = Order(("concurrency_key", "priority", "id"))
 # By a queue that is one and the same MariaDB would sort.
 BY_CLAIM_IN_QUEUE = Order(("priority", "id"))
 # In which an index holds the rows of a state: that of the claims, that of what moves by itself.
@@ -188,6 +189,12 @@ def keyset_of(
         rows = rows.filter(status=status)
     indexed = status if has_states and status != Status.DONE else None
     return keyset_in(rows, index_order(indexed), indexed, window_ends)
+
+
+def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
+    """Those that wait for their concurrency keys, which are among no delayed ones in an index."""
+    parked = rows.filter(LiteralExact(F("status"), Status.DELAYED), retry_at__isnull=True)
+    return Keyset(parked.filter(concurrency_key__isnull=False), BY_CONCURRENCY_KEY)
 
 
 def index_order(indexed: Status | None) -> Order:

@@ -8,9 +8,11 @@ from django.db.utils import Error
 
 from ..dialects import ErrorKind, dialect_of
 from ..lifecycle.backlog import count_ready, heads_by_priority
-from ..lifecycle.ready_queues import ready_queues
+from ..lifecycle.limiter import limiter_of
+from ..lifecycle.ready_queues import lane_heads, ready_queues
 from ..lifecycle.table import Table
-from ..models import Queue
+from ..models import Queue, RateBucket
+from ..models.queue import is_among
 from .assignment import QueueName
 from .channel import Backlog, Waiting
 from .options import Options
@@ -23,6 +25,7 @@ PATIENCE_SECONDS = 3.0  # for which figures are believed once new ones are due
 QUEUES_MAX = 100  # of a table
 PRIORITIES_MAX = 10  # of a queue, the most urgent ones
 COUNTED_MAX = 10_000  # jobs of a table
+SPENT_SECONDS = 5.0  # for which a rate counts as used up: some tokens come back at any moment
 
 
 class Measurer:
@@ -42,6 +45,8 @@ class Measurer:
         # When each queue that has ready jobs was last seen without.
         self._empty_at: dict[QueueName, float] = {}
         self._looked_at = float("-inf")
+        # When the rate of a queue was last seen to be used up.
+        self._spent_at: dict[QueueName, float] = {}
         # Tables that somebody has locked, and until when they are left alone.
         self._locked_until: dict[str, float] = {}
 
@@ -78,12 +83,14 @@ class Measurer:
         if time.monotonic() < self._locked_until.get(served.label, 0.0):
             return []
         try:
-            paused = Queue.objects.db_manager(self.alias).paused(served.job_table)
-            names = ready_queues(table, QUEUES_MAX) if served.queue is None else [served.queue]
-            for queue in names:
-                if queue in paused or not served.takes(queue):
+            control = Queue.objects.db_manager(self.alias)
+            paused = control.paused(served.job_table, force=self.options.force)
+            for queue in _names(table, served):
+                if is_among(paused, served.model, queue):
                     continue
                 name = QueueName(self.alias, served.label, str(queue))
+                if not served.takes(queue) or self._is_spent(served, name):
+                    continue
                 seconds = self._oldest(table, queue, name)
                 if seconds is None:
                     continue
@@ -99,6 +106,22 @@ class Measurer:
                 raise
         return found
 
+    def _is_spent(self, served: Served, name: QueueName) -> bool:
+        """Whether it is a rate that keeps the jobs of a queue waiting: no more workers help."""
+        limiter = limiter_of(served.model)
+        if limiter is None or not limiter.is_limited(name.queue, self.alias):
+            return False
+        now = time.monotonic()
+        buckets = RateBucket.objects.db_manager(self.alias)
+        bucket = limiter.bucket_of(name.queue)
+        rates = limiter.rates(name.queue)
+        if (
+            limiter.rest(name.queue, self.alias)
+            or buckets.peek(served.job_table, bucket, rates).is_used_up
+        ):
+            self._spent_at[name] = now
+        return now - self._spent_at.get(name, float("-inf")) < SPENT_SECONDS
+
     def _oldest(self, table: Table, queue: str, name: QueueName) -> float | None:
         """For how long the first ready jobs may have waited; None = there are none.
 
@@ -110,3 +133,13 @@ class Measurer:
         heads = heads_by_priority(table, queue, PRIORITIES_MAX)
         ages = [min(longest, head.age or 0.0) for head in heads]
         return max(0.0, *ages) if ages else None
+
+
+def _names(table: Table, served: Served) -> list[str]:
+    """The queues to look at; of those that are named by patterns, or not at all, that are ready."""
+    exact = served.exact
+    if not exact or exact != served.wanted:
+        return ready_queues(table, QUEUES_MAX)
+    with_lanes = exact if served.has_lanes else ()
+    lanes = [head.queue for name in with_lanes for head in lane_heads(table, name, QUEUES_MAX)]
+    return [*exact, *lanes]

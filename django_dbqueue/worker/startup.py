@@ -12,9 +12,12 @@ from ..current import workers_own
 from ..dialects import dialect_of
 from ..exceptions import DBQueueError
 from ..lifecycle.claim import claim
+from ..lifecycle.limiter import base_of, limiter_of
+from ..lifecycle.policy import policy_of
 from ..lifecycle.ready_queues import ready_queues
-from ..models import Queue
+from ..models import Queue, RateBucket
 from ..models.queryset import new_owner
+from ..models.queue import is_among
 from .buffer import Buffer, Item
 from .finisher import Finisher
 from .health import HealthCheck
@@ -106,6 +109,8 @@ def run_once(options: Options) -> int:
     """Claim and run one job in this thread, on its connection; 1, or 0 when nothing is ready."""
     for served, queue in _ready_in_order(options):
         table, owner = options.table(served.model, served.using), new_owner()
+        if not _has_token(served, queue):
+            continue
         jobs = claim(table, queue, 1, owner)
         if not jobs:
             continue
@@ -121,6 +126,15 @@ def run_once(options: Options) -> int:
     return 0
 
 
+def _has_token(served: Served, queue: str) -> bool:
+    """Whether its rate lets a job of a queue start now; then the token is taken."""
+    limiter = limiter_of(served.model)
+    if limiter is None or policy_of(served.model).limiter:
+        return True  # its app asks as the job runs
+    buckets, rates = RateBucket.objects.db_manager(served.using), limiter.rates(queue)
+    return not buckets.take(served.job_table, limiter.bucket_of(queue), rates, 1)
+
+
 def _ready_in_order(options: Options) -> list[tuple[Served, str]]:
     """The queues with ready jobs, those first that come first."""
     found = []
@@ -129,10 +143,8 @@ def _ready_in_order(options: Options) -> list[tuple[Served, str]]:
         control = Queue.objects.db_manager(served.using)
         paused = control.paused(served.job_table, force=options.force)
         names = {*ready_queues(table), *served.exact}
-        found += [(served, name) for name in sorted(names) if name not in paused]
+        unpaused = [name for name in sorted(names) if not is_among(paused, served.model, name)]
+        found += [(served, name) for name in unpaused if served.takes(name)]
     order = options.queue_order
     place = order.draw().index
-    return sorted(
-        [(served, name) for served, name in found if served.takes(name)],
-        key=lambda one: place(order.rank(one[1])),
-    )
+    return sorted(found, key=lambda one: place(order.rank(base_of(one[0].model, one[1]))))

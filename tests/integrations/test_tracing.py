@@ -17,10 +17,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from django_dbqueue import events
+from django_dbqueue.exceptions import QueueFull
 from django_dbqueue.integrations import tracing
 from django_dbqueue.mail.models import ArchivedEmail
 from django_dbqueue.models import Traced
 from django_dbqueue.testing import InlineWorker, virtual_clock
+from tests.kit.bounds import limits
 from tests.kit.inline_worker import drain
 from tests.kit.processes import worker
 from tests.queueapp.models import Note, Unique
@@ -93,6 +95,17 @@ def test_a_run_is_in_the_trace_of_the_request_that_enqueued_it(spans):
     assert sent.attributes == common | dict.fromkeys(operation, "send")
     assert run.attributes == common | dict.fromkeys(operation, "process") | {"dbqueue.attempt": 1}
     assert run.status.status_code == StatusCode.UNSET
+
+
+@pytest.mark.parametrize("dedup_key", [None, "once"])
+def test_a_job_that_finds_its_queue_full_is_told_as_an_error(spans, dedup_key):
+    with limits("queueapp.watched", max_length=1):
+        Watched.objects.create()
+        with pytest.raises(QueueFull):
+            Watched.objects.enqueue(dedup_key=dedup_key)
+    _, refused = spans("send")
+    assert refused.status.status_code == StatusCode.ERROR
+    assert refused.attributes["error.type"] == "django_dbqueue.exceptions.QueueFull"
 
 
 def test_of_many_jobs_at_once_one_span_tells_and_each_run_is_its_child(spans):

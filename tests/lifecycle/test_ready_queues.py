@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.dialects import dialect_of
-from django_dbqueue.lifecycle.ready_queues import heads, ready_queues
+from django_dbqueue.lifecycle.ready_queues import heads, lane_heads, ready_queues
 from tests.kit.jobs import table
 from tests.queueapp.chores import Chore
 from tests.queueapp.models import Note
@@ -62,3 +62,8 @@ def test_many_queues_cost_one_statement_where_the_database_can(jobs):
         heads(table())
     one_by_one = dialect_of(connections["default"]).heads("t", "id", "", "", 1) is None
     assert len(statements) == (5 if one_by_one else 1)
+
+
+def test_a_queue_whose_name_follows_those_of_the_lanes_is_none_of_them():
+    Note.objects.enqueue_many([{"queue": name} for name in ("mail@smtp", "mailA", "mail")])
+    assert [head.queue for head in lane_heads(table(), "mail")] == ["mail@smtp"]

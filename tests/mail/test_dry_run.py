@@ -125,3 +125,10 @@ def test_mail_that_goes_elsewhere_takes_as_much_of_the_limit_as_goes_out(server,
     run_mail()
     assert [fresh(one).status for one in emails] == [Status.DONE, Status.DONE]
     assert server.got("dev") == 2
+
+
+def test_mail_of_a_table_that_is_paused_as_a_whole_is_told(tell):
+    email = queued("anna")
+    Email.objects.pause("*")
+    told, count = tell()
+    assert (count, told[email.pk].endswith("is paused")) == (0, True)

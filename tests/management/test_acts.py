@@ -16,9 +16,10 @@ from django_dbqueue.models import Job
 from django_dbqueue.operate import acting
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import fill
+from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
 from tests.kit.jobs import fresh, overwrite
-from tests.queueapp.models import ArchivedKept, Kept, Note
+from tests.queueapp.models import ArchivedKept, Kept, Note, Shared
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -301,3 +302,27 @@ def test_mail_that_is_being_sent_again_is_not_retried(queueing):
     told = dbqueue("retry", "dbqueue_mail.Email")
     assert f"1 skipped: being sent again by email {again.pk}" in told
     assert fresh(email).status == BURIED
+
+
+def test_a_queue_means_its_lanes_too_and_no_other_queue():
+    with limits(rate="5/s", rate_key="{text}"):
+        for queue in ("default", "defaultA", "Default", "other"):
+            Note.objects.create(text="smtp", queue=queue)
+        Note.objects.create()
+        assert "2 would" in dbqueue("clear", "queueapp.Note:default", "--yes", "--dry-run")
+        dbqueue("clear", "--queue", "default", "--yes")
+        left = Note.objects.order_by("queue").values_list("queue", flat=True)
+        assert sorted(left) == ["Default@smtp", "defaultA@smtp", "other@smtp"]
+        dbqueue("clear", "queueapp.Note:other@smtp", "queueapp.Note:Default", "--yes")
+        assert [one.queue for one in Note.objects.all()] == ["defaultA@smtp"]
+
+
+def test_jobs_that_wait_for_their_key_are_among_the_delayed_ones():
+    jobs = [Shared.objects.create(tenant="a") for _ in range(5)]
+    Shared.objects.claim(limit=2)
+    assert Shared.objects.claim() == []
+    assert [fresh(job).waits_for_key for job in jobs] == [False, False, True, True, True]
+    dbqueue("bury", "queueapp.Shared", "--state", "delayed", "--limit", 1, "--yes")
+    assert Shared.objects.buried().count() == 1
+    dbqueue("clear", "queueapp.Shared", "--yes")
+    assert states(Shared) == {"claimed": 2, "buried": 1}

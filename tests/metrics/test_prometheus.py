@@ -21,10 +21,11 @@ from django_dbqueue.metrics.catalogue import OF_QUEUES, OF_WORKER
 from django_dbqueue.metrics.prometheus import encoded, metrics_view, queue_families
 from django_dbqueue.metrics.recorder import RECORDER, add
 from django_dbqueue.metrics.roll_up import prune
-from django_dbqueue.models import Minute, Total
+from django_dbqueue.models import Minute, Queue, Total
 from django_dbqueue.models.total import UNCHANGED_KEPT
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.served import Served
+from tests.kit.bounds import limits
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.overview import Away, a_worker
 from tests.queueapp.models import Note
@@ -83,6 +84,24 @@ def test_a_scrape_tells_what_waits_what_was_done_and_who_works():
     assert of(found, "dbqueue_queue_workers", queue="default") == 1
     assert found["dbqueue_workers", (("database", "default"), ("state", "alive"))] == 1
     assert found["dbqueue_up", (("database", "default"),)] == 1
+
+
+@pytest.mark.parametrize(
+    "pause", [lambda: Note.objects.pause("*"), Queue.objects.pause_everything], ids=["table", "all"]
+)
+def test_a_pause_of_more_than_the_queue_is_told(pause):
+    Note.objects.create()
+    pause()
+    assert of(scrape(), "dbqueue_queue_paused", queue="default") == 1
+
+
+def test_a_lane_is_served_and_paused_with_its_queue():
+    with limits(rate="5/s", rate_key="{text}"):
+        Note.objects.create(text="smtp")
+        a_worker(serves=["queueapp.note:default"])
+        assert of(scrape(), "dbqueue_queue_workers", queue="default@smtp") == 1
+        Note.objects.pause("default")
+        assert of(scrape(), "dbqueue_queue_paused", queue="default@smtp") == 1
 
 
 def test_times_are_histograms_with_a_sum_and_a_count():

@@ -5,6 +5,7 @@ import pytest
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.monitor.alerts import alerts
+from tests.kit.bounds import limits
 from tests.kit.jobs import overwrite
 from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note
@@ -89,3 +90,12 @@ def test_the_page_has_them_with_roles(browser):
     assert "no living worker serves it" in urgent
     assert "is paused" in calm
     assert "is paused" not in urgent
+
+
+def test_a_lane_is_served_and_paused_with_its_queue():
+    with limits(rate="5/s", rate_key="{text}"):
+        Note.objects.create(text="smtp")
+        a_worker(serves=[f"{NOTE}:default"])
+        assert said() == ""
+        Note.objects.pause("default")
+        assert "queue default@smtp is paused until somebody resumes it, with default." in said()

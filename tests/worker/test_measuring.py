@@ -6,11 +6,13 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.models import Queue
+from django_dbqueue.lifecycle.rates import Rate
+from django_dbqueue.models import Queue, RateBucket
 from django_dbqueue.worker import measuring
 from django_dbqueue.worker.channel import Backlog
 from django_dbqueue.worker.scaling_options import ScalingOptions
 from tests.kit.agents import AgentHere
+from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
 from tests.kit.jobs import claimed, overwrite, table_locked
 from tests.queueapp.models import Mailed, Note
@@ -69,6 +71,51 @@ def test_of_very_many_some_are_counted(agent, monkeypatch):
         "queueapp.note:a": 3,
         "queueapp.note:b": 1,
     }
+
+
+def test_with_force_it_counts_in_spite_of_a_pause_of_everything(agent):
+    Note.objects.create()
+    Queue.objects.pause_everything()
+    assert waiting(agent) == {}
+    agent = AgentHere("queueapp.Note", force=True, scaling=ScalingOptions(most=2))
+    assert [*waiting(agent)] == ["queueapp.note:default"]
+
+
+def test_queues_that_are_named_by_a_pattern_are_counted():
+    agent = AgentHere("queueapp.Note:mail-*", scaling=ScalingOptions(most=2))
+    Note.objects.bulk_create([Note(queue=name) for name in ("mail-a", "mail-b", "other")])
+    assert [*waiting(agent)] == ["queueapp.note:mail-a", "queueapp.note:mail-b"]
+
+
+def test_the_lanes_of_a_queue_are_counted_with_it_and_paused_with_it(agent):
+    with limits(rate="1000/s", rate_key="{text}"):
+        agent = AgentHere("queueapp.Note:default", scaling=ScalingOptions(most=2))
+        Note.objects.create(text="smtp")
+        assert [*waiting(agent)] == ["queueapp.note:default@smtp"]
+        Note.objects.pause("default")
+        assert waiting(agent) == {}
+
+
+def test_jobs_that_a_rate_keeps_waiting_are_no_reason_for_more_workers(agent):
+    with limits(rate="2/h"):
+        Note.objects.create()
+        assert [*waiting(agent)] == ["queueapp.note:default"]
+        buckets, rates = RateBucket.objects, [Rate(2, "hour")]
+        assert buckets.take(Note._meta.db_table, "default", rates, 2) == 0
+        assert waiting(agent) == {}
+
+
+def test_tokens_that_nobody_has_used_keep_no_job_waiting(agent):
+    """A worker that leases all of them may be too slow to use them."""
+    with limits(rate="2/h"):
+        Note.objects.create()
+        table, rates = Note._meta.db_table, [Rate(2, "hour")]
+        RateBucket.objects.change(
+            *(table, "default", rates),
+            lambda bucket, clock: bucket.take("w", clock.now + 5, [clock.now] * 2),
+        )
+        assert RateBucket.objects.peek(table, "default", rates).is_empty
+        assert [*waiting(agent)] == ["queueapp.note:default"]
 
 
 @needs_a_server

@@ -99,10 +99,10 @@ def test_a_pause_of_everything_is_told_where_people_look(browser):
     assert waits == "Everything is paused until somebody resumes it (moving house)."
     texts = [alert.text + " " + alert.advice for alert in alerts(look())]
     assert any("until somebody resumes it, with everything: moving house" in text for text in texts)
-    assert any("Queue.objects.resume_everything() ends that" in text for text in texts)
+    assert any("manage.py dbqueue resume --all ends that" in text for text in texts)
     page = browser.get(OVERVIEW)
     assert "with everything: moving house" in text_of(page)
-    assert "resume_everything" in text_of(page)
+    assert "dbqueue resume --all" in text_of(page)
     assert b'aria-label="Resume default"' not in page.content
     out = StringIO()
     call_command("dbqueue", "status", stdout=out)

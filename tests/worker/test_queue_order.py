@@ -17,6 +17,7 @@ from django_dbqueue.worker.queue_order import matches, parse_order
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.startup import run_once
 from django_dbqueue.worker.wakeup import Wakeup
+from tests.kit.bounds import limits
 from tests.kit.jobs import table
 from tests.kit.overview import a_worker
 from tests.kit.waiting import wait_until
@@ -251,6 +252,17 @@ def test_one_job_alone_comes_from_the_first_queue_that_has_some():
     enqueue(Fleeting, high=1)
     run_once(chosen)
     assert (Note.objects.ready().count(), Fleeting.objects.ready().count()) == (1, 0)
+
+
+def test_one_job_alone_comes_from_no_lane_of_a_paused_queue_and_keeps_to_the_rate():
+    with limits(rate="1/h", rate_key="{text}"):
+        Note.objects.create(text="smtp")
+        Note.objects.create(text="smtp")
+        chosen = options("queueapp.Note")
+        Note.objects.pause("default")
+        assert run_once(chosen) == 0
+        Note.objects.resume("default")
+        assert [run_once(chosen) for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.any_database

@@ -8,8 +8,8 @@ from django.db.models import Q
 
 from ...fields import DbNow
 from ...guard import capture
-from ...lifecycle.limiter import base_of
 from ...models import RateBucket
+from ...models.queue import is_among
 from ...states import Status
 from ..conf import mail_conf, mailer_of, rates_for
 from ..deliveries import Deliveries, Outcome
@@ -82,7 +82,7 @@ class DryRun:
             found.append("has expired: not sent at all")
         if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
             found.append("in doubt: kept for a person")
-        if {email.queue, base_of(Email, email.queue)} & self.paused:
+        if is_among(self.paused, Email, email.queue):
             found.append(f"its queue {email.queue} is paused")
         mailer = self.mailers.get(mailer_of(email.using))
         if mailer is not None and mailer.rest:

@@ -1,0 +1,68 @@
+"""What is paused or bounded for workers is so for the clients of the server, too."""
+
+import pytest
+
+from django_dbqueue.beanstalk import broker as brokers
+from django_dbqueue.beanstalk import commands
+from django_dbqueue.beanstalk.broker import Broker
+from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.beanstalk.state import Client
+from django_dbqueue.models import Queue
+from tests.kit.bounds import limits
+from tests.kit.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """One that waits for a job; what it is told is in ``told``."""
+    monkeypatch.setattr(brokers, "REFRESH_SECONDS", 0.0)
+    told = []
+    broker, client = Broker("default", lambda _, reply: told.append(reply)), Client()
+    broker.state.welcome(client)
+    yield lambda command: broker.submit(client, command), broker.turn, told
+    client.is_gone = True
+    broker.turn()
+
+
+@pytest.mark.parametrize(
+    ("pause", "resume"),
+    [
+        (Queue.objects.pause_everything, Queue.objects.resume_everything),
+        (lambda: TubeJob.objects.pause("*"), lambda: TubeJob.objects.resume("*")),
+        (lambda: TubeJob.objects.pause("default"), lambda: TubeJob.objects.resume("default")),
+    ],
+    ids=["everything", "the table", "the tube"],
+)
+def test_nothing_is_reserved_from_what_is_paused(client, pause, resume):
+    submit, turn, told = client
+    job = TubeJob.objects.create(body=b"x")
+    pause()
+    submit(commands.ReserveWithTimeout(60))
+    for _ in range(3):
+        turn()
+    assert told == []
+    resume()
+    wait_until(lambda: turn() is not None and told)
+    assert told == [b"RESERVED %d 1\r\nx\r\n" % job.pk]
+
+
+def test_a_pause_of_everything_is_told_of_a_tube(client):
+    submit, turn, told = client
+    TubeJob.objects.create(body=b"x")
+    Queue.objects.pause_everything(seconds=60)
+    submit(commands.StatsTube("default"))
+    turn()
+    assert b"\npause: 60\n" in told[0]
+
+
+def test_who_puts_into_a_full_tube_is_told_and_the_server_goes_on(client):
+    submit, turn, told = client
+    with limits("dbqueue_beanstalk.tubejob", max_length=1):
+        submit(commands.Put(1, 0, 60, b"a"))
+        turn()
+        submit(commands.Put(1, 0, 60, b"b"))
+        turn()
+    assert [one.split()[0] for one in told] == [b"INSERTED", b"OUT_OF_MEMORY"]
+    assert TubeJob.objects.count() == 1
