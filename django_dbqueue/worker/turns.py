@@ -14,6 +14,7 @@ from ..models.rate_bucket import ClockReading
 HORIZON_SECONDS = 0.3  # tokens that come back within these are leased ahead
 RENEW_SECONDS = 0.15  # between two writes to a bucket's row, while it is in use
 SLACK_SECONDS = 0.75  # so much longer a leased token may wait for a runner
+DELIVERY_SECONDS = 0.25  # that may pass from a start to what it counts as, where no write tells
 ASK_SECONDS = 1.0  # between two looks at a bucket that is empty
 FIRST_WANT = 4
 PACE_DECAY = 0.8  # from one write to the next
@@ -42,14 +43,14 @@ class Turn:
 
     def begin(self) -> bool:
         """Whether the tokens are still ours; from here on they are used."""
-        now = time.monotonic()
+        # In this order: what is void meanwhile has begun all the same.
+        self.begun = now = time.monotonic()
         if self.is_void or now > self.lease.until:
-            return False
-        self.begun = now
-        return True
+            self.begun = None
+        return self.begun is not None
 
     def end(self) -> None:
-        self.ended = time.monotonic()
+        self.ended = self.ended or time.monotonic()
 
     @property
     def leased(self) -> int:
@@ -103,17 +104,21 @@ class TokenLease:
         """Write what was used, and lease what the next moments allow, in one write."""
         rates = self.limiter.rates(self.queue)
         self._rank = min((rate.limit / rate.seconds for rate in rates), default=0.0)
+        self._drop_what_expired()
         if not is_wanted:
             self._drop_spare()
         still, used, unused = self._sorted_turns()
         kept = sum(turn.leased for turn in still) + len(self.spare)
         want = self._wanted(len(used), still) if is_wanted else 0
 
-        def work(bucket: Bucket, clock: ClockReading) -> tuple[list[float], float, float]:
+        def work(bucket: Bucket, clock: ClockReading) -> tuple[list[float], float, float] | None:
+            if self._has_expired(clock.before):
+                return None
             until = clock.now + HORIZON_SECONDS + SLACK_SECONDS
             bucket.renew(self.key, kept, until, _by(clock, used), _by(clock, unused))
             times, wait = self._leased(bucket, until, want - len(self.spare)) if want else ([], 1.0)
-            return [clock.surely(at) for at in times], clock.earliest(until), wait
+            ends_at = clock.earliest(until) - DELIVERY_SECONDS
+            return [clock.surely(at) for at in times], ends_at, wait
 
         buckets = RateBucket.objects.db_manager(self.using)
         burst = self.limiter.burst(self.queue)
@@ -133,7 +138,7 @@ class TokenLease:
         used: list[Tokens] = []
         unused = list(self._unused)
         for turn in self.turns:
-            if turn.is_void:
+            if turn.is_void and turn.begun is None:
                 unused.append((turn.at, turn.leased))
             elif (at := self._used_at(turn, moment)) is None:
                 still.append(turn)
@@ -141,6 +146,17 @@ class TokenLease:
                 used.append((at, turn.count))
                 unused.append((turn.at, turn.leased - turn.count))
         return still, used, unused
+
+    def _has_expired(self, now: float) -> bool:
+        """Whether others may soon have what is not used."""
+        held = self.spare or any(turn.begun is None and not turn.is_void for turn in self.turns)
+        return bool(held) and now > self.until
+
+    def _drop_what_expired(self) -> None:
+        if self._has_expired(time.monotonic()):
+            self._drop_spare()
+            for turn in self.turns:
+                turn.is_void = turn.is_void or turn.begun is None
 
     def _drop_spare(self) -> None:
         self._unused += [(at, 1) for at in self.spare]

@@ -39,8 +39,12 @@ class Simulation:
         self.stored: dict[str, Any] = {}
         self.arrivals: list[float] = []
         self.objects = self
+        self.lost_share = 0.02  # of answers
         self._numbers = count()
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+
+    def lease(self, name: str) -> TokenLease:
+        return TokenLease("default", "email", "smtp", self.limiter, name)
 
     def run(self, seconds: float) -> None:
         until = self.now + seconds
@@ -67,7 +71,7 @@ class Simulation:
         bucket = Bucket(self.stored, rates, reading.now, burst)
         result = work(bucket, reading)
         self.stored = bucket.stored()
-        if self.happens(0.02):
+        if self.happens(self.lost_share):
             raise AnswerLost
         return result
 
@@ -82,8 +86,7 @@ class SimulatedWorker:
     def __init__(self, world: Simulation) -> None:
         self.world = world
         self.is_alive, self.without_until = True, 0.0
-        key = f"w{next(world._numbers)}"
-        self.lease = TokenLease("default", "email", "smtp", world.limiter, key)
+        self.lease = world.lease(f"w{next(world._numbers)}")
         world.later(world.random.uniform(0, 0.3), self.turn)
 
     def turn(self) -> None:
@@ -101,7 +104,7 @@ class SimulatedWorker:
             world.later(0.1, self.turn)
             return
         self.claim()
-        stall = world.random.uniform(0.1, 0.6) if world.happens(0.02) else 0.005
+        stall = world.random.uniform(0.1, 2.5) if world.happens(0.02) else 0.005
         world.later(max(0.0, self.lease.ask_at - world.now) + stall, self.turn)
 
     def claim(self) -> None:
@@ -117,8 +120,8 @@ class SimulatedWorker:
             if (turn := self.lease.turn_of(cost)) is None:
                 break
             turn.is_void = world.happens(0.02)  # it was withdrawn
-            wait = max(0.0, turn.at - world.now) + world.random.uniform(0, 0.05)
-            world.later(wait, partial(self.start, turn))
+            busy = world.random.uniform(0, 1.0 if world.happens(0.05) else 0.05)
+            world.later(max(0.0, turn.at - world.now) + busy, partial(self.start, turn))
 
     def start(self, turn: Turn) -> None:
         world = self.world
@@ -136,12 +139,17 @@ class SimulatedWorker:
             self.world.arrivals += [self.world.now] * turn.count
 
 
-def simulate(monkeypatch: Any, seed: int, limit: int, longest: float) -> list[float]:
-    """When a server counted what four workers sent it in 30 seconds; a delivery takes up to
-    ``longest`` seconds, and is counted at any moment of them."""
+def simulation(monkeypatch: Any, seed: int, limit: int, longest: float) -> Simulation:
     world = Simulation(seed, limit, longest)
     monkeypatch.setattr(turns, "time", world)
     monkeypatch.setattr(turns, "RateBucket", world)
+    return world
+
+
+def simulate(monkeypatch: Any, seed: int, limit: int, longest: float) -> list[float]:
+    """When a server counted what four workers sent it in 30 seconds; a delivery takes up to
+    ``longest`` seconds, and is counted at any moment of them."""
+    world = simulation(monkeypatch, seed, limit, longest)
     for _ in range(4):
         SimulatedWorker(world)
     world.run(30)
