@@ -136,11 +136,26 @@ class Bucket:
         soon = [at for at in spread if at <= self.now + horizon]
         return Offer(soon, max(MIN_WAIT_SECONDS, spread[0] - self.now - horizon))
 
-    def renew(self, name: str, kept: int, until: float, used: Iterable[tuple[float, int]]) -> None:
-        """Write what was used of a lease, by time and count; of the rest so many are kept."""
-        self.leases.pop(name, None)
+    def renew(
+        self,
+        name: str,
+        kept: int,
+        until: float,
+        used: Iterable[tuple[float, int]],
+        unused: Iterable[tuple[float, int]] = (),
+    ) -> None:
+        """Write what was used of a lease, by time and count, and what is given back, by the time
+        before which nobody may use it; of the rest so many are kept."""
+        before = self.leases.pop(name, Lease(0, 0.0))
+        known = kept
         for at, count in used:
             self.note_used(at, count)
+            known += count
+        for at, count in unused:
+            self._give_back(at, count)
+            known += count
+        # What its holder does not know of was written, but the answer was lost.
+        self._give_back(before.until, before.count - known)
         if kept:
             self.leases[name] = Lease(kept, until)
 
@@ -158,16 +173,12 @@ class Bucket:
         """Tokens that are in no lease any more were used at this time."""
         for rate in self.rates if count else ():
             back_at = at + rate.back_after(count)
-            slot = rate.seconds / GROUPS_PER_PERIOD
-            # Together with its neighbours it comes back with the last of them, never too soon.
-            groups = self.out[rate.period]
-            for index, (other, others) in enumerate(groups):
-                if math.floor(other / slot) == math.floor(back_at / slot):
-                    groups[index] = [round(max(other, back_at), 4), others + count]
-                    break
-            else:
-                groups.append([round(back_at + 0.00005, 4), count])
-            groups.sort()
+            _add(self.out[rate.period], back_at, count, rate.seconds / GROUPS_PER_PERIOD)
+
+    def _give_back(self, at: float, count: int) -> None:
+        """What was leased ahead has not come back yet: its last use is less than a period ago."""
+        for rate in self.rates if count > 0 and at > self.now else ():
+            _add(self.out[rate.period], at, count, PERIODS["second"] / GROUPS_PER_PERIOD)
 
     def save_up(self, count: int) -> None:
         """The next job costs so many tokens: until they are there nobody gets any."""
@@ -256,6 +267,17 @@ def _returns(groups: Groups, free: int, now: float, want: int, until: float) -> 
         missing -= debt
         found += [max(at, now)] * (int(count) - debt)
     return found[:want]
+
+
+def _add(groups: Groups, back_at: float, count: int, slot: float) -> None:
+    """Together with its neighbours it comes back with the last of them, never too soon."""
+    for index, (other, others) in enumerate(groups):
+        if math.floor(other / slot) == math.floor(back_at / slot):
+            groups[index] = [round(max(other, back_at), 4), others + count]
+            break
+    else:
+        groups.append([round(back_at + 0.00005, 4), count])
+    groups.sort()
 
 
 def _pop(groups: Groups, count: int) -> None:

@@ -201,7 +201,9 @@ class Claimer:
             self.buffer.refill_at = min(self.buffer.refill_at, self.keyed_ahead.refill_at)
         if lease is None:
             self._was_full = is_full
-        if not is_full:
+        # Where others claim the same rows some are missing.
+        is_empty = not is_full if lease is None else 2 * len(jobs) < limit
+        if is_empty:
             self.scheduler.empty(poller, queue)
         is_ordinary = self.role is Role.ORDINARY
         suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]

@@ -14,11 +14,18 @@ from ..models.rate_bucket import ClockReading
 HORIZON_SECONDS = 0.3  # tokens that come back within these are leased ahead
 RENEW_SECONDS = 0.15  # between two writes to a bucket's row, while it is in use
 SLACK_SECONDS = 0.75  # so much longer a leased token may wait for a runner
+DELIVERY_SECONDS = 0.25  # that may pass from a start to what it counts as, where no write tells
 ASK_SECONDS = 1.0  # between two looks at a bucket that is empty
 FIRST_WANT = 4
 PACE_DECAY = 0.8  # from one write to the next
 DURATIONS = 50  # of deliveries, of which the shortest one counts
 WANT_MAX = 1000  # tokens of one lease
+Tokens = tuple[float, int]  # so many at a time, by the monotonic clock
+
+
+def _by(clock: ClockReading, tokens: list[Tokens]) -> list[Tokens]:
+    """The same by the database's clock."""
+    return [(clock.latest(at), count) for at, count in tokens]
 
 
 @dataclass(slots=True, eq=False)
@@ -29,20 +36,26 @@ class Turn:
     at: float
     count: int
     rank: float  # the rate, a second: who has the lowest one goes first
+    held: int = 0  # of the lease
     begun: float | None = None
     ended: float | None = None
     is_void: bool = False
 
     def begin(self) -> bool:
         """Whether the tokens are still ours; from here on they are used."""
-        now = time.monotonic()
+        # In this order: what is void meanwhile has begun all the same.
+        self.begun = now = time.monotonic()
         if self.is_void or now > self.lease.until:
-            return False
-        self.begun = now
-        return True
+            self.begun = None
+        return self.begun is not None
 
     def end(self) -> None:
-        self.ended = time.monotonic()
+        self.ended = self.ended or time.monotonic()
+
+    @property
+    def leased(self) -> int:
+        """How many tokens of the lease are not for others."""
+        return self.held if self.begun is None else max(self.held, self.count)
 
 
 @dataclass(eq=False)
@@ -62,6 +75,8 @@ class TokenLease:
     blocked_until: float = 0.0
     mean_cost: float = 1.0
     saves: int = 0  # tokens that the next job costs
+    # Tokens that are nobody's any more, by when each might have been used.
+    _unused: list[tuple[float, int]] = field(default_factory=list)
     _rank: float = 0.0
     _used: float = 0.0  # between two writes
     _durations: deque[float] = field(default_factory=lambda: deque(maxlen=DURATIONS))
@@ -78,10 +93,10 @@ class TokenLease:
         held = min([cost, *[rate.limit for rate in self.limiter.rates(self.queue)]])
         if len(self.spare) < held:
             self.saves, self.ask_at = cost, 0.0
-            self.spare.clear()
+            self._drop_spare()
             return None
         at = max(self.spare.popleft() for _ in range(held))
-        turn = Turn(self, at, cost, self._rank)
+        turn = Turn(self, at, cost, self._rank, held)
         self.turns.append(turn)
         return turn
 
@@ -89,23 +104,21 @@ class TokenLease:
         """Write what was used, and lease what the next moments allow, in one write."""
         rates = self.limiter.rates(self.queue)
         self._rank = min((rate.limit / rate.seconds for rate in rates), default=0.0)
-        turns = [turn for turn in self.turns if not turn.is_void]
-        moment = time.monotonic()
-        used_at = [self._used_at(turn, moment) for turn in turns]
-        still = [turn for turn, at in zip(turns, used_at, strict=True) if at is None]
-        spare = self.spare if is_wanted else deque[float]()
-        want = self._wanted(len(turns) - len(still), still) if is_wanted else 0
+        self._drop_what_expired()
+        if not is_wanted:
+            self._drop_spare()
+        still, used, unused = self._sorted_turns()
+        kept = sum(turn.leased for turn in still) + len(self.spare)
+        want = self._wanted(len(used), still) if is_wanted else 0
 
-        def work(bucket: Bucket, clock: ClockReading) -> tuple[list[float], float, float]:
-            used = [
-                (clock.latest(at), turn.count)
-                for turn, at in zip(turns, used_at, strict=True)
-                if at is not None
-            ]
+        def work(bucket: Bucket, clock: ClockReading) -> tuple[list[float], float, float] | None:
+            if self._has_expired(clock.before):
+                return None
             until = clock.now + HORIZON_SECONDS + SLACK_SECONDS
-            bucket.renew(self.key, sum(turn.count for turn in still) + len(spare), until, used)
-            times, wait = self._leased(bucket, until, want - len(spare)) if want else ([], 1.0)
-            return [clock.surely(at) for at in times], clock.earliest(until), wait
+            bucket.renew(self.key, kept, until, _by(clock, used), _by(clock, unused))
+            times, wait = self._leased(bucket, until, want - len(self.spare)) if want else ([], 1.0)
+            ends_at = clock.earliest(until) - DELIVERY_SECONDS
+            return [clock.surely(at) for at in times], ends_at, wait
 
         buckets = RateBucket.objects.db_manager(self.using)
         burst = self.limiter.burst(self.queue)
@@ -114,9 +127,40 @@ class TokenLease:
             self.ask_at = time.monotonic() + RENEW_SECONDS
             return
         times, self.until, wait = done
-        self.turns, self.spare = still, spare
+        self.turns, self._unused = still, []
         self.spare.extend(times)
         self._ask_later(wait, is_wanted)
+
+    def _sorted_turns(self) -> tuple[list[Turn], list[Tokens], list[Tokens]]:
+        """Those that hold tokens still; what the others have used, and what nobody uses."""
+        moment = time.monotonic()
+        still: list[Turn] = []
+        used: list[Tokens] = []
+        unused = list(self._unused)
+        for turn in self.turns:
+            if turn.is_void and turn.begun is None:
+                unused.append((turn.at, turn.leased))
+            elif (at := self._used_at(turn, moment)) is None:
+                still.append(turn)
+            else:
+                used.append((at, turn.count))
+                unused.append((turn.at, turn.leased - turn.count))
+        return still, used, unused
+
+    def _has_expired(self, now: float) -> bool:
+        """Whether others may soon have what is not used."""
+        held = self.spare or any(turn.begun is None and not turn.is_void for turn in self.turns)
+        return bool(held) and now > self.until
+
+    def _drop_what_expired(self) -> None:
+        if self._has_expired(time.monotonic()):
+            self._drop_spare()
+            for turn in self.turns:
+                turn.is_void = turn.is_void or turn.begun is None
+
+    def _drop_spare(self) -> None:
+        self._unused += [(at, 1) for at in self.spare]
+        self.spare.clear()
 
     def _used_at(self, turn: Turn, now: float) -> float | None:
         if turn.begun is None:

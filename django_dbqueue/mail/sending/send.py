@@ -82,6 +82,8 @@ def _hand_over(email: Any, envelope: Envelope, deliveries: Deliveries) -> Except
     seconds = (email.time_to_run or email.policy().time_to_run) - SPARE_SECONDS
     attempt = Attempt(envelope, deliveries, seconds)
     error = attempt.to(email.using)
+    if email.rate_turn is not None:
+        email.rate_turn.end()  # the server has counted it
     # Who has it must be known whatever fails from here on.
     email.deliveries = deliveries.stored()
     if attempt.wants_pause:
