@@ -125,6 +125,8 @@ class Connection(asyncio.Protocol):
         self._set_alarm(needed=False)
         if self.server.connections.pop(self.client, None) is not None:
             self.server.addresses[self.address] -= 1
+            if not self.server.addresses[self.address]:
+                del self.server.addresses[self.address]
             self.server.broker.submit(self.client, News.GONE)
 
     def data_received(self, data: bytes) -> None:
