@@ -26,7 +26,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove fuzz mutants sweeps growth stress torture machine time term leaks once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis beanstalkd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -164,6 +164,9 @@ packages:
 
 redis: | packages
 	PYTHON=$(PYTHON) sh scripts/install_debian.sh redis-server
+
+beanstalkd: | packages
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh beanstalkd
 
 $(STAMPS)/venv:
 	$(PYTHON) -m venv .venv

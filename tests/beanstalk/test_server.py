@@ -81,7 +81,8 @@ def test_two_servers_give_no_job_to_two_clients(database_url):
 
 
 def test_a_put_at_one_server_wakes_who_waits_at_another(database_url):
-    with serving(database_url) as (_, one), serving(database_url) as (_, two):
+    with ExitStack() as stack:
+        one, two = (stack.enter_context(serving(database_url))[1] for _ in range(2))
         with talking(one, "t") as producer, talking(two, "t") as consumer:
             for number in range(5):
                 consumer.say("reserve")
