@@ -1,0 +1,95 @@
+"""Clients as people have them, on the server."""
+
+import threading
+from collections import Counter
+
+import greenstalk
+import pytest
+
+from django_dbqueue.beanstalk.models import TubeJob
+from tests.kit.beanstalk_server import serving
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+EACH = 60
+PRODUCERS = 3
+
+
+@pytest.fixture
+def address(database_url):
+    with serving(database_url) as (_, port):
+        yield "127.0.0.1", port
+
+
+def test_greenstalk_works_as_its_documentation_says(address):
+    with greenstalk.Client(address, use="work", watch=["work", "more"]) as client:
+        first = client.put("hello", priority=5, ttr=30)
+        second = client.put("grüße", priority=2)
+        later = client.put("later", delay=3600)
+        job = client.reserve()
+        assert (job.id, job.body) == (second, "grüße")
+        client.touch(job)
+        client.release(job, priority=9, delay=0)
+        assert client.reserve().id == first
+        client.delete(first)
+        job = client.reserve(timeout=0)
+        client.bury(job)
+        assert client.peek_buried().id == client.stats_job(job)["id"] == second
+        assert client.kick(10) == 1
+        assert client.peek_ready().id == second
+        client.kick_job(later)
+        assert client.stats_tube("work")["current-jobs-ready"] == 2
+        assert {"default", "work", "more"} <= set(client.tubes())
+        assert client.watching() == ["work", "more"]
+        client.pause_tube("work", 3600)
+        with pytest.raises(greenstalk.TimedOutError):
+            client.reserve(timeout=0)
+        client.delete(client.reserve_job(second))
+        with pytest.raises(greenstalk.NotFoundError):
+            client.delete(first)
+        with pytest.raises(greenstalk.JobTooBigError):
+            client.put("x" * 65536)
+        assert client.stats()["current-jobs-delayed"] == 0
+    assert TubeJob.objects.count() == 1
+
+
+def test_what_many_produce_many_consume_once(address):
+    """Three programs and Django produce, four programs consume, one of which gives some back."""
+    consumed: Counter[str] = Counter()
+    lock = threading.Lock()
+    are_done = threading.Event()
+
+    def produce(number):
+        with greenstalk.Client(address, use="t") as client:
+            for position in range(EACH):
+                client.put(f"{number}-{position}")
+
+    def consume(gives_back):
+        with greenstalk.Client(address, watch="t") as client:
+            while True:
+                try:
+                    job = client.reserve(timeout=1)
+                except greenstalk.TimedOutError:
+                    if are_done.is_set():
+                        return
+                    continue
+                if gives_back and client.stats_job(job)["reserves"] == 1:
+                    client.release(job)
+                    continue
+                client.delete(job)
+                with lock:
+                    consumed[job.body] += 1
+
+    consumers = [threading.Thread(target=consume, args=[number == 0]) for number in range(4)]
+    producers = [threading.Thread(target=produce, args=[number]) for number in range(PRODUCERS)]
+    for thread in consumers + producers:
+        thread.start()
+    for position in range(EACH):
+        TubeJob.objects.enqueue(queue="t", body=f"django-{position}".encode())
+    for thread in producers:
+        thread.join()
+    are_done.set()
+    for thread in consumers:
+        thread.join()
+    names = [*map(str, range(PRODUCERS)), "django"]
+    assert consumed == Counter(f"{name}-{position}" for name in names for position in range(EACH))
+    assert not TubeJob.objects.exists()
