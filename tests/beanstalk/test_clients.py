@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import greenstalk
 import pytest
@@ -52,44 +53,42 @@ def test_greenstalk_works_as_its_documentation_says(address):
     assert TubeJob.objects.count() == 1
 
 
+def produce(address, number):
+    with greenstalk.Client(address, use="t") as client:
+        for position in range(EACH):
+            client.put(f"{number}-{position}")
+
+
+def consume(address, are_done, gives_back):
+    """Until there is no more; the bodies."""
+    found = []
+    with greenstalk.Client(address, watch="t") as client:
+        while True:
+            try:
+                job = client.reserve(timeout=1)
+            except greenstalk.TimedOutError:
+                if are_done.is_set():
+                    return found
+                continue
+            if gives_back and client.stats_job(job)["reserves"] == 1:
+                client.release(job)
+                continue
+            client.delete(job)
+            found.append(job.body)
+
+
 def test_what_many_produce_many_consume_once(address):
     """Three programs and Django produce, four programs consume, one of which gives some back."""
-    consumed: Counter[str] = Counter()
-    lock = threading.Lock()
     are_done = threading.Event()
-
-    def produce(number):
-        with greenstalk.Client(address, use="t") as client:
-            for position in range(EACH):
-                client.put(f"{number}-{position}")
-
-    def consume(gives_back):
-        with greenstalk.Client(address, watch="t") as client:
-            while True:
-                try:
-                    job = client.reserve(timeout=1)
-                except greenstalk.TimedOutError:
-                    if are_done.is_set():
-                        return
-                    continue
-                if gives_back and client.stats_job(job)["reserves"] == 1:
-                    client.release(job)
-                    continue
-                client.delete(job)
-                with lock:
-                    consumed[job.body] += 1
-
-    consumers = [threading.Thread(target=consume, args=[number == 0]) for number in range(4)]
-    producers = [threading.Thread(target=produce, args=[number]) for number in range(PRODUCERS)]
-    for thread in consumers + producers:
-        thread.start()
-    for position in range(EACH):
-        TubeJob.objects.enqueue(queue="t", body=f"django-{position}".encode())
-    for thread in producers:
-        thread.join()
-    are_done.set()
-    for thread in consumers:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        consuming = [pool.submit(consume, address, are_done, n == 0) for n in range(4)]
+        producing = [pool.submit(produce, address, number) for number in range(PRODUCERS)]
+        for position in range(EACH):
+            TubeJob.objects.enqueue(queue="t", body=f"django-{position}".encode())
+        for one in producing:
+            one.result()
+        are_done.set()
+        consumed = Counter(body for one in consuming for body in one.result())
     names = [*map(str, range(PRODUCERS)), "django"]
     assert consumed == Counter(f"{name}-{position}" for name in names for position in range(EACH))
     assert not TubeJob.objects.exists()
