@@ -93,16 +93,19 @@ class Broker:
 
     def run(self) -> None:
         """Until it is stopped; what clients hold then is given back."""
-        while not self._is_over.is_set():
-            seconds = self._attempt(self.turn)
-            if self.state.waiters and seconds > 0:
-                if self.wakeup.sleep_until_news(seconds):
-                    self._look_at = 0.0
-            else:
-                self.wakeup.sleep(seconds)
-        for client in self.state.clients:
-            client.is_gone = True
-        self._attempt(self._give_back)
+        try:
+            while not self._is_over.is_set():
+                self._rest_for(self._attempt(self.turn))
+        finally:
+            for client in self.state.clients:
+                client.is_gone = True
+            self._attempt(self._give_back)
+
+    def _rest_for(self, seconds: float) -> None:
+        if not self.state.waiters or seconds <= 0:
+            self.wakeup.sleep(seconds)
+        elif self.wakeup.sleep_until_news(seconds):
+            self._look_at = 0.0
 
     def _attempt(self, step: Callable[[], float]) -> float:
         """Seconds until another turn; while the database is away everybody waits."""

@@ -1,5 +1,6 @@
 """What clients are answered, and what becomes of the rows, in the test's own process."""
 
+import asyncio
 import time
 from collections import defaultdict
 
@@ -10,6 +11,7 @@ from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.broker import Broker, News
 from django_dbqueue.beanstalk.handlers import tube
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
@@ -260,3 +262,22 @@ def test_a_waiter_ends_when_its_time_is_over(desk):
     desk.ask(client, commands.ReserveWithTimeout(1))
     assert desk.hears(client, replies.TIMED_OUT)
     assert time.monotonic() - before >= 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_broker_that_fails_says_so_and_gives_back_what_is_held():
+    """Else clients would wait for ever for a server that accepts them."""
+    made = TubeJob.objects.enqueue(body=b"x").job
+
+    async def fail():
+        server = Server("default", 65535, Limits())
+        port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"reserve\r\n")
+        assert await reader.readline() == b"RESERVED %d 1\r\n" % made.pk
+        server.broker.submit(Client(), "what nobody knows")
+        await asyncio.wait_for(server.is_over.wait(), 30)
+        await server.stop()
+
+    asyncio.run(fail())
+    assert states() == {made.pk: Status.READY}
