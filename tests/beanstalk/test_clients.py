@@ -1,16 +1,23 @@
 """Clients as people have them, on the server."""
 
+import os
+import shutil
+import subprocess
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import greenstalk
 import pytest
+from django.db import transaction
 
 from django_dbqueue.beanstalk.models import TubeJob
 from tests.kit.beanstalk_server import serving
+from tests.kit.processes import ROOT
 
 pytestmark = pytest.mark.usefixtures("db_rows")
+NODE_MODULES = Path(os.environ.get("JACKD_MODULES") or ROOT / "build" / "node" / "node_modules")
 EACH = 60
 PRODUCERS = 3
 
@@ -92,3 +99,21 @@ def test_what_many_produce_many_consume_once(address):
     names = [*map(str, range(PRODUCERS)), "django"]
     assert consumed == Counter(f"{name}-{position}" for name in names for position in range(EACH))
     assert not TubeJob.objects.exists()
+
+
+@pytest.mark.skipif(
+    shutil.which("node") is None or not (NODE_MODULES / "jackd").exists(),
+    reason="node or its package jackd is missing: make jackd",
+)
+def test_a_node_program_works_off_what_django_enqueues_and_answers(address):
+    for position in range(20):
+        with transaction.atomic():
+            TubeJob.objects.enqueue(queue="asked", body=f"grüße {position}".encode())
+    script = ROOT / "tests" / "kit" / "jackd_client.js"
+    environment = os.environ | {"NODE_PATH": str(NODE_MODULES)}
+    command = ["node", str(script), str(address[1]), "asked", "answered"]
+    both = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    assert [one.wait(60) for one in both] == [0, 0]
+    found = [bytes(job.body).decode() for job in TubeJob.objects.filter(queue="answered")]
+    assert sorted(found) == sorted(f"node grüße {position}" for position in range(20))
+    assert not TubeJob.objects.filter(queue="asked").exists()
