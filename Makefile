@@ -10,6 +10,7 @@ ONCE_ARGS ?=
 MAIL_ARGS ?=
 MAIL_PACKAGES ?=
 ADMIN_ARGS ?=
+BEANSTALK_ARGS ?=
 TASKS_ARGS ?=
 TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
@@ -27,7 +28,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-quick dist mysql clean packages redis
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk bench-quick dist mysql clean packages redis beanstalkd jackd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -154,6 +155,9 @@ bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.
 bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
 
+bench-beanstalk: packages beanstalkd $(STAMPS)/servers  ## clients of runbeanstalkd beside those of beanstalkd (2 minutes); BEANSTALK_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.beanstalk $(BEANSTALK_ARGS)
+
 bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)
 
@@ -176,6 +180,12 @@ packages:
 
 redis: | packages
 	PYTHON=$(PYTHON) sh scripts/install_debian.sh redis-server
+
+jackd:  ## install a client of beanstalkd for Node into build/, for a test
+	npm install --silent --no-save --prefix build/node jackd@2
+
+beanstalkd: | packages
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh beanstalkd
 
 $(STAMPS)/venv:
 	$(PYTHON) -m venv .venv

@@ -37,11 +37,19 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 # Read by the postgresql package, which would else create and start a cluster of its own.
 no_cluster=/etc/postgresql-common/createcluster.d/dbqueue-no-cluster.conf
+# Read by all packages of servers: none starts a service.
+no_services=/usr/sbin/policy-rc.d
+if [ -e "$no_services" ]; then
+    no_services=""
+else
+    printf '#!/bin/sh\nexit 101\n' >"$no_services"
+    chmod 755 "$no_services"
+fi
+trap 'rm -f "$no_cluster" ${no_services:+"$no_services"}' EXIT
 case $missing in
 *postgresql*)
     mkdir -p "${no_cluster%/*}"
     echo "create_main_cluster = false" >"$no_cluster"
-    trap 'rm -f "$no_cluster"' EXIT
     ;;
 esac
 # shellcheck disable=SC2086

@@ -43,6 +43,7 @@ LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
+CLAIMS = {*RESERVES, commands.ReserveJob}
 
 
 class News(Enum):
@@ -93,16 +94,19 @@ class Broker:
 
     def run(self) -> None:
         """Until it is stopped; what clients hold then is given back."""
-        while not self._is_over.is_set():
-            seconds = self._attempt(self.turn)
-            if self.state.waiters and seconds > 0:
-                if self.wakeup.sleep_until_news(seconds):
-                    self._look_at = 0.0
-            else:
-                self.wakeup.sleep(seconds)
-        for client in self.state.clients:
-            client.is_gone = True
-        self._attempt(self._give_back)
+        try:
+            while not self._is_over.is_set():
+                self._rest_for(self._attempt(self.turn))
+        finally:
+            for client in self.state.clients:
+                client.is_gone = True
+            self._attempt(self._give_back)
+
+    def _rest_for(self, seconds: float) -> None:
+        if not self.state.waiters or seconds <= 0:
+            self.wakeup.sleep(seconds)
+        elif self.wakeup.sleep_until_news(seconds):
+            self._look_at = 0.0
 
     def _attempt(self, step: Callable[[], float]) -> float:
         """Seconds until another turn; while the database is away everybody waits."""
@@ -126,27 +130,34 @@ class Broker:
     def turn(self) -> float:
         """Do what is wanted and what is due; seconds until there may be more to do."""
         self._refresh()
-        self._give_back()
         wanted = self._take()
         try:
+            self._give_back()
             self._serve(wanted)
         except Error:
             done = self._answered | self.state.waiters.keys()
-            left = [one for one in wanted if one[0] not in done and not isinstance(one[1], News)]
-            self._put_back(left)
+            self._put_back([one for one in wanted if one[0] not in done])
             raise
         self._end_waits()
         self._give_back()
         return self._rest()
 
     def _take(self) -> list[Wanted]:
-        """What is wanted, but no second command for the same job: that is for the next turn."""
+        """What is wanted, but no second command for the same job: that is for the next turn.
+
+        News are noted first: nobody who is gone shall get a job.
+        """
         with self._lock:
             inbox, self._inbox = self._inbox, []
         self._answered.clear()
+        for client, command in inbox:
+            if isinstance(command, News):
+                self._note(client, command)
         taken: list[Wanted] = []
         named: set[int | None] = set()
         for client, command in inbox:
+            if isinstance(command, News) or (client.is_gone and type(command) in CLAIMS):
+                continue
             key = getattr(command, "id", None)
             if key is not None and key in named:
                 self._put_back([(client, command)])
@@ -164,17 +175,13 @@ class Broker:
     def _serve(self, wanted: list[Wanted]) -> None:
         writing: dict[type[Any], list[Wanted]] = defaultdict(list)
         others: list[Wanted] = []
-        # First: nobody who is gone shall get a job.
-        news = [one for one in wanted if isinstance(one[1], News)]
-        for client, change in news:
-            self._note(client, change)
         for client, command in wanted:
             kind = type(command)
             if kind in VERBS:
                 writing[kind].append((client, command))
             elif kind in RESERVES:
                 self._wait(client, getattr(command, "seconds", float("inf")))
-            elif kind is not News:
+            else:
                 others.append((client, command))
         now = time.monotonic()
         looks = bool(self.state.waiters) and (bool(wanted) or now >= self._look_at)
@@ -199,8 +206,6 @@ class Broker:
 
     def _wait(self, client: Client, seconds: float) -> None:
         client.is_worker = True
-        if client.is_gone:
-            return
         self.state.waiters[client] = Waiter(time.monotonic() + seconds)
 
     def _write(self, writing: dict[type[Any], list[Wanted]], waiting: list[Client]) -> None:

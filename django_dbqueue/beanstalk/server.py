@@ -45,7 +45,8 @@ class Server:
         self._listener: asyncio.Server | None = None
         self._answers: deque[tuple[Client, bytes | None]] = deque()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self.broker.run, name="broker")
+        self.is_over = asyncio.Event()  # the broker has ended, by itself too
+        self._thread = threading.Thread(target=self._run_broker, name="broker")
 
     async def start(self, host: str, port: int, ssl: SSLContext | None = None) -> int:
         """Listen; the port. ``OSError`` where the address is taken."""
@@ -53,6 +54,12 @@ class Server:
         self._listener = await make(lambda: Connection(self), host, port, ssl=ssl, backlog=1024)
         self._thread.start()
         return int(self._listener.sockets[0].getsockname()[1])
+
+    def _run_broker(self) -> None:
+        try:
+            self.broker.run()
+        finally:
+            self.loop.call_soon_threadsafe(self.is_over.set)
 
     async def stop(self) -> None:
         """Close all; what clients hold is given back."""
@@ -125,6 +132,8 @@ class Connection(asyncio.Protocol):
         self._set_alarm(needed=False)
         if self.server.connections.pop(self.client, None) is not None:
             self.server.addresses[self.address] -= 1
+            if not self.server.addresses[self.address]:
+                del self.server.addresses[self.address]
             self.server.broker.submit(self.client, News.GONE)
 
     def data_received(self, data: bytes) -> None:

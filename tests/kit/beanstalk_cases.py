@@ -1,5 +1,7 @@
 """What clients say to a beanstalkd: by name, the steps of ``Session``."""
 
+NOT_FOUND = b"NOT_FOUND\r\n"
+
 CASES: dict[str, list[str]] = {
     # put
     "put answers with an id": ["1 use {t}", "1 put 0 0 60 5|hello"],
@@ -228,25 +230,6 @@ CASES: dict[str, list[str]] = {
         *("1 use {t}", "1 put 0 0 60 1|a", "1 reserve-job {1}", "2 touch {1}"),
     ],
     "touch nonsense": ["1 touch x", "1 touch", "1 touch 1 2"],
-    "a job comes back after its ttr": [
-        *("1 use {t}", "1 put 0 0 1 1|a", "1 reserve-job {1}", "sleep 1.4", "1 stats-job {1}"),
-        *("1 touch {1}", "1 release {1} 0 0", "1 bury {1} 0"),
-    ],
-    "who is late may delete a ready job": [
-        *("1 use {t}", "1 put 0 0 1 1|a", "1 reserve-job {1}", "sleep 1.4", "1 delete {1}"),
-    ],
-    "who is late may not delete what another has": [
-        *("1 use {t}", "1 put 0 0 1 1|a", "1 reserve-job {1}", "sleep 1.4", "2 reserve-job {1}"),
-        "1 delete {1}",
-    ],
-    "a touch begins the ttr again": [
-        *("1 use {t}", "1 put 0 0 2 1|a", "1 reserve-job {1}", "sleep 1.0", "1 touch {1}"),
-        *("sleep 1.2", "2 reserve-job {1}", "sleep 1.2", "2 reserve-job {1}"),
-    ],
-    "a job whose ttr is over comes to who waits": [
-        *("1 use {t}", "1 put 0 0 1 1|a", "1 reserve-job {1}", "2 watch {t}", "2 ignore default"),
-        *("2 reserve", "sleep 1.4"),
-    ],
     # the last second
     "the last second is told of": [
         *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 0 1 1|a", "1 reserve"),
@@ -265,8 +248,9 @@ CASES: dict[str, list[str]] = {
         *("1 reserve", "1 reserve"),
     ],
     "a job in a paused tube does not": [
+        *("1 use {t}-b", "1 watch {t}-b", "1 put 0 0 60 1|b", "1 pause-tube {t}-b 60"),
         *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 0 1 1|a", "1 reserve"),
-        *("1 use {t}-b", "1 watch {t}-b", "1 put 0 0 60 1|b", "1 pause-tube {t}-b 60", "1 reserve"),
+        "1 reserve",
     ],
     "a delete ends the last second": [
         *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 0 1 1|a", "1 reserve"),
@@ -410,4 +394,118 @@ CASES: dict[str, list[str]] = {
     "nothing is answered after quit": ["1 quit|list-tube-used"],
     "spaces before numbers": ["1 use {t}", "1 put 0 0 60 1|a", "1 delete   {1}"],
     "something behind a number": ["1 peek 1x", "1 touch 1x", "1 release 1 2 3x", "1 bury 1 2x"],
+    # more of both
+    "a put cut in pieces": ["1 use {t}", "1 put 0 0 60 4|a|b", "1 list-tube-used"],
+    "bodies that look like commands": [
+        *("1 use {t}", "1 put 0 0 60 18|delete 1|reserve|x", "1 peek-ready", "1 list-tube-used"),
+    ],
+    "a put into a paused tube": [
+        *(
+            "1 use {t}",
+            "1 pause-tube {t} 60",
+            "1 put 0 0 60 1|a",
+            "1 peek-ready",
+            "1 stats-tube {t}",
+        ),
+    ],
+    "reserve-job of what another tube holds": [
+        *(
+            "1 use {t}-a",
+            "1 put 7 0 60 1|a",
+            "2 use {t}-b",
+            "2 reserve-job {1}",
+            "2 release {1} 9 0",
+        ),
+        "1 peek-ready",
+    ],
+    "a delete by another while it is ready again": [
+        *(
+            "1 use {t}",
+            "1 put 0 0 60 1|a",
+            "1 reserve-job {1}",
+            "1 release {1} 0 0",
+            "2 delete {1}",
+        ),
+        "1 touch {1}",
+    ],
+    "delayed ones are not reserved": [
+        *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 60 60 1|a"),
+        "1 reserve-with-timeout 0",
+    ],
+    "buried ones are not reserved": [
+        *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 0 60 1|a", "1 reserve"),
+        *("1 bury {1} 0", "1 reserve-with-timeout 0"),
+    ],
+    "kick looks at the used tube alone": [
+        *(
+            "1 use {t}-a",
+            "1 put 0 60 60 1|a",
+            "1 use {t}-b",
+            "1 kick 10",
+            "1 use {t}-a",
+            "1 kick 10",
+        ),
+    ],
+    "a bound on a kick": [
+        *("1 use {t}", "1 put 0 60 60 1|a", "1 put 0 61 60 1|b", "1 put 0 62 60 1|c", "1 kick 2"),
+        *("1 peek-delayed", "1 kick 2"),
+    ],
+    "the end of one connection leaves the jobs of another": [
+        *("1 use {t}", "1 put 0 0 60 1|a", "1 put 0 0 60 1|b", "1 reserve-job {1}"),
+        *("2 reserve-job {2}", "2 close", "1 stats-job {1}", "1 touch {1}"),
+    ],
+    "reserves one after the other": [
+        *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 0 60 1|a", "1 put 0 0 60 1|b"),
+        "1 reserve-with-timeout 0|reserve-with-timeout 0|reserve-with-timeout 0",
+    ],
+    "a job goes through all of its states": [
+        *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 60 60 1|a", "1 kick 1"),
+        *("1 reserve", "1 bury {1} 3", "1 kick-job {1}", "1 reserve", "1 release {1} 2 60"),
+        *("1 kick-job {1}", "1 reserve", "1 delete {1}", "1 stats-job {1}"),
+    ],
+    "three clients and two jobs": [
+        *("1 use {t}", "1 put 1 0 60 1|a", "1 put 2 0 60 1|b", "2 watch {t}", "2 ignore default"),
+        *("3 watch {t}", "3 ignore default", "2 reserve", "3 reserve", "2 release {1} 3 0"),
+        *("3 delete {1}", "3 delete {2}"),
+    ],
+}
+
+# Steps with what each client hears after them: the reference loses some of these expiries.
+OF_TTR: dict[str, list[tuple[str, dict[str, list[bytes]]]]] = {
+    "a job comes back after its ttr": [
+        ("1 put 0 0 1 1|a", {"1": [b"INSERTED {1}\r\n"]}),
+        ("1 reserve-job {1}", {"1": [b"RESERVED {1} 1\r\na\r\n"]}),
+        ("sleep 1.6", {}),
+        ("1 touch {1}", {"1": [NOT_FOUND]}),
+        ("1 release {1} 0 0", {"1": [NOT_FOUND]}),
+        ("1 bury {1} 0", {"1": [NOT_FOUND]}),
+        ("1 delete {1}", {"1": [b"DELETED\r\n"]}),
+    ],
+    "who is late may not delete what another has": [
+        ("1 put 0 0 1 1|a", {"1": [b"INSERTED {1}\r\n"]}),
+        ("1 reserve-job {1}", {"1": [b"RESERVED {1} 1\r\na\r\n"]}),
+        ("sleep 1.6", {}),
+        ("2 reserve-job {1}", {"2": [b"RESERVED {1} 1\r\na\r\n"]}),
+        ("1 delete {1}", {"1": [NOT_FOUND]}),
+        ("2 delete {1}", {"2": [b"DELETED\r\n"]}),
+    ],
+    "a job whose ttr is over comes to who waits": [
+        ("1 use {t}", {"1": [b"USING a-job-whose-ttr-is-over-comes-to-who-waits\r\n"]}),
+        ("1 put 0 0 1 1|a", {"1": [b"INSERTED {1}\r\n"]}),
+        ("1 reserve-job {1}", {"1": [b"RESERVED {1} 1\r\na\r\n"]}),
+        ("2 watch {t}", {"2": [b"WATCHING 2\r\n"]}),
+        ("2 ignore default", {"2": [b"WATCHING 1\r\n"]}),
+        ("2 reserve", {}),
+        ("sleep 1.5", {"2": [b"RESERVED {1} 1\r\na\r\n"]}),
+    ],
+    "a touch begins the ttr again": [
+        ("1 put 0 0 2 1|a", {"1": [b"INSERTED {1}\r\n"]}),
+        ("1 reserve-job {1}", {"1": [b"RESERVED {1} 1\r\na\r\n"]}),
+        ("sleep 1.0", {}),
+        ("1 touch {1}", {"1": [b"TOUCHED\r\n"]}),
+        ("sleep 1.2", {}),
+        ("2 reserve-job {1}", {"2": [NOT_FOUND]}),
+        ("sleep 1.4", {}),
+        ("2 reserve-job {1}", {"2": [b"RESERVED {1} 1\r\na\r\n"]}),
+    ],
 }

@@ -8,6 +8,7 @@ QUIET_SECONDS = 0.4  # after which the reference has said all that it will
 PATIENCE_SECONDS = 15.0  # for an answer that the reference gave
 WITH_BODY = re.compile(rb"(?:RESERVED|FOUND) \d+ (\d+)|OK (\d+)")
 CLOCKS = re.compile(rb"(age|time-left): -?\d+")
+ID = rb"^(INSERTED |BURIED |RESERVED |FOUND |OK \d+\r\n---\nid: )%s\b"
 INSERTED = re.compile(rb"(?:INSERTED|BURIED) (\d+)\r\n")
 
 
@@ -123,7 +124,7 @@ class Session:
     def _alike(self, answer: bytes) -> bytes:
         """Without what differs from server to server."""
         for place, key in enumerate(self.ids, 1):
-            answer = re.sub(rb"\b%s\b" % key, b"{%d}" % place, answer) if len(key) < 20 else answer
+            answer = re.sub(ID % key, rb"\g<1>{%d}" % place, answer)
         answer = re.sub(rb"^OK \d+", b"OK", answer)
         # 1.12 writes names bare.
         return CLOCKS.sub(rb"\1", answer).replace(b'"', b"")

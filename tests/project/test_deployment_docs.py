@@ -39,6 +39,7 @@ ARGPARSE_ERROR = 2
 
 
 COMMANDS = {
+    "runbeanstalkd": "django_dbqueue.beanstalk",
     **dict.fromkeys(("runworker", "runreaper", "dbqueue"), "django_dbqueue"),
     **dict.fromkeys(("send_queued_mail", "forget_address"), "django_dbqueue.mail"),
 }

@@ -56,15 +56,20 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         limits = Limits(options["max_connections"], options["max_per_address"])
         try:
-            asyncio.run(serve(using, host, port, options["max_job_size"], limits, timing))
+            is_well = asyncio.run(serve(using, host, port, options["max_job_size"], limits, timing))
         except OSError as error:
             raise CommandError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        if not is_well:
+            raise CommandError("stopped by an error of its own, which is told above")
 
 
 async def serve(
     using: str, host: str, port: int, job_size_max: int, limits: Limits, timing: Any
-) -> None:
-    """Until TERM, INT or a request in its row; USR1 = no job comes in from here on."""
+) -> bool:
+    """Until TERM, INT or a request in its row; USR1 = no job comes in from here on.
+
+    False = the broker has ended by itself: a server that answers nobody is worse than none.
+    """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     server = Server(using, job_size_max, limits)
     keeper = Keeper(server.broker.uuid, using, timing, lambda: loop.call_soon_threadsafe(stop.set))
@@ -74,14 +79,16 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, server.drain)
     say(f"listening on {host}:{port}")
-    while not stop.is_set():
+    while not (stop.is_set() or server.is_over.is_set()):
         watch_statements(timing["worker_timeout"] / 2)
         try:
             await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
         except TimeoutError:
             continue
+    is_well = not server.is_over.is_set()
     await server.stop()
-    keeper.stop("stopped")
+    keeper.stop("stopped" if is_well else "error")
+    return is_well
 
 
 def address(text: str) -> tuple[str, int]:

@@ -1,0 +1,283 @@
+"""What clients are answered, and what becomes of the rows, in the test's own process."""
+
+import asyncio
+import time
+from collections import defaultdict
+
+import pytest
+from django.db import transaction
+
+from django_dbqueue.beanstalk import commands, replies
+from django_dbqueue.beanstalk.broker import Broker, News
+from django_dbqueue.beanstalk.handlers import tube
+from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.beanstalk.server import Limits, Server
+from django_dbqueue.beanstalk.state import Client
+from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker
+from tests.kit.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+WORKED_OFF = []
+
+
+@tube("letters")
+def note_letter(job):
+    WORKED_OFF.append(bytes(job.body))
+
+
+class Desk:
+    """A broker whose turns the test takes, and what it has answered."""
+
+    def __init__(self, **options):
+        self.answers = defaultdict(list)
+        self.broker = Broker("default", self._note, **options)
+
+    def _note(self, client, reply):
+        self.answers[client].append(reply)
+
+    def client(self, tube="default"):
+        made = Client()
+        self.broker.submit(made, News.CONNECTED)
+        if tube != "default":
+            self.ask(made, commands.Use(tube))
+            self.ask(made, commands.Watch(tube))
+            self.ask(made, commands.Ignore("default"))
+        return made
+
+    def ask(self, client, command):
+        """The answer, or None where it has to wait."""
+        before = len(self.answers[client])
+        self.broker.submit(client, command)
+        self.turn()
+        return (self.answers[client][before:] or [None])[0]
+
+    def turn(self):
+        self.broker.turn()
+        while self.broker._inbox:
+            self.broker.turn()
+
+    def put(self, client, body=b"x", priority=0, delay=0, ttr=60):
+        return int(self.ask(client, commands.Put(priority, delay, ttr, body)).split()[1])
+
+    def reserve(self, client):
+        """The key, or None."""
+        answer = self.ask(client, commands.ReserveWithTimeout(0))
+        return int(answer.split()[1]) if answer.startswith(b"RESERVED") else None
+
+    def hears(self, client, word, seconds=30):
+        """Wait for an answer that time brings."""
+
+        def has_come():
+            self.turn()
+            return [one for one in self.answers[client] if one.startswith(word)]
+
+        return wait_until(has_come, seconds)[0]
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+def states():
+    return {row.pk: row.status for row in TubeJob.objects.all()}
+
+
+def test_what_is_put_is_a_row_of_the_tube(desk):
+    body = bytes(range(256))
+    key = desk.put(desk.client("letters"), body, priority=4294967295, delay=4294967295, ttr=0)
+    row = TubeJob.objects.get()
+    assert (row.pk, bytes(row.body), row.queue, row.status) == (
+        key,
+        body,
+        "letters",
+        Status.DELAYED,
+    )
+    assert (row.priority, row.delay, row.ttr) == (4294967295, 4294967295, 1)
+    assert row.retry_at.year > 2160
+
+
+def test_the_most_urgent_of_all_watched_tubes_comes_first(desk):
+    one, two = desk.client("a"), desk.client("b")
+    keys = [desk.put(one, priority=5), desk.put(two, priority=3), desk.put(one, priority=3)]
+    reader = desk.client("a")
+    desk.ask(reader, commands.Watch("b"))
+    assert [desk.reserve(reader) for _ in range(4)] == [keys[1], keys[2], keys[0], None]
+
+
+def test_puts_of_one_turn_are_one_statement(desk, django_assert_max_num_queries):
+    clients = [desk.client() for _ in range(50)]
+    desk.turn()
+    with django_assert_max_num_queries(8):
+        for client in clients:
+            desk.broker.submit(client, commands.Put(0, 0, 60, b"x"))
+        desk.turn()
+    assert TubeJob.objects.count() == 50
+    assert len({desk.answers[client][-1] for client in clients}) == 50
+
+
+def test_many_who_wait_get_a_job_each(desk):
+    waiting = [desk.client("a") for _ in range(20)]
+    for client in waiting:
+        assert desk.ask(client, commands.Reserve()) is None
+    keys = {desk.put(desk.client("a")) for _ in range(25)}
+    got = [int(desk.answers[client][-1].split()[1]) for client in waiting]
+    assert len(set(got)) == 20
+    assert set(got) < keys
+
+
+def test_two_who_delete_the_same_job_hear_of_it_once(desk):
+    one, two = desk.client(), desk.client()
+    key = desk.put(one)
+    for client in (one, two):
+        desk.broker.submit(client, commands.Delete(key))
+    desk.turn()
+    heard = [desk.answers[client][-1] for client in (one, two)]
+    assert sorted(heard) == [replies.DELETED, replies.NOT_FOUND]
+
+
+def test_what_a_client_holds_is_given_back_when_it_goes(desk):
+    one, two = desk.client(), desk.client()
+    key = desk.put(one)
+    assert desk.reserve(one) == key
+    assert desk.reserve(two) is None
+    desk.broker.submit(one, News.GONE)
+    assert desk.reserve(two) == key
+    row = TubeJob.objects.get()
+    assert (row.timeouts, row.releases, row.reserves) == (0, 0, 2)
+
+
+def test_who_goes_with_a_reserve_on_its_way_holds_nothing(desk):
+    one, two = desk.client(), desk.client()
+    key = desk.put(one)
+    for client in (two, one):  # of two that name a job the second waits for another turn
+        desk.broker.submit(client, commands.ReserveJob(key))
+    desk.broker.submit(two, News.GONE)
+    desk.broker.submit(one, News.GONE)
+    desk.turn()
+    desk.turn()
+    assert states() == {key: Status.READY}
+    assert not desk.broker.state.holds
+
+
+def test_a_job_whose_ttr_is_over_is_ready_and_counted(desk):
+    one, two = desk.client(), desk.client()
+    key = desk.put(one, ttr=1)
+    assert desk.reserve(one) == key
+    desk.ask(two, commands.Reserve())
+    assert desk.hears(two, b"RESERVED").split()[1] == b"%d" % key
+    assert TubeJob.objects.get().timeouts == 1
+    assert desk.ask(one, commands.Touch(key)) == replies.NOT_FOUND
+    assert desk.ask(one, commands.Delete(key)) == replies.NOT_FOUND
+
+
+def test_who_waits_is_told_of_the_last_second(desk):
+    client = desk.client()
+    desk.put(client, ttr=2)
+    desk.reserve(client)
+    assert desk.ask(client, commands.Reserve()) is None
+    assert desk.hears(client, replies.DEADLINE_SOON)
+
+
+def test_a_claim_is_another_servers_until_it_ends(desk):
+    other = Desk()
+    one, two = desk.client(), other.client()
+    key = desk.put(one)
+    assert desk.reserve(one) == key
+    assert other.reserve(two) is None
+    for command in (commands.Delete(key), commands.Touch(key), commands.Release(key, 0, 0)):
+        assert other.ask(two, command) == replies.NOT_FOUND
+    assert desk.ask(one, commands.Release(key, 0, 0)) == replies.RELEASED
+    assert other.reserve(two) == key
+
+
+def test_a_client_gets_what_django_enqueues_once_it_is_committed(desk):
+    client = desk.client("letters")
+    with transaction.atomic():
+        made = TubeJob.objects.enqueue(queue="letters", body=b"from Django")
+    try:
+        with transaction.atomic():
+            TubeJob.objects.enqueue(queue="letters", body=b"taken back")
+            raise InterruptedError
+    except InterruptedError:
+        pass
+    answer = desk.ask(client, commands.ReserveWithTimeout(0))
+    assert answer == b"RESERVED %d 11\r\nfrom Django\r\n" % made.job.pk
+    assert desk.reserve(client) is None
+
+
+def test_a_worker_works_off_what_a_client_has_put(desk):
+    client = desk.client("letters")
+    desk.put(client, b"\0\xff")
+    desk.put(desk.client("nobodys"), b"left")
+    WORKED_OFF.clear()
+    with InlineWorker("dbqueue_beanstalk.tubejob") as worker:
+        worker.run()
+    assert WORKED_OFF == [b"\0\xff"]
+    assert [row.queue for row in TubeJob.objects.exclude(status=Status.DONE)] == ["nobodys"]
+
+
+def test_a_pause_of_django_holds_up_clients_and_a_clients_pause_workers(desk):
+    client = desk.client("letters")
+    key = desk.put(client)
+    TubeJob.objects.pause("letters")
+    desk.broker._refresh_at = 0.0
+    assert desk.reserve(client) is None
+    TubeJob.objects.resume("letters")
+    desk.broker._refresh_at = 0.0
+    assert desk.reserve(client) == key
+    desk.ask(client, commands.Release(key, 0, 0))
+    assert desk.ask(client, commands.PauseTube("letters", 60)) == replies.PAUSED
+    WORKED_OFF.clear()
+    with InlineWorker("dbqueue_beanstalk.tubejob") as worker:
+        worker.run()
+    assert not WORKED_OFF
+    assert desk.ask(client, commands.PauseTube("letters", 0)) == replies.PAUSED
+    assert desk.reserve(client) == key
+
+
+def test_a_kick_of_more_jobs_than_a_transaction_holds_counts_all(desk):
+    TubeJob.objects.enqueue_many([{"body": b"x"}] * 1100, queue="a")
+    TubeJob.objects.bury()
+    client = desk.client("a")
+    assert desk.ask(client, commands.Kick(1050)) == b"KICKED 1050\r\n"
+    assert TubeJob.objects.filter(status=Status.BURIED).count() == 50
+
+
+def test_ids_beyond_the_tables_are_not_found(desk):
+    client = desk.client()
+    for key in (2**63, 2**64 - 1):
+        for command in (
+            *(commands.Delete(key), commands.ReserveJob(key), commands.Peek(key)),
+            *(commands.KickJob(key), commands.Touch(key), commands.Bury(key, 0)),
+            *(commands.Release(key, 0, 0), commands.StatsJob(key)),
+        ):
+            assert desk.ask(client, command) == replies.NOT_FOUND, command
+
+
+def test_a_waiter_ends_when_its_time_is_over(desk):
+    client = desk.client("a")
+    before = time.monotonic()
+    desk.ask(client, commands.ReserveWithTimeout(1))
+    assert desk.hears(client, replies.TIMED_OUT)
+    assert time.monotonic() - before >= 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_broker_that_fails_says_so_and_gives_back_what_is_held():
+    """Else clients would wait for ever for a server that accepts them."""
+    made = TubeJob.objects.enqueue(body=b"x").job
+
+    async def fail():
+        server = Server("default", 65535, Limits())
+        port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"reserve\r\n")
+        assert await reader.readline() == b"RESERVED %d 1\r\n" % made.pk
+        server.broker.submit(Client(), "what nobody knows")
+        await asyncio.wait_for(server.is_over.wait(), 30)
+        await server.stop()
+
+    asyncio.run(fail())
+    assert states() == {made.pk: Status.READY}

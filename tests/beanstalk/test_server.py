@@ -1,0 +1,181 @@
+"""The server as a process, its clients over sockets."""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.states import Status
+from tests.kit.beanstalk_server import port_of, serving, talking
+from tests.kit.processes import QUICK, running
+from tests.kit.waiting import wait_until
+
+pytest_plugins = "tests.kit.private_server"
+pytestmark = pytest.mark.usefixtures("db_rows")
+IS_SQLITE = "sqlite"
+
+
+@pytest.fixture
+def served(database_url):
+    with serving(database_url) as (process, port):
+        yield process, port
+
+
+def test_a_hundred_idle_connections_time_out_all(served):
+    _, port = served
+    with ExitStack() as stack:
+        talkers = [stack.enter_context(talking(port, "t")) for _ in range(100)]
+        for talker in talkers:
+            talker.put(ttr=1)
+        for talker in talkers:
+            talker.say("reserve")
+        keys = {talker.job()[0] for talker in talkers}
+        assert len(keys) == 100
+        began = time.monotonic()
+        with talking(port) as asking:
+            while int(asking.stats("stats-tube t")["current-jobs-ready"]) < 100:
+                assert time.monotonic() - began < 30
+                time.sleep(0.02)
+        # No job but one of a busy machine's takes longer than its ttr.
+        assert time.monotonic() - began < 10
+    assert set(TubeJob.objects.values_list("timeouts", flat=True)) == {1}
+
+
+def test_what_a_killed_server_held_is_given_back(database_url):
+    with serving(database_url) as (process, port), ExitStack() as stack:
+        talkers = [stack.enter_context(talking(port, "t")) for _ in range(5)]
+        keys = {talker.put(ttr=3600) for talker in talkers for _ in range(10)}
+        held = {talker.reserve()[0] for talker in talkers for _ in range(10)}
+        assert held == keys
+        process.kill()
+    with serving(database_url) as (_, port), talking(port, "t") as talker:
+        assert {talker.reserve()[0] for _ in range(50)} == keys
+
+
+def test_two_servers_give_no_job_to_two_clients(database_url):
+    with serving(database_url) as (_, one), serving(database_url) as (_, two):
+        with talking(one, "t") as talker:
+            keys = [talker.put() for _ in range(100)]
+
+        def work(port):
+            with talking(port, "t") as talker:
+                found = []
+                while (answer := talker.ask("reserve-with-timeout 0"))[0] == "RESERVED":
+                    talker._file.read(int(answer[2]) + 2)
+                    assert talker.ask(f"delete {answer[1]}") == ["DELETED"]
+                    found.append(int(answer[1]))
+                return found
+
+        with ThreadPoolExecutor(8) as pool:
+            found = [key for part in pool.map(work, [one, two] * 4) for key in part]
+        with talking(one, "t") as talker:  # what one asked for while another had it locked
+            while (answer := talker.ask("reserve-with-timeout 0"))[0] == "RESERVED":
+                talker._file.read(int(answer[2]) + 2)
+                found.append(int(answer[1]))
+    assert sorted(found) == keys
+
+
+def test_a_put_at_one_server_wakes_who_waits_at_another(database_url):
+    with ExitStack() as stack:
+        one, two = (stack.enter_context(serving(database_url))[1] for _ in range(2))
+        with talking(one, "t") as producer, talking(two, "t") as consumer:
+            for number in range(5):
+                consumer.say("reserve")
+                key = producer.put(str(number))
+                assert consumer.job() == (key, str(number))
+                assert producer.ask(f"delete {key}") == ["NOT_FOUND"]
+                assert consumer.ask(f"delete {key}") == ["DELETED"]
+
+
+def test_who_waits_gets_what_django_enqueues(served):
+    _, port = served
+    with talking(port, "t") as talker:
+        talker.say("reserve")
+        made = TubeJob.objects.enqueue(queue="t", body=b"hello")
+        assert talker.job() == (made.job.pk, "hello")
+
+
+def test_the_end_of_a_connection_gives_back_what_it_holds(served):
+    _, port = served
+    with talking(port, "t") as waiting:
+        with talking(port, "t") as talker:
+            key = talker.put()
+            assert talker.reserve()[0] == key
+            waiting.say("reserve")
+        assert waiting.job()[0] == key
+
+
+def test_drained_no_job_comes_in_and_the_rest_goes_on(served):
+    process, port = served
+    with talking(port, "t") as talker:
+        key = talker.put()
+        process.send(signal.SIGUSR1)
+        wait_until(lambda: talker.stats("stats")["draining"] == "true")
+        assert talker.ask("put 0 0 60 1\r\nx") == ["DRAINING"]
+        assert talker.reserve()[0] == key
+        assert talker.ask(f"delete {key}") == ["DELETED"]
+
+
+def test_told_to_stop_it_gives_back_what_clients_hold(served):
+    process, port = served
+    with talking(port, "t") as talker, talking(port, "t") as waiting:
+        talker.put()
+        talker.reserve()
+        waiting.say("reserve")
+        process.send(signal.SIGTERM)
+        assert process.end() == 0
+        assert waiting.hear() == []
+    assert TubeJob.objects.get().status == Status.READY
+
+
+def test_more_connections_than_it_takes_are_refused(database_url):
+    with serving(database_url, "--max-connections", "2", "--max-per-address", "1") as (_, port):
+        with talking(port) as talker:
+            with talking(port) as other:
+                assert other.hear() == ["OUT_OF_MEMORY"]
+                assert other.hear() == []
+            assert talker.ask("list-tube-used") == ["USING", "default"]
+        again = wait_until(lambda: is_taken(port))
+        assert again
+
+
+def is_taken(port):
+    with talking(port) as talker:
+        return talker.ask("list-tube-used") == ["USING", "default"]
+
+
+def test_the_address_must_be_this_hosts_or_be_insecure_on_purpose(database_url):
+    with running(database_url, "runbeanstalkd", "--listen", "0.0.0.0:0") as process:
+        assert process.end() == 1
+        assert "--insecure" in process.stderr
+
+
+def test_an_address_that_is_taken_is_told(served, database_url):
+    _, port = served
+    with running(database_url, "runbeanstalkd", "--listen", f"127.0.0.1:{port}") as process:
+        assert process.end() == 1
+        assert "cannot listen on" in process.stderr
+
+
+def test_commands_are_answered_once_the_database_is_back(private):
+    with running(
+        private.database_url, "runbeanstalkd", "--listen", "127.0.0.1:0", **QUICK
+    ) as process:
+        port = port_of(process)
+        with talking(port, "t") as talker, talking(port, "t") as other:
+            held = talker.put("held")
+            assert talker.reserve()[0] == held
+            away = private.locked if connection.vendor == IS_SQLITE else private.away
+            with away():
+                said = threading.Thread(target=other.say, args=["put 0 0 60 1\r\nx"])
+                said.start()
+                said.join()
+                talker.say("reserve")
+                time.sleep(3)
+            assert other.hear()[:1] == ["INSERTED"]
+            assert talker.job()[1] == "x"
