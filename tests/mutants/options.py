@@ -146,7 +146,12 @@ ORDERED = [
         "False",
         "a batch is fetched ahead of the first queue",
     ),
-    (STARTUP, "key=lambda one: place(order.rank(one[1])),", "", "--once knows no order"),
+    (
+        STARTUP,
+        "return sorted(found, key=lambda one: place(order.rank(base_of(one[0].model, one[1]))))",
+        "return found",
+        "--once knows no order",
+    ),
 ]
 FORCED = [
     (QUEUE, "if force:", "if False:", "--force is ignored"),

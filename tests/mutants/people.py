@@ -116,8 +116,8 @@ MUTANTS = [
     ),
     (
         QUERYSET,
-        "if name not in paused and base_of(self.model, name) not in paused",
-        "if True",
+        "if not is_among(paused, self.model, name)]",
+        "if True]",
         "a paused queue is claimed from",
     ),
     (
