@@ -80,12 +80,18 @@ def test_two_servers_give_no_job_to_two_clients(database_url):
     assert sorted(found) == keys
 
 
+def somebody_waits(port):
+    with talking(port, "t") as asking:
+        return asking.stats("stats-tube t")["current-waiting"] == "1"
+
+
 def test_a_put_at_one_server_wakes_who_waits_at_another(database_url):
     with ExitStack() as stack:
         one, two = (stack.enter_context(serving(database_url))[1] for _ in range(2))
         with talking(one, "t") as producer, talking(two, "t") as consumer:
             for number in range(5):
                 consumer.say("reserve")
+                wait_until(lambda: somebody_waits(two))
                 key = producer.put(str(number))
                 assert consumer.job() == (key, str(number))
                 assert producer.ask(f"delete {key}") == ["NOT_FOUND"]
@@ -96,6 +102,7 @@ def test_who_waits_gets_what_django_enqueues(served):
     _, port = served
     with talking(port, "t") as talker:
         talker.say("reserve")
+        wait_until(lambda: somebody_waits(port))
         made = TubeJob.objects.enqueue(queue="t", body=b"hello")
         assert talker.job() == (made.job.pk, "hello")
 
