@@ -49,7 +49,7 @@ def rule_in(table: Table, queue: Any, limit: Any, order: Any) -> Rule:
 def give_key(job: Any) -> None:
     """Check the key of a new job, or work it out where the policy says how."""
     if job.concurrency_key is None:
-        wanted = policy_of_queue(type(job), job.queue).concurrency_key
+        wanted = policy_of_queue(type(job), base_of(type(job), job.queue)).concurrency_key
         if wanted is None:
             return
         job.concurrency_key = key_from(wanted, (job,), _Columns(job))

@@ -93,8 +93,9 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
         yield _of_nobody(queue, name)
     elif oldest > conf["LATE_AFTER"]:
         by_key = ", perhaps most of it for its concurrency key" if queue.oldest_has_key else ""
+        by_rate = f", perhaps for its rate ({queue.rate})" if queue.rate else ""
         yield Alert(
-            f"{name}: the oldest ready job waits for {duration(oldest)}{by_key}.",
+            f"{name}: the oldest ready job waits for {duration(oldest)}{by_key}{by_rate}.",
             "More comes in than goes out: start more workers, with more --processes or "
             "--threads, or look what they run for so long.",
         )

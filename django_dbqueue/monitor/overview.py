@@ -8,7 +8,7 @@ from django.db.utils import Error
 
 from ..exceptions import first_line
 from ..lifecycle.backlog import count_ready
-from ..lifecycle.limiter import base_of
+from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
@@ -39,6 +39,7 @@ class QueueOverview:
     paused: Queue | None = None
     workers: list[ListedWorker] = field(default_factory=list)
     max_length: int | None = None
+    rate: str = ""  # by which its jobs start at the most
 
     @property
     def held(self) -> int:
@@ -101,10 +102,12 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     except Error as error:
         found.problems[served.label] = first_line(error)
         return
+    limiter = limiter_of(served.model)
     for one in queues[:QUEUES_MAX]:
         one.hour = hours.get((served.job_table, one.queue), one.hour)
         its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
         one.paused = its_own or paused.get(ALL)
+        one.rate = ", ".join(map(str, limiter.rates(one.queue))) if limiter else ""
         one.max_length = limits_of(served.model, one.queue).max_length
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues[:QUEUES_MAX]

@@ -60,7 +60,7 @@ def watch(tables: Sequence[Served], limits: Thresholds) -> Watched:
         if seen.problems:
             found.problems |= seen.problems
             continue
-        queues = [one for one in seen.queues if served.takes(one.queue)]
+        queues = [one for one in seen.queues if served.means(one.queue)]
         try:
             found.queues += _watched(served, queues, limits)
         except Error as error:

@@ -66,6 +66,10 @@ class OrderedScheduler(QueueScheduler):
 class StrictScheduler(OrderedScheduler):
     """Each claim begins at the first queue of the order that has ready jobs."""
 
+    def may_start(self, poller: TablePoller, queue: str) -> bool:
+        rank = self.order.rank(base_of(poller.served.model, queue))
+        return rank <= min(self._ready_by_rank(), default=rank)
+
     def _may_miss(self, by_rank: dict[int, list[Turn]]) -> bool:
         return min(by_rank) > 0
 

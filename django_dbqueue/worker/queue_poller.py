@@ -158,6 +158,10 @@ class QueueScheduler:
                 return poller, name
         return None
 
+    def may_start(self, poller: TablePoller, queue: str) -> bool:
+        """Whether it is the turn of a queue that has a rate, as far as its tokens are there."""
+        return True
+
     def claimed(self, queue: str, count: int) -> None:
         """So many jobs were claimed from a queue."""
 

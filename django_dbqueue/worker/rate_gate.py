@@ -114,6 +114,7 @@ class RateGate:
             for poller in scheduler.pollers
             if poller.limiter and poller.served.place not in scheduler.locked_tables
             for queue in poller.limited
+            if scheduler.may_start(poller, queue)
         ]
 
     def _serve(self, place: Place, lanes: list[Lane], may_claim: bool) -> float:

@@ -52,9 +52,14 @@ class Served:
         return self.using, self.label
 
     def takes(self, queue: str) -> bool:
+        """Whether it means a queue that this code can run."""
         runnable = RUNNABLE.get(self.label)
         if runnable is not None and queue not in runnable():
             return False
+        return self.means(queue)
+
+    def means(self, queue: str) -> bool:
+        """Whether a queue, or the one that it is a lane of, is among those that were named."""
         names = {queue, base_of(self.model, queue)} if self.has_lanes else {queue}
 
         def is_among(wanted: Iterable[str]) -> bool:

@@ -9,6 +9,7 @@ from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.state import Client
 from django_dbqueue.models import Queue
 from tests.kit.bounds import limits
+from tests.kit.command_line import fails
 from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -66,3 +67,9 @@ def test_who_puts_into_a_full_tube_is_told_and_the_server_goes_on(client):
         turn()
     assert [one.split()[0] for one in told] == [b"INSERTED", b"OUT_OF_MEMORY"]
     assert TubeJob.objects.count() == 1
+
+
+def test_tubes_are_watched_whose_jobs_no_worker_can_run():
+    TubeJob.objects.create(queue="remote", body=b"x")
+    _, why = fails(1, "monitor", "dbqueue_beanstalk.TubeJob", "--max", 1)
+    assert "dbqueue_beanstalk.tubejob:remote: 1 jobs wait" in why

@@ -11,6 +11,7 @@ from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim, reap
 from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
 from django_dbqueue.states import Status
+from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
 from tests.kit.jobs import fresh, overwrite, reap_overdue, reap_owner, reaper, start_all, table
 from tests.kit.waiting import wait_until
@@ -313,3 +314,10 @@ def test_a_claimer_that_is_frozen_in_the_middle_of_a_claim_holds_up_the_others_f
             cursor.execute("BEGIN")
             cursor.execute("SELECT id FROM dbqueue_queue FOR UPDATE")
             wait_until(lambda: len(claim()) == 1, 30)
+
+
+def test_who_names_a_lane_gets_the_key_of_its_queue():
+    options = {"rate": "5/s", "rate_key": "{tenant}", "concurrency_key": "of {tenant}"}
+    with limits("queueapp.shared:mail", **options):
+        [job] = make(1, queue="mail@a")
+    assert (job.queue, job.concurrency_key) == ("mail@a", "of a")

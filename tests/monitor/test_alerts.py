@@ -99,3 +99,11 @@ def test_a_lane_is_served_and_paused_with_its_queue():
         assert said() == ""
         Note.objects.pause("default")
         assert "queue default@smtp is paused until somebody resumes it, with default." in said()
+
+
+def test_a_rate_is_named_where_jobs_are_late_that_may_wait_for_it():
+    with limits(rate="5/s"):
+        a_worker()
+        overwrite(Note.objects.create(), created_at=DbNow(plus=-7200))
+        assert "perhaps for its rate (5 a second)." in said()
+    assert "rate" not in said()

@@ -69,6 +69,19 @@ def test_the_first_queue_is_emptied_before_the_second_and_no_other_is_served():
     assert next_queues(claimer("--queue=high,default"), 9) == ["high"] * 3 + ["default"] * 3
 
 
+def test_a_queue_with_a_rate_keeps_to_the_order():
+    with limits("queueapp.note:low", rate="100/s"):
+        enqueue(low=2, high=3)
+        assert next_queues(claimer("--queue=high,low"), 5) == ["high"] * 3 + ["low"] * 2
+
+
+def test_a_queue_whose_rate_is_used_up_keeps_no_later_one_waiting():
+    with limits("queueapp.note:high", rate="1/h"):
+        enqueue(low=2, high=2)
+        found = next_queues(claimer("--queue=high,low"), 4)
+    assert sorted(found) == ["high", "low", "low"]
+
+
 def test_the_order_holds_over_all_tables():
     enqueue(low=2)
     enqueue(Fleeting, high=2)
