@@ -32,6 +32,8 @@ class Asked(Generic[C]):
     state: State
     client: Client
     command: C
+    # What others have asked in the same turn, and is not looked up once more.
+    known: dict[str, Any]
 
 
 # By a command, the name that the statistics know it by.
@@ -101,12 +103,14 @@ def list_tubes_watched(asked: Asked[Any]) -> bytes:
 
 
 def list_tubes(asked: Asked[Any]) -> bytes:
-    return replies.names(_tubes(asked.table, asked.state))
+    return replies.names(_tubes(asked))
 
 
-def _tubes(table: Table, state: State) -> list[str]:
-    known = {DEFAULT_TUBE} | rows.tubes_with_jobs(table)
-    for one in state.clients:
+def _tubes(asked: Asked[Any]) -> list[str]:
+    if "tubes" not in asked.known:
+        asked.known["tubes"] = rows.tubes_with_jobs(asked.table)
+    known = {DEFAULT_TUBE} | asked.known["tubes"]
+    for one in asked.state.clients:
         known |= {one.used, *one.watched}
     return sorted(known, key=lambda name: (name != DEFAULT_TUBE, name))
 
@@ -163,6 +167,14 @@ def stats_job(asked: Asked[commands.StatsJob]) -> bytes:
     return replies.NOT_FOUND if found is None else replies.job_stats(found)
 
 
+def _counts(asked: Asked[Any], tube: str | None) -> dict[str, int]:
+    name = f"counts {tube}"
+    if name not in asked.known:
+        asked.known[name] = rows.counts(asked.table, tube)
+    counts: dict[str, int] = asked.known[name]
+    return counts
+
+
 def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
     name = asked.command.tube
     if not _exists(asked.table, asked.state, name):
@@ -189,7 +201,7 @@ def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
 
 
 def stats(asked: Asked[Any]) -> bytes:
-    counts, used = rows.counts(asked.table), resource.getrusage(resource.RUSAGE_SELF)
+    counts, used = _counts(asked, None), resource.getrusage(resource.RUSAGE_SELF)
     kinds = ("urgent", "ready", "reserved", "delayed", "buried")
     found: dict[str, Any] = {f"current-jobs-{kind}": counts[kind] for kind in kinds}
     found |= {f"cmd-{name}": asked.state.commands[kind] for kind, name in NAMES.items()}
@@ -197,7 +209,7 @@ def stats(asked: Asked[Any]) -> bytes:
         "job-timeouts": asked.state.timeouts,
         "total-jobs": asked.state.total_jobs,
         "max-job-size": asked.state.job_size_max,
-        "current-tubes": len(_tubes(asked.table, asked.state)),
+        "current-tubes": len(_tubes(asked)),
         "current-connections": len(asked.state.clients),
         "current-producers": sum(one.is_producer for one in asked.state.clients),
         "current-workers": sum(one.is_worker for one in asked.state.clients),

@@ -10,8 +10,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from enum import Enum
+from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -27,6 +26,7 @@ from ..worker.session import ReconnectBackoff, Session
 from ..worker.wakeup import Wakeup
 from . import commands, replies, verbs
 from .answers import ANSWERS, Asked, pauses_of
+from .inbox import Inbox, News, Wanted
 from .models import TubeJob
 from .protocol import JOB_SIZE
 from .state import Client, State, Waiter
@@ -36,7 +36,6 @@ logger = logging.getLogger("django_dbqueue")
 
 # The bytes to send; None where nobody knows what became of a command: the connection is closed.
 Answer = Callable[[Client, bytes | None], None]
-Wanted = tuple[Client, Any]
 
 # Seconds between looks for what others have put, while somebody waits: it grows up to the longest.
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
@@ -44,14 +43,6 @@ IDLE_SECONDS = 1.0  # while nobody waits
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 CLAIMS = {*RESERVES, commands.ReserveJob}
-
-
-class News(Enum):
-    """What becomes of a client's connection."""
-
-    CONNECTED = "it is new"
-    HALF_CLOSED = "it says nothing more, and reads"
-    GONE = "it is closed"
 
 
 class Broker:
@@ -69,10 +60,9 @@ class Broker:
         self._numbers = itertools.count(1)
         self._session = Session({using}, on_connect=self._on_connect)
         self._backoff = ReconnectBackoff("serving tubes")
-        self._inbox: list[Wanted] = []
+        self._inbox = Inbox(self.state.commands, self.wakeup.notify)
         self._answered: set[Client] = set()  # in this turn
         self._unsure: list[str] = []  # owners of claims that may have been committed
-        self._lock = threading.Lock()
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
         self._is_over = threading.Event()
@@ -81,10 +71,7 @@ class Broker:
 
     def submit(self, client: Client, command: Any) -> None:
         """A command, or news of the client."""
-        with self._lock:
-            self.state.commands[type(command)] += 1
-            self._inbox.append((client, command))
-        self.wakeup.notify()
+        self._inbox.put(client, command)
 
     def stop(self) -> None:
         self._is_over.set()
@@ -136,41 +123,22 @@ class Broker:
             self._serve(wanted)
         except Error:
             done = self._answered | self.state.waiters.keys()
-            self._put_back([one for one in wanted if one[0] not in done])
+            self._inbox.put_back([one for one in wanted if one[0] not in done])
             raise
         self._end_waits()
         self._give_back()
         return self._rest()
 
     def _take(self) -> list[Wanted]:
-        """What is wanted, but no second command for the same job: that is for the next turn.
-
-        News are noted first: nobody who is gone shall get a job.
-        """
-        with self._lock:
-            inbox, self._inbox = self._inbox, []
+        """The commands that are for this turn. News are noted first: nobody who is gone shall get a
+        job."""
         self._answered.clear()
-        for client, command in inbox:
-            if isinstance(command, News):
-                self._note(client, command)
-        taken: list[Wanted] = []
-        named: set[int | None] = set()
-        for client, command in inbox:
-            if isinstance(command, News) or (client.is_gone and type(command) in CLAIMS):
-                continue
-            key = getattr(command, "id", None)
-            if key is not None and key in named:
-                self._put_back([(client, command)])
-                continue
-            named.add(key)
-            taken.append((client, command))
-        return taken
-
-    def _put_back(self, wanted: Sequence[Wanted]) -> None:
-        with self._lock:
-            self._inbox[:0] = wanted
-        if wanted:
-            self.wakeup.notify()
+        wanted = self._inbox.take()
+        for client, news in wanted:
+            if isinstance(news, News):
+                self._note(client, news)
+        given = [one for one in wanted if not isinstance(one[1], News)]
+        return [one for one in given if not (one[0].is_gone and type(one[1]) in CLAIMS)]
 
     def _serve(self, wanted: list[Wanted]) -> None:
         writing: dict[type[Any], list[Wanted]] = defaultdict(list)
@@ -190,10 +158,10 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = time.monotonic() + self._pause
+        known: dict[str, Any] = {}
         for client, command in others:
-            self._reply(
-                client, ANSWERS[type(command)](Asked(self.table, self.state, client, command))
-            )
+            asked = Asked(self.table, self.state, client, command, known)
+            self._reply(client, ANSWERS[type(command)](asked))
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
@@ -269,7 +237,7 @@ class Broker:
                     self._reply(client, None)
             raise
         turn.committed()
-        self._put_back(turn.again)
+        self._inbox.put_back(turn.again)
         for client, reply in turn.answers:
             self._reply(client, reply)
 
@@ -326,9 +294,7 @@ class Broker:
 
     def _rest(self) -> float:
         """Seconds until something is due."""
-        if self._inbox:
-            return 0.0
-        due = [self.state.next_end(), time.monotonic() + IDLE_SECONDS]
+        due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
         for client, waiter in self.state.waiters.items():
             due += [self._look_at, self._refresh_at, waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())

@@ -10,7 +10,8 @@ from ssl import SSLContext
 from typing import cast
 
 from . import commands, replies
-from .broker import Broker, News
+from .broker import Broker
+from .inbox import News
 from .protocol import CommandReader, Refused
 from .state import Client
 

@@ -8,8 +8,9 @@ import pytest
 from django.db import transaction
 
 from django_dbqueue.beanstalk import commands, replies
-from django_dbqueue.beanstalk.broker import Broker, News
+from django_dbqueue.beanstalk.broker import Broker
 from django_dbqueue.beanstalk.handlers import tube
+from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client

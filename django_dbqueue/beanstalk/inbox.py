@@ -1,0 +1,61 @@
+"""What clients want, and have not been answered yet."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from .state import Client
+
+Wanted = tuple[Client, Any]  # a command, or news of the client
+
+
+class News(Enum):
+    """What becomes of a client's connection."""
+
+    CONNECTED = "it is new"
+    HALF_CLOSED = "it says nothing more, and reads"
+    GONE = "it is closed"
+
+
+class Inbox:
+    """Filled from any thread, and emptied by one."""
+
+    def __init__(self, commands: Counter[type[Any]], notify: Callable[[], None]) -> None:
+        """``commands``: where they are counted; ``notify`` wakes the one that takes them."""
+        self._commands = commands
+        self._notify = notify
+        self._lock = threading.Lock()
+        self._wanted: list[Wanted] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted)
+
+    def put(self, client: Client, command: Any) -> None:
+        with self._lock:
+            self._commands[type(command)] += 1
+            self._wanted.append((client, command))
+        self._notify()
+
+    def put_back(self, wanted: Sequence[Wanted]) -> None:
+        """They come first the next time."""
+        if wanted:
+            with self._lock:
+                self._wanted[:0] = wanted
+            self._notify()
+
+    def take(self) -> list[Wanted]:
+        """All of it, but no second command for the same job: that is for the next time."""
+        with self._lock:
+            wanted, self._wanted = self._wanted, []
+        taken: list[Wanted] = []
+        named: set[int | None] = set()
+        for client, command in wanted:
+            key = getattr(command, "id", None)
+            if key is not None and key in named:
+                self.put_back([(client, command)])
+            else:
+                named.add(key)
+                taken.append((client, command))
+        return taken
