@@ -75,8 +75,8 @@ MUTANTS = [
     ),
     (
         "worker/measuring.py",
-        "if queue in paused or not",
-        "if not",
+        "if is_among(paused, served.model, queue):",
+        "if False:",
         "jobs of a paused queue count as waiting",
     ),
     (
@@ -87,9 +87,15 @@ MUTANTS = [
     ),
     (
         "worker/measuring.py",
-        "            names = ready_queues(table, QUEUES_MAX) if",
-        "            names = ready_queues(table, QUEUES_MAX)[:1] if",
+        "return ready_queues(table, QUEUES_MAX)",
+        "return ready_queues(table, QUEUES_MAX)[:1]",
         "only one queue of a table is counted",
+    ),
+    (
+        "worker/measuring.py",
+        " or self._is_spent(served, name)",
+        "",
+        "a worker grows for jobs that their rate keeps waiting",
     ),
     (
         "worker/run_times.py",

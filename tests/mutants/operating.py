@@ -25,7 +25,7 @@ MUTANTS = [
     ),
     (
         CHOICE,
-        "rows = rows.filter(queue=served.queue)",
+        "rows = rows.filter(_of_queues(served, [served.queue]))",
         "pass",
         "TABLE:QUEUE means all queues of the table",
     ),
