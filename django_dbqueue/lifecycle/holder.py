@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from django.db.utils import IntegrityError
+
 from ..exceptions import ClaimLost
 from ..fields import check_seconds
 from ..states import HELD, Status
@@ -121,9 +123,17 @@ def release(
 
 
 def move(table: Table, owner: str, keys: Sequence[Any], queue: str) -> Written:
-    """Give jobs back unharmed into another queue, the attempt taken back."""
+    """Give jobs back unharmed into another queue, the attempt taken back; without its dedup key
+    where a job there has the same."""
     sets, params = freed(table, RetryDecision(Status.READY, 0, "moved"))
     sets += f", attempts = {ONE_LESS}, queue = %s"
+    try:
+        return _owned(table, owner, keys, sets, [*params, queue], kept=None)
+    except IntegrityError:
+        if len(keys) > 1:
+            written = [move(table, owner, [key], queue) for key in keys]
+            return sum(written, Written())
+    sets += ", dedup_key = NULL"
     return _owned(table, owner, keys, sets, [*params, queue], kept=None)
 
 

@@ -32,10 +32,11 @@ class Enqueued(_Pair[JobT]):
         return self
 
 
-def enqueue_unique(table: Table, job: Any, twins: Any, change: Renewal) -> Enqueued[Any]:
-    """Insert a new job unless ``twins``, those with its key, has one; then change that, as long as
-    it waits."""
-    enqueue.prepare(job)
+def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueued[Any]:
+    """Insert a new job unless one of the ``jobs`` of its queue has its key; then change that, as
+    long as it waits."""
+    enqueue.prepare(job)  # it may put it into a lane
+    twins = jobs.filter(queue=job.queue, dedup_key=job.dedup_key)
     for _ in range(TRIES):
         if admission.insert_new(table, job):
             job.forget(job.expressions())

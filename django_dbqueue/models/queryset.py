@@ -202,8 +202,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             job.save(using=self._db, force_insert=True)
             return Enqueued(job, created=True)
         table = table_of(self.model, self._for_writing())
-        twins = self.using(table.connection.alias).filter(queue=job.queue, dedup_key=job.dedup_key)
-        return enqueue_unique(table, job, twins, change)
+        return enqueue_unique(table, job, self.using(table.connection.alias), change)
 
     def enqueue_many(
         self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any

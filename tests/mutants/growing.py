@@ -87,9 +87,15 @@ MUTANTS = [
     ),
     (
         "worker/measuring.py",
-        "        return ready_queues(table, QUEUES_MAX)\n",
-        "        return ready_queues(table, QUEUES_MAX)[:1]\n",
+        "return ready_queues(table, QUEUES_MAX)",
+        "return ready_queues(table, QUEUES_MAX)[:1]",
         "only one queue of a table is counted",
+    ),
+    (
+        "worker/measuring.py",
+        " or self._is_spent(served, name)",
+        "",
+        "a worker grows for jobs that their rate keeps waiting",
     ),
     (
         "worker/run_times.py",

@@ -146,12 +146,8 @@ ORDERED = [
         "False",
         "a batch is fetched ahead of the first queue",
     ),
-    (
-        STARTUP,
-        "return sorted(found, key=lambda one: place(order.rank(base_of(one[0].model, one[1]))))",
-        "return found",
-        "--once knows no order",
-    ),
+    (STARTUP, "order.rank(base_of(one[0].model, one[1]))", "0", "--once knows no order"),
+    (STARTUP, "return not buckets.take(", "return not 0 * buckets.take(", "--once keeps no rate"),
 ]
 FORCED = [
     (QUEUE, "if force:", "if False:", "--force is ignored"),

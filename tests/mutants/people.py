@@ -116,12 +116,12 @@ MUTANTS = [
     ),
     (
         QUERYSET,
-        "if not is_among(paused, self.model, name)]",
-        "if True]",
+        "if not is_among(paused, self.model, name)",
+        "if True",
         "a paused queue is claimed from",
     ),
     (
-        QUERYSET,
+        "models/enqueued.py",
         "filter(queue=job.queue, dedup_key=job.dedup_key)",
         "filter(dedup_key=job.dedup_key)",
         "a twin is looked for in all queues",

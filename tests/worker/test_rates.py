@@ -16,7 +16,7 @@ from tests.kit.jobs import fresh, table
 from tests.kit.processes import worker
 from tests.kit.rates import figures
 from tests.kit.waiting import wait_until
-from tests.queueapp.models import Note
+from tests.queueapp.models import Kept, Note
 
 
 def times_in(log: Path) -> list[float]:
@@ -120,3 +120,23 @@ def test_a_queue_with_a_rate_keeps_no_other_one_waiting(db_rows, settings):
 def test_the_check_names_a_rate_that_makes_no_sense(settings, given):
     settings.DBQUEUE = {"QUEUES": {"queueapp.note": given}}
     assert [error.id for error in check_settings()] == ["dbqueue.E018"]
+
+
+LANE = {"QUEUES": {"queueapp.kept": {"rate": "10/s", "rate_key": "x"}}}
+
+
+def test_a_dedup_key_is_kept_within_a_lane(db_rows, settings):
+    settings.DBQUEUE = LANE
+    first, second = (Kept.objects.enqueue(dedup_key="k") for _ in range(2))
+    assert (first.created, second.created) == (True, False)
+    assert second.job.pk == first.job.pk
+    assert first.job.queue == "default@x"
+
+
+def test_a_job_whose_key_is_taken_in_the_lane_of_another_is_moved_without_it(db_rows, settings):
+    settings.DBQUEUE = LANE
+    twin = Kept(dedup_key="k", queue="default@x")
+    Kept.objects.bulk_create([twin])
+    assert Kept.objects.enqueue_many([{"dedup_key": "k"}, {"dedup_key": "l"}], delay=0) == 2
+    work_off("queueapp.kept")
+    assert sorted(ended.queue for ended in Kept.objects.done()) == ["default@x"] * 3
