@@ -149,7 +149,8 @@ class Buffer:
     @property
     def is_low(self) -> bool:
         """Whether the claiming thread wants to know."""
-        return self.items.qsize() <= max(0, self.refill_at)
+        left = self.items.qsize()
+        return left <= self.refill_at or left == 0
 
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""

@@ -68,7 +68,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self._check_jobs()
-        code_version()  # raises where it is none
+        code_version(), conf["QUEUES"]  # raises where it is none
         for name, (least, most) in COUNTS.items():
             if not least <= getattr(self, name) <= most:
                 raise ValueError(

@@ -162,7 +162,7 @@ class Runner(Taker):
         started = self._start_clock(item)
         for job in jobs:
             events.started(table, job)
-        end = events.running(table, jobs)
+        end = events.running(table, jobs) if events.running.receivers else None
         once: WorkerExactlyOnceRun | None = None
         results: dict[Any, Results] = {}
         with capture() as run:
@@ -181,7 +181,8 @@ class Runner(Taker):
         self.slot.finish()
         reset_connections(failed=run.error is not None)
         error = run.error and explained(jobs, run.error)
-        end(error)
+        if end is not None:
+            end(error)
         if once is not None:
             once.hand_on(self.finisher, error, seconds)
             return

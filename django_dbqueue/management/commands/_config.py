@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ...backoff import Fixed, Listed
 from ...conf import conf, nearest
 from ...exceptions import shown
+from ...process_range import ProcessRange
 from ._text import aligned
 
 # What is said of one start, not of a worker, is no matter of a file; nor is what all commands have.
@@ -152,6 +153,8 @@ def _plain(value: Any) -> Any:
     """As JSON has it."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, ProcessRange):
+        return value.least if value.least == value.most else str(value)
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, Fixed | Listed):
