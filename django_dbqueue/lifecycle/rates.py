@@ -15,7 +15,7 @@ PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 SHORT = {"s": "second", "sec": "second", "min": "minute", "m": "minute", "h": "hour", "d": "day"}
 MAX_LIMIT = 10**9
 # Tokens that come back within such a part of a period are kept together.
-GROUPS_PER_PERIOD = 100
+GROUPS_PER_PERIOD = 200
 # A token comes back so much later, since clocks are read in steps.
 RETURN_DELAY_SECONDS = 0.001
 # Of the future we know nothing beyond this: the clock was set back.

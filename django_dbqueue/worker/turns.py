@@ -11,9 +11,9 @@ from ..lifecycle.rates import Bucket
 from ..models import RateBucket
 from ..models.rate_bucket import ClockReading
 
-HORIZON_SECONDS = 0.3  # tokens that come back within these are leased ahead
+HORIZON_SECONDS = 0.2  # tokens that come back within these are leased ahead
 RENEW_SECONDS = 0.15  # between two writes to a bucket's row, while it is in use
-SLACK_SECONDS = 0.75  # so much longer a leased token may wait for a runner
+SLACK_SECONDS = 0.85  # so much longer a leased token may wait for a runner
 DELIVERY_SECONDS = 0.25  # that may pass from a start to what it counts as, where no write tells
 ASK_SECONDS = 1.0  # between two looks at a bucket that is empty
 FIRST_WANT = 4
