@@ -13,6 +13,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from .. import signals
+from ..conf import ProcessRange
 from ..current import workers_own
 from ..fields import check_seconds
 from ..lifecycle import promotion
@@ -20,7 +21,6 @@ from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
 from ..models import Worker
-from ..process_range import ProcessRange
 from ..worker import job_signals
 from ..worker.buffer import Item
 from ..worker.consumer import Consumer

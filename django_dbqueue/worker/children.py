@@ -9,8 +9,8 @@ from pathlib import Path
 
 from django.db import connections
 
+from ..conf import PROCESSES_MAX
 from ..lifecycle.suspects import SACRIFICIAL
-from ..process_range import PROCESSES_MAX
 from .assignment import Assignment
 from .child import Child, ExitedChild, Share
 from .forked import leave

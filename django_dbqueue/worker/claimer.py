@@ -195,15 +195,11 @@ class Claimer:
         poller.floors.claimed(queue, jobs, limit, floors)
         self.scheduler.claimed(base_of(table.model, queue), len(jobs))
         self.left -= len(jobs)
-        is_cut = keyed is not None and self.keyed_ahead.claimed(jobs, keyed)
-        is_full = is_cut or len(jobs) == limit
-        if keyed is not None and self.keyed_ahead.meets_keys:
-            self.buffer.refill_at = min(self.buffer.refill_at, self.keyed_ahead.refill_at)
+        is_full = self._was_cut(jobs, keyed) or len(jobs) == limit
         if lease is None:
             self._was_full = is_full
         # Where others claim the same rows some are missing.
-        is_empty = not is_full if lease is None else 2 * len(jobs) < limit
-        if is_empty:
+        if not is_full if lease is None else 2 * len(jobs) < limit:
             self.scheduler.empty(poller, queue)
         is_ordinary = self.role is Role.ORDINARY
         suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
@@ -220,6 +216,15 @@ class Claimer:
             self.suspects.add([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
         events.claimed(table, queue, jobs)
         return jobs
+
+    def _was_cut(self, jobs: list[Any], keyed: int | None) -> bool:
+        """Whether a claim took as many jobs with keys as it might: then there may be more."""
+        if keyed is None:
+            return False
+        is_cut = self.keyed_ahead.claimed(jobs, keyed)
+        if self.keyed_ahead.meets_keys:
+            self.buffer.refill_at = min(self.buffer.refill_at, self.keyed_ahead.refill_at)
+        return is_cut
 
     def _keyed_most(self, table: Table) -> int | None:
         if not table.takes_keys:

@@ -9,11 +9,10 @@ from typing import TypedDict
 from django.db import connections
 
 from ..backoff import Backoff
-from ..conf import code_version, conf
+from ..conf import PROCESSES_MAX, ProcessRange, code_version, conf
 from ..lifecycle.policy import MAX_SECONDS, policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
-from ..process_range import PROCESSES_MAX, ProcessRange
 from .queue_order import IN_TURN, QueueOrder, refuse_odd
 from .scaling_options import ScalingOptions
 from .served import Served

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..conf import ProcessRange
 from ..dialects.base import ConnectionRoom
 from ..lifecycle.claim_end import duration
-from ..process_range import ProcessRange
 from .channel import Waiting
 from .scaling_options import ScalingOptions
 

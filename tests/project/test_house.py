@@ -18,7 +18,6 @@ FLOORS = [
         "guard",
         "events",
         "current",
-        "process_range",
     },
     {"dialects"},
     {"lifecycle"},

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from django_dbqueue.conf import ProcessRange
 from django_dbqueue.dialects.base import ConnectionRoom
-from django_dbqueue.process_range import ProcessRange
 from django_dbqueue.worker.assignment import QueueName
 from django_dbqueue.worker.channel import Waiting
 from django_dbqueue.worker.pool import LEFT_TO_OTHERS, Figures, Pool

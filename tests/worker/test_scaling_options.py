@@ -4,10 +4,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 
-from django_dbqueue.conf import conf, wrong_values
+from django_dbqueue.conf import ProcessRange, conf, wrong_values
 from django_dbqueue.mail.management.commands.send_queued_mail import Command as SendMail
 from django_dbqueue.management.commands.runworker import Command
-from django_dbqueue.process_range import ProcessRange
 from django_dbqueue.worker.options import Limits
 
 pytestmark = pytest.mark.any_database

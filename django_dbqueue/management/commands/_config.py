@@ -11,9 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ...backoff import Fixed, Listed
-from ...conf import conf, nearest
+from ...conf import ProcessRange, conf, nearest
 from ...exceptions import shown
-from ...process_range import ProcessRange
 from ._text import aligned
 
 # What is said of one start, not of a worker, is no matter of a file; nor is what all commands have.

@@ -5,8 +5,8 @@ from argparse import ArgumentTypeError
 from django.db import connections
 
 from ...backoff import Backoff, Fixed, Listed
+from ...conf import ProcessRange
 from ...lifecycle.policy import MAX_SECONDS
-from ...process_range import ProcessRange
 from ...worker.queue_order import QueueOrder, parse_order
 
 
