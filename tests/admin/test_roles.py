@@ -7,6 +7,7 @@ import pytest
 from django.contrib import admin
 from django.test import override_settings
 
+from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.models import Queue, Worker
@@ -58,6 +59,9 @@ def build():
     calls.slow_double.enqueue_many([(1,), (2,), (3,)])
     AsyncTask.objects.claim()
     AsyncTask.objects.filter(pk=AsyncTask.objects.ready().first().pk).bury()
+    TubeJob.objects.bulk_create([TubeJob(body=b"a tube's") for _ in range(3)])
+    TubeJob.objects.claim()
+    TubeJob.objects.filter(pk=TubeJob.objects.ready().first().pk).bury()
     rows = {model: list(model._base_manager.order_by("-pk")) for model in admin_roles.MODELS}
     assert all(rows.values())
     # One that goes on beating, for as long as all this takes.

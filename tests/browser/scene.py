@@ -42,8 +42,9 @@ def build(text="a note", queue="default", error="it does not work"):
         **build_workers(text, error),
         **build_thumbnails(text),
         **build_mail(text, error),
-        **build_schedules(text, error),
+        # Its worker shall find no schedule that is due.
         **build_tasks(text),
+        **build_schedules(text, error),
     )
 
 

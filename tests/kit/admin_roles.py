@@ -12,6 +12,7 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.schedules.models import Schedule
@@ -30,6 +31,7 @@ MODELS: tuple[type[Model], ...] = (
     Task,
     AsyncTask,
     Schedule,
+    TubeJob,
 )
 OURS = "django_dbqueue."
 OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
