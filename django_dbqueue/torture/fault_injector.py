@@ -24,6 +24,7 @@ from .restarts import RESTART_SECONDS_MAX, Restarts
 from .schedule import Fault, schedule
 
 POLL_SECONDS = 0.05
+STOP_SECONDS_MAX = 3.0  # until a process is stopped outside of a write
 READ_ONLY_SECONDS = 3.0
 SNAPSHOT_SHARE = 0.75  # of its interval, for which an old snapshot is held
 WHOLE_WORKER_SHARE = 0.45  # of the stops
@@ -161,10 +162,15 @@ class FaultInjector:
             if group and target.pid in pids:
                 target.is_stopped = False
 
+        give_up = time.monotonic() + STOP_SECONDS_MAX
         send(signal.SIGSTOP)
         # Not in the middle of a write on SQLite: nobody else could go on either.
         while dialect_of(here()).one_writer and not _is_writable():
             send(signal.SIGCONT)
+            if time.monotonic() > give_up:
+                # It is somebody else who is stopped already, and goes on at its own time.
+                target.is_stopped = False
+                return
             _nap.wait(POLL_SECONDS)
             send(signal.SIGSTOP)
         self._stopped |= {*pids}
