@@ -146,7 +146,7 @@ bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory, 
 bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.mail $(MAIL_ARGS)
 
-bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.stamp)  ## Django Tasks beside three other queues: enqueueing, and a drain (12 minutes); TASKS_ARGS
+bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.stamp)  ## Django Tasks next to three other queues: enqueueing, and a drain (12 minutes); TASKS_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.tasks $(TASKS_ARGS)
 	$(PYTHON) scripts/servers.py run --postgresql -- $(BIN)/python -m benchmarks.tasks_waiting
 	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost default
@@ -155,7 +155,7 @@ bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.
 bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
 
-bench-beanstalk: packages beanstalkd $(STAMPS)/servers  ## clients of runbeanstalkd beside those of beanstalkd (2 minutes); BEANSTALK_ARGS
+bench-beanstalk: packages beanstalkd $(STAMPS)/servers  ## clients of runbeanstalkd next to those of beanstalkd (2 minutes); BEANSTALK_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.beanstalk $(BEANSTALK_ARGS)
 
 bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS

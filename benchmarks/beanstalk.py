@@ -1,4 +1,4 @@
-"""Clients of runbeanstalkd beside those of beanstalkd itself: cycles of put, reserve and delete.
+"""Clients of runbeanstalkd next to those of beanstalkd itself: cycles of put, reserve and delete.
 
     python scripts/servers.py run -- python -m benchmarks.beanstalk [--only PLACE]... [--seconds N]
 

@@ -154,7 +154,7 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
 
 
 def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:
-    """The tubes that are paused now, whoever has done it."""
+    """The tubes that are paused now, by a client or by an operator."""
     now = time.monotonic()
     return {
         name: Pause(known[name].seconds if name in known else math.ceil(left), now + left)

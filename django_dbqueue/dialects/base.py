@@ -1,7 +1,7 @@
 """The contract of a dialect, and what most databases share."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +19,16 @@ SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
 # As the partial unique index is declared.
 ON_TWIN = "ON CONFLICT (queue, dedup_key) WHERE dedup_key IS NOT NULL"
+
+
+@contextmanager
+def rollback_on_error(rollback: Callable[[], object]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:  # why: whatever it is, no transaction is left open
+        with suppress(Error):  # the connection may be gone
+            rollback()
+        raise
 
 
 class ErrorKind(Enum):
@@ -206,18 +216,13 @@ class Dialect:
     def _transaction(self, cursor: CursorWrapper) -> Iterator[None]:
         """On a connection in autocommit; Django's own takes several times as long."""
         cursor.execute("BEGIN")
-        try:
+        with rollback_on_error(lambda: cursor.execute("ROLLBACK")):
             yield
-        except BaseException:  # why: whatever it is, no transaction is left open
-            with suppress(Error):  # the connection may be gone
-                cursor.execute("ROLLBACK")
-            raise
         cursor.execute("COMMIT")
 
     @property
     def sees_commits(self) -> bool:
-        """Whether each statement of a transaction sees what others have committed, or else fails
-        where it matters."""
+        """Whether each statement of a transaction sees what others have committed, or fails."""
         return True
 
     def own_session(self) -> str:
@@ -230,8 +235,7 @@ class Dialect:
 
     def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
         """From here on, have the server end a transaction of this connection whose client says
-        nothing for so long, as one that is frozen, or cut off: it may hold a lock that all claims
-        need."""
+        nothing for so long: frozen, or cut off, it may hold a lock that all claims need."""
 
     @staticmethod
     def can_notify() -> bool:

@@ -6,7 +6,6 @@ index entries at the head of the queue cost little.
 
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -14,7 +13,17 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row, Statement
+from .base import (
+    NOTHING_TO_DO,
+    SILENCE_SECONDS,
+    Claim,
+    ConnectionRoom,
+    Dialect,
+    ErrorKind,
+    Row,
+    Statement,
+    rollback_on_error,
+)
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -96,19 +105,15 @@ class MySQL(Dialect):
         into, _, values = sql.rpartition(" VALUES ")
         insert = f"{into} SELECT {values.strip('()')} FROM DUAL WHERE ROW_COUNT() = 1"
         both = f"BEGIN; {update}; {insert}; COMMIT" if is_alone else f"{update}; {insert}"
-        try:
+        rollback = rollback_on_error(lambda: cursor.execute("ROLLBACK"))
+        with rollback if is_alone else NOTHING_TO_DO:
             cursor.execute(both, [*given, *params])
             for _ in range(1 + is_alone):
                 cursor.nextset()
             key = cursor.lastrowid if cursor.rowcount else None
             while cursor.nextset():
                 pass
-        except BaseException:  # why: whatever it is, no transaction is left open
-            if is_alone:
-                with suppress(Error):  # the connection may be gone
-                    cursor.execute("ROLLBACK")
-            raise
-        return key
+            return key
 
     @property
     def _takes_several(self) -> bool:

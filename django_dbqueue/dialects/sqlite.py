@@ -12,7 +12,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import Claim, Dialect, ErrorKind, Row
+from .base import Claim, Dialect, ErrorKind, Row, rollback_on_error
 
 NAMED = "dbqueue_named_queues"  # what a statement calls the queues that it has found
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
@@ -134,13 +134,10 @@ class SQLite(Dialect):
         session, wrapped = self.connection.connection, self.connection.wrap_database_errors
         with wrapped:
             session.execute("BEGIN IMMEDIATE")
-        try:
+        with rollback_on_error(session.rollback):
             yield
             with wrapped:
                 session.execute("COMMIT")
-        except BaseException:  # why: whatever it is, no transaction is left open
-            session.rollback()
-            raise
 
     def own_session(self) -> str:
         # SQLite's own busy handler naps up to 100 ms and starves claimers.

@@ -19,7 +19,7 @@ def _known(*metrics: Metric) -> dict[str, Metric]:
     return {metric.name: metric for metric in metrics}
 
 
-# Of all queue tables of the databases, whoever is asked.
+# Of all queue tables of the databases: each process answers the same.
 OF_QUEUES = _known(
     Metric("dbqueue_up", "gauge", ("database",), "1 if the database has answered, else 0."),
     Metric(

@@ -1,4 +1,4 @@
-"""Queues that have a rate: how often their jobs start, whoever starts them."""
+"""Queues that have a rate: how often their jobs start, whichever worker starts them."""
 
 import os
 import signal
