@@ -1,5 +1,6 @@
 """Old and new workers at work on the same table: an added column, and jobs for new code alone."""
 
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,8 +25,8 @@ def of_code(database_url: str, code: str, *args: str, version: int = 0) -> Any:
     return running(database_url, *args, **QUICK, **own)
 
 
-def enqueue_by_new_code(database_url: str, log: str, number: int) -> None:
-    made = f"for n in range({number}): Rolled.objects.create(log={log!r}, size=n)"
+def enqueue_by_new_code(database_url: str, log: str, sizes: range) -> None:
+    made = f"for n in {sizes}: Rolled.objects.create(log={log!r}, size=n)"
     code = f"from tests.queueapp.models import Rolled\n{made}"
     with of_code(database_url, "new", "shell", "-c", code) as process:
         assert process.end(90) == 0
@@ -67,7 +68,7 @@ def test_a_column_is_added_with_old_workers_at_work_and_new_ones_next_to_them(
         return run_by(log) == {"old", "new"}
 
     with ExitStack() as stack:
-        stack.enter_context(of_code(database_url, "old", "runworker", "queueapp.Rolled"))
+        old = stack.enter_context(of_code(database_url, "old", "runworker", "queueapp.Rolled"))
         for _ in range(5):
             enqueue()
         wait_until(lambda: len(lines(log)) == 5)
@@ -76,14 +77,18 @@ def test_a_column_is_added_with_old_workers_at_work_and_new_ones_next_to_them(
         wait_until(lambda: len(lines(log)) == 6)
         stack.enter_context(of_code(database_url, "new", "runworker", "queueapp.Rolled"))
         wait_until(has_run_by_both)
-        enqueue_by_new_code(database_url, log, 50)
+        enqueue_by_new_code(database_url, log, range(50))
+        wait_until(lambda: all_done(Rolled))
+        old.send(signal.SIGTERM)
+        assert old.end() == 0
+        enqueue_by_new_code(database_url, log, range(50, 60))
         wait_until(lambda: all_done(Rolled))
     keys = [int(line.split()[0]) for line in lines(log)]
     assert sorted(keys) == sorted(QuerySet(Rolled).values_list("pk", flat=True))
     with connection.cursor() as cursor:
         cursor.execute("SELECT size FROM queueapp_rolled WHERE size IS NOT NULL ORDER BY size")
         # Whatever code has run and saved them.
-        assert [size for (size,) in cursor.fetchall()] == list(range(50))
+        assert [size for (size,) in cursor.fetchall()] == list(range(60))
     assert {line.split(" ", 2)[2] for line in lines(log) if " old " in line} == {"no size"}
     assert {line.split(" ", 2)[2] for line in lines(log) if " new " in line} > {"None"}
 
