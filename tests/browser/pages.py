@@ -8,6 +8,7 @@ QUEUE, WORKER = "/admin/dbqueue/queue/", "/admin/dbqueue/worker/"
 EMAIL, OLD_EMAIL = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
 MAILER, SUPPRESSION = "/admin/dbqueue_mail/mailer/", "/admin/dbqueue_mail/suppression/"
 SCHEDULE = "/admin/dbqueue_schedules/schedule/"
+TUBE_JOB = "/admin/dbqueue_beanstalk/tubejob/"
 TASK, ASYNC_TASK = "/admin/dbqueue_tasks/task/", "/admin/dbqueue_tasks/asynctask/"
 STATES = ("ready", "claimed", "done", "delayed", "buried")
 
@@ -36,6 +37,7 @@ LISTS = {
     "suppression form": f"{SUPPRESSION}add/",
     "tasks": TASK,
     "async tasks": ASYNC_TASK,
+    "tube jobs": TUBE_JOB,
     "schedules": SCHEDULE,
     "schedule form": f"{SCHEDULE}add/",
 }
@@ -52,6 +54,7 @@ ROWS = {
     "schedule": SCHEDULE,
     "task": TASK,
     "async_task": ASYNC_TASK,
+    "tube_job": TUBE_JOB,
 }
 PARTS = {"page": "change", "history": "history", "delete": "delete"}
 OTHERS = ["history failed", "history refused", "delete suppression", "delete schedule"]

@@ -1,9 +1,11 @@
 """What is to be seen: jobs in every state, workers in every mood, mail of every fate."""
 
+import json
 import time
 from contextlib import suppress
 from types import SimpleNamespace
 
+from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import Email, Mailer, Suppression
@@ -45,6 +47,7 @@ def build(text="a note", queue="default", error="it does not work"):
         # Its worker shall find no schedule that is due.
         **build_tasks(text),
         **build_schedules(text, error),
+        **build_tube_jobs(text, queue, error),
     )
 
 
@@ -126,6 +129,16 @@ def build_tasks(text):
     calls.slow_double.enqueue(1)
     AsyncTask.objects.update(progress={"done": 1, "total": None, "note": text})
     return {"task": failed, "async_task": AsyncTask.objects.get()}
+
+
+def build_tube_jobs(text, queue, error):
+    """One whose body no text is, and one that a client buried."""
+    TubeJob.objects.create(body=b"\x00\xff", queue=queue, ttr=60)
+    TubeJob.objects.create(body=json.dumps({"text": text}).encode(), queue="apart", reserves=2)
+    job = claim_one(TubeJob, queue="apart")
+    job.bury(error)
+    overwrite(job, queue=queue)
+    return {"tube_job": fresh(job)}
 
 
 def running():
