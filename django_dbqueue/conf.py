@@ -8,12 +8,17 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Self
+from functools import lru_cache
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
 
 from .exceptions import shown
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # By the type of a default, which ones do for it.
 KINDS: dict[type, tuple[type, ...]] = {
@@ -261,6 +266,22 @@ conf = Section(
     },
     readers={"PROCESSES": ProcessRange.read},
 )
+
+
+def cached(size: int | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """``lru_cache`` of what follows from the settings; forgotten where a test overrides them."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        remembering = lru_cache(size)(function)
+
+        def forget(setting: str, **_: Any) -> None:
+            if setting == "DBQUEUE":
+                remembering.cache_clear()
+
+        setting_changed.connect(forget, weak=False)
+        return remembering  # type: ignore[return-value]
+
+    return decorate
 
 
 def code_version() -> int:

@@ -5,16 +5,15 @@ key that has used up its rate keeps no other one waiting, however many of its jo
 """
 
 import logging
-from functools import cache
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
+from ..conf import cached
 from ..exceptions import shown
 from ..fields import check_name
-from ..guard import message_of
+from ..guard import capture, message_of
 from .policy import policy_of
 from .queue_options import policy_of_queue, says_anything
 from .rates import Rate, rates_of
@@ -115,11 +114,11 @@ class Limiter:
 
 
 def _key(wanted: Any, job: Any) -> str:
-    try:
+    with capture() as look:
         key = wanted(job) if callable(wanted) else wanted.format_map(_Columns(job))
-    except Exception as error:  # why: it is the project's own
-        what = f"{type(error).__name__}: {message_of(error)}"
-        raise ValidationError({"queue": f"rate_key gave no key: {what}"}) from error
+    if look.error is not None:
+        what = f"{type(look.error).__name__}: {message_of(look.error)}"
+        raise ValidationError({"queue": f"rate_key gave no key: {what}"}) from look.error
     return "" if key is None else str(key)
 
 
@@ -133,15 +132,12 @@ class _Columns(dict[str, Any]):
         return getattr(self._job, name)
 
 
-def limiter_of(model: type[Any]) -> Limiter | None:
+@cached()
+def limiter_of(model: Any) -> Limiter | None:
     """None where no queue of the table has a rate."""
-    return _limiter_of(model)  # type: ignore[arg-type]
-
-
-@cache
-def _limiter_of(model: Any) -> Limiter | None:
     if path := policy_of(model).limiter:
-        return import_string(path)(model)  # type: ignore[no-any-return]
+        made: Limiter = import_string(path)(model)
+        return made
     return Limiter(model) if says_anything(model, "rate") else None
 
 
@@ -156,11 +152,3 @@ def place_in_lane(job: Any) -> None:
     limiter = limiter_of(type(job))
     if limiter is not None and limiter.has_lanes:
         job.queue = limiter.lane_of(job)
-
-
-def _forget(setting: str, **_: Any) -> None:
-    if setting == "DBQUEUE":
-        _limiter_of.cache_clear()
-
-
-setting_changed.connect(_forget)

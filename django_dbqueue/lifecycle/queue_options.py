@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from django.core.signals import setting_changed
-
-from ..conf import conf
+from ..conf import cached, conf
 from .policy import PROBLEMS, QUEUE_OPTIONS, Policy, policy_of
 
 Options = Mapping[str, Any]
@@ -30,7 +27,7 @@ def says_anything(model: type[Any], option: str) -> bool:
     return any(option in given for given in _given(model._meta.label_lower).values())
 
 
-@cache
+@cached()
 def _given(label: str) -> dict[str, Options]:
     """By queue, '' for all of the table, what makes sense; ``dbqueue.E018`` tells of the rest."""
     found: dict[str, Options] = {}
@@ -41,11 +38,3 @@ def _given(label: str) -> dict[str, Options]:
         known = {option: value for option, value in given.items() if option in QUEUE_OPTIONS}
         found[queue] = {o: value for o, value in known.items() if not PROBLEMS[o](value)}
     return found
-
-
-def _forget(setting: str, **_: Any) -> None:
-    if setting == "DBQUEUE":
-        _given.cache_clear()
-
-
-setting_changed.connect(_forget)

@@ -130,7 +130,8 @@ class Bucket:
         """Up to ``want`` tokens that may be used within ``horizon`` seconds, but none at all as
         long as there are fewer than ``need``."""
         times = self._times(max(want, need), self.now + horizon)
-        if not times or (len(times) < need and not self._is_full(len(times))):
+        is_full = any(len(times) >= rate.limit for rate in self.rates)
+        if not times or (len(times) < need and not is_full):
             return Offer([], self._wait(need, horizon))
         spread = self._even(times)[0]
         soon = [at for at in spread if at <= self.now + horizon]
@@ -188,9 +189,6 @@ class Bucket:
     def _leased(self, rate: Rate) -> int:
         ends = rate.seconds * (1 + LATE_SHARE) + RETURN_DELAY_SECONDS
         return sum(one.count for one in self.leases.values() if one.until + ends > self.now)
-
-    def _is_full(self, count: int) -> bool:
-        return any(count >= rate.limit for rate in self.rates)
 
     def _times(self, want: int, until: float) -> list[float]:
         """When the next tokens are there, of all rates; those that are leased may come later."""

@@ -48,7 +48,9 @@ class Room:
         self.stripes = max(1, min(STRIPES_MAX, max_length // JOBS_A_STRIPE))
         self.key = (table.job_table, queue)
         self.homes = {} if is_alone else _homes(table)
-        self.home = self.homes.setdefault(self.key, self._any_stripe())
+        # A transaction that counts holds stripe 0 to its end.
+        other = random.randrange(1, self.stripes) if self.stripes > 1 else 0
+        self.home = self.homes.setdefault(self.key, other)
 
     def taking(self, count: int) -> tuple[str, list[Any]]:
         """The statement that takes room from one stripe, if it has as much."""
@@ -83,10 +85,6 @@ class Room:
         if left > 0:
             self._hand_out(mine, 0)  # who drops jobs for the rest of it takes all that is left
         return min(count, count - left)
-
-    def _any_stripe(self) -> int:
-        # Who counts holds the first one to the end of its transaction.
-        return random.randrange(1, self.stripes) if self.stripes > 1 else 0
 
     def _lock_counters_out(self) -> None:
         locking = self._locking(skip_locked=False)

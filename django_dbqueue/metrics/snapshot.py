@@ -48,7 +48,10 @@ def look(served: Served, workers: Sequence[ListedWorker]) -> TableFigures:
     rows = Total.objects.using(served.using).filter(job_table=table.job_table)
     totals = {total.queue: total for total in rows.order_by("pk")}
     names = known_queues(table, counts)
-    named = _named(names, totals)
+    # Those that are counted have figures first: else a counter would change its name.
+    counted = [name for name in totals if name != OTHERS]
+    others = [name for name in names if name not in totals]
+    named = {*[*counted, *others][:QUEUES_MAX]}
     counts[Status.READY], is_capped = _count_ready(table, names)
     capped = {status for status in TOGETHER if sum(counts[status].values()) > COUNTED_MAX}
     capped |= {Status.READY} if is_capped else set()
@@ -62,13 +65,6 @@ def look(served: Served, workers: Sequence[ListedWorker]) -> TableFigures:
         oldest, _ = oldest_ready(table, name)
         figures.oldest_seconds = max(figures.oldest_seconds, oldest or 0.0)
     return TableFigures(served.label, queues, capped, totals)
-
-
-def _named(names: Sequence[str], totals: Mapping[str, Total]) -> set[str]:
-    """Those that are counted have figures first: else a counter would change its name."""
-    counted = [name for name in totals if name != OTHERS]
-    others = [name for name in names if name not in totals]
-    return set([*counted, *others][:QUEUES_MAX])
 
 
 def _count_ready(table: Table, names: Sequence[str]) -> tuple[dict[str, int], bool]:

@@ -188,7 +188,9 @@ def _problems(task: Any) -> Iterator[tuple[str, str]]:
     if seconds is not None and not _is_whole(seconds, 1, MAX_SECONDS):
         yield "time_to_run", f"must be a whole number of seconds between 1 and {MAX_SECONDS}"
     kinds = option(task, "retry_on")
-    if not isinstance(kinds, tuple) or not all(_is_error(kind) for kind in kinds):
+    if not isinstance(kinds, tuple) or not all(
+        isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds
+    ):
         yield "retry_on", "must be a tuple of exception classes"
     if problem := backoff_problem(backoff_of(task)):
         yield "backoff", f"is wrong: {problem}"
@@ -200,7 +202,3 @@ def _problems(task: Any) -> Iterator[tuple[str, str]]:
 
 def _is_whole(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def _is_error(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseException)

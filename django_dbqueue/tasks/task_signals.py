@@ -54,17 +54,14 @@ def _send(signal: Any, log: Any, job: Any, status: Any) -> None:
     """Where the framework's own log is the only one to hear of it, the row is not read again, and
     nothing is made that it would not write."""
     if any(one[0][0] != id(log) for one in signal.receivers):
-        if (result := _whole(job, status)) is not None:
-            signal.send_robust(_backend_class(job), task_result=result)
+        row = type(job)._base_manager.using(job._state.db).filter(pk=job.pk).first()
+        if row is not None:
+            now = status if row.status == Status.CLAIMED else None
+            signal.send_robust(_backend_class(job), task_result=result_of(row, now))
         return
     level = logging.ERROR if status == TaskResultStatus.FAILED else logging.INFO
     if signal.receivers and logger.isEnabledFor(level):
         log(_backend_class(job), _brief(job, status))
-
-
-def _whole(job: Any, status: Any) -> Any:
-    row = type(job)._base_manager.using(job._state.db).filter(pk=job.pk).first()
-    return row and result_of(row, status if row.status == Status.CLAIMED else None)
 
 
 def _brief(job: Any, status: Any) -> Any:

@@ -17,7 +17,7 @@ from .. import events
 from ..current import running, running_coroutine
 from ..exceptions import TimeToRunExceeded
 from ..guard import THREAD_DIED, capture, exit_if_it_dies
-from ..lifecycle.results import NONE, Results, results_of
+from ..lifecycle.results import NONE, results_of
 from .buffer import KILL_WITHIN, Buffer, GivenBack, Item, Outcome
 from .connections import CHECK_SECONDS, drop_dead_connections, reset_connections
 from .event_loop import JobLoop, JobThreads, UnderWay, under_way
@@ -240,16 +240,13 @@ class CoroutineRunner(Taker):
         elif error is None and item.table.policy.results:
             # What a column cannot hold is the run's own failure, not its finisher's.
             with capture() as look:
-                results = await sync_to_async(_results)(item)
+                table = await sync_to_async(item.table.on_this_thread)()
+                results = await sync_to_async(results_of)(table, job)
             error = look.error
         seconds = time.monotonic() - run.started_at
         outcome = Outcome(item.table, item.owner, job, error, seconds, item.ends_claim)
         outcome.results = results
         return outcome
-
-
-def _results(item: Item) -> Results:
-    return results_of(item.table.on_this_thread(), item.jobs[0])
 
 
 def _exit_if_it_died(task: "asyncio.Task[None]") -> None:

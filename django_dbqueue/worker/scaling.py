@@ -60,8 +60,10 @@ class Scaling:
         given = options.process_range, options.scaling, connections_of_child(options)
         self.pools = {group: Pool(*given) for group in children.groups}
         self.decisions = {group: Decisions() for group in children.groups}
+        # By table, how many jobs a child runs at once.
+        awaited = options.coroutines or options.threads
         self._places = {
-            (one.using, one.label): self._places_for(is_coroutine(one.model))
+            (one.using, one.label): awaited if is_coroutine(one.model) else options.threads
             for one in options.served
         }
         self.balancers: dict[Group, Balancer] = {}
@@ -72,11 +74,6 @@ class Scaling:
         self._look_at = 0.0
         # Nothing is to be changed any more.
         self.is_over = not children.is_changing
-
-    def _places_for(self, is_awaited: bool) -> int:
-        """How many jobs a child runs at once."""
-        coroutines = self.options.coroutines if is_awaited else 0
-        return coroutines or self.options.threads
 
     def turn(self) -> float:
         """Decide, where it is time to; seconds until the next look."""

@@ -36,7 +36,10 @@ class Configuration:
     """What the command line says, and what a file says where it is silent."""
 
     def __init__(self, parser: ArgumentParser, given: dict[str, Any], path: str | None) -> None:
-        self.actions = {_name(one): one for one in _own(parser) if one.dest not in OF_ONE_START}
+        of_every_command = {one.dest for one in BaseCommand().create_parser("", "")._actions}
+        left_out = of_every_command | OF_ONE_START
+        own = [one for one in parser._actions if one.dest not in left_out]
+        self.actions = {_name(one): one for one in own}
         self.path = None if path is None else Path(path)
         self.given = given
         self.of_file = {} if self.path is None else _read(self.path, parser, self.actions)
@@ -71,12 +74,6 @@ def _of_setting(name: str, setting: str) -> ConfiguredValue:
     source = conf.source(setting)
     where = {"environment": f"DBQUEUE_{setting}", "setting": f"DBQUEUE[{setting!r}]"}
     return ConfiguredValue(name, _plain(conf[setting]), source, where.get(source, ""))
-
-
-def _own(parser: ArgumentParser) -> list[Action]:
-    """The options that are not those of every command."""
-    every = {action.dest for action in BaseCommand().create_parser("", "")._actions}
-    return [action for action in parser._actions if action.dest not in every]
 
 
 def _name(action: Action) -> str:

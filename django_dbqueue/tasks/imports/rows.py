@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Container
-from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -37,12 +36,15 @@ class Converter:
         if given.pk in taken:
             raise Refused("a task with this id is here already")
         args, kwargs = _arguments(given.payload)
+        due = given.run_after
+        if due is not None and due.year >= NEVER:
+            due = None
         call = SimpleNamespace(
             **self._options_of(given.task_path),
             module_path=given.task_path,
             queue_name=given.queue_name,
             priority=given.priority,
-            run_after=_due(given.run_after),
+            run_after=due,
         )
         try:
             columns = Task.columns_of(call, given.backend_name, args, kwargs)
@@ -94,7 +96,3 @@ def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise Refused('its arguments are not {"args": [...], "kwargs": {...}}')
     return args, kwargs
-
-
-def _due(run_after: datetime | None) -> datetime | None:
-    return None if run_after is None or run_after.year >= NEVER else run_after
