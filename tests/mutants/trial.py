@@ -16,7 +16,7 @@ from testproject.settings import sqlite_test_name
 from tests.mutants.mutant import ROOT
 from tests.mutants.plugin import CHOSEN, LINES, RESULT
 
-PARTS = ("django_dbqueue", "testproject", "tests", "docs", "setup.cfg", "manage.py")
+PARTS = ("django_dbqueue", "testproject", "tests", "scripts", "docs", "setup.cfg", "manage.py")
 # Those left out take time to import, and nobody looks at what they do.
 PLUGINS = ("tests.mutants.plugin", "no:cacheprovider", "no:hypothesispytest", "no:xdist")
 # The one would hinder that modules are compiled once, the others are set here.

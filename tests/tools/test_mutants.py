@@ -4,7 +4,7 @@ import pytest
 
 from tests.mutants import MUTANTS
 from tests.mutants.mutant import ROOT
-from tests.mutants.trial import CAUGHT, Copy, Step
+from tests.mutants.trial import CAUGHT, PARTS, Copy, Step
 
 INTERLEAVING = (
     "tests/sweeps/test_interleaving.py"
@@ -35,6 +35,10 @@ def test_every_mutant_is_listed_once_and_breaks_something_else():
     edits = {tuple(mutant.edit) for mutant in MUTANTS}
     assert len(edits) == len(MUTANTS)
     assert len({str(mutant) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_a_copy_has_every_folder_that_tests_import_from(pytestconfig):
+    assert {path.name for path in pytestconfig.getini("pythonpath")} <= {*PARTS, ROOT.name}
 
 
 @pytest.mark.nightly
