@@ -15,7 +15,7 @@ MUTANTS = [
     ),
     (
         RATES,
-        "and not self._is_full(len(times))",
+        "and not is_full",
         "and False",
         "a message to more than the limit goes out at any time",
     ),
