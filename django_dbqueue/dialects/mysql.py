@@ -225,7 +225,7 @@ class MySQL(Dialect):
         room = ConnectionRoom(int(most), int(cursor.fetchone()[1]), "max_connections")
         if not most_of_user:
             return room
-        # Who may not see others' sessions sees all of its own.
+        # An account that may not see others' sessions sees all of its own.
         cursor.execute(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST "
             "WHERE USER = SUBSTRING_INDEX(CURRENT_USER(), '@', 1)"

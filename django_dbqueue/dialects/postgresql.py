@@ -177,7 +177,7 @@ class PostgreSQL(Dialect):
     def notify(self) -> None:
         if not conf["NOTIFY"]:
             return
-        # Who was notified a moment ago looks once more; later commits need a word of their own.
+        # A worker that was notified a moment ago looks once more; later commits need their own.
         is_committed = not self.connection.in_atomic_block and self.connection.get_autocommit()
         # Before the notification: it may be heard long before its answer is here.
         now = time.monotonic()

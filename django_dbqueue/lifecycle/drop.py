@@ -35,8 +35,8 @@ def drop(table: Table, queue: str, count: int, priority: int) -> bool:
     so few wait that are no more urgent than ``priority`` and that nobody holds.
 
     The oldest ready jobs of the least urgent priority go first, then those that wait for their
-    concurrency key; of delayed ones those that are due first. Who had expired is done; the others
-    are buried, or in the archive, with an error.
+    concurrency key; of delayed ones those that are due first. Those that had expired are done; the
+    others are buried, or in the archive, with an error.
     """
     victims = _victims(table, queue, count, priority)
     if len(victims) < count:

@@ -1,8 +1,9 @@
 """ready -> claimed, of each concurrency key no more than may be: counted from living claims.
 
-Who claims jobs with keys holds the row lock of their queue table while it counts and stamps, so
-that nobody else does; nothing is kept that a crash could leave behind. What may not be claimed now
-is parked, so that no claim meets it again: delayed without a time, until a claim of its key ends.
+A claim of jobs with keys holds the row lock of their queue table while it counts and stamps, so
+that no other claim does; it keeps nothing that a crash could leave behind. A job that may not be
+claimed now is parked, so that no claim meets it again: delayed without a time, until a claim of its
+key ends.
 """
 
 import logging

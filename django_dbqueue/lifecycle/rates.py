@@ -38,7 +38,7 @@ class Rate:
         return PERIODS[self.period]
 
     def back_after(self, count: int) -> float:
-        """Who takes more than a period's worth uses up as many periods as it takes."""
+        """Seconds; for more tokens than a period has, as many periods as they take."""
         return self.seconds * max(1.0, count / self.limit) + RETURN_DELAY_SECONDS
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
 """How many more jobs a bounded queue may take, exact among transactions that are not committed.
 
-What may still be enqueued is handed out in stripes, rows of a table of ours. Who enqueues takes it
-from one of them, in the transaction of the INSERT: a rollback gives it back, a commit uses it up.
-That jobs have ended is only noticed by counting them, once a stripe has run out.
+The room that is left is handed out in stripes, rows of a table of ours. Each INSERT takes from one
+stripe, in its own transaction: a rollback gives it back, a commit uses it up. Jobs that have ended
+are only noticed by counting, once a stripe has run out.
 """
 
 import random
@@ -39,7 +39,7 @@ class Room:
     """That of one queue, for one enqueueing.
 
     A transaction waits for stripe 0 or, while it has none, for the one that it begins with; any
-    others it takes only where they are free. So there is no circle of those who wait.
+    others it takes only where they are free. So no two transactions wait for each other.
     """
 
     def __init__(self, table: Table, queue: str, max_length: int, is_alone: bool) -> None:

@@ -13,14 +13,14 @@ TIME_TO_RUN = 300  # seconds for one message
 mail_conf = Section(
     "MAIL_",
     {
-        # Who delivers: a backend, or from Django 6.1 on, where MAILERS is set, one of its entries.
+        # What delivers: a backend, or from Django 6.1 on, where MAILERS is set, one of its entries.
         "DELIVERY_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
         "USING": None,
         # Seconds to wait for the server where the backend has a timeout and none is set; None: for
         # ever.
         "TIMEOUT": 30.0,
         # The same for the answer to a whole message, which may take a server long; RFC 5321 asks
-        # for 10 minutes, but an email's time to run is 5. Who asks too soon sends it twice.
+        # for 10 minutes, but an email's time to run is 5. To give up sooner may send it twice.
         "FINAL_TIMEOUT": 240.0,
         # After a temporary failure; read when a message fails.
         "RETRY_FIRST": 1200.0,  # seconds

@@ -9,10 +9,10 @@ from .rows import amend, locked, mail_table
 
 
 def mark_as_sent(email: Email, by: str = "") -> bool:
-    """Who was in doubt has got it, ``by`` the word of somebody; False where nobody is, any more.
+    """The recipients in doubt have got it, as ``by`` says; False where no recipient is in doubt.
 
-    Where others were deferred they are tried again. Where nobody is left without it, it goes
-    through a worker once more, who finishes it without sending anything.
+    Recipients that were deferred are tried again. Where there are none, the email goes through a
+    worker once more, which finishes it and sends nothing.
     """
     table = mail_table()
     answer = Delivery(Outcome.DELIVERED, text=f"by the word of {by}" if by else "by hand")

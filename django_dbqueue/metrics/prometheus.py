@@ -1,4 +1,4 @@
-"""The metrics in Prometheus' words, and a view that shows them to who has the token.
+"""The metrics in Prometheus' words, and a view of them for clients that have the token.
 
 In ``urls.py``: ``path("metrics", metrics_view)``. Needs the package prometheus-client.
 """
@@ -142,9 +142,9 @@ def encoded(families: Iterable[Any], accept: str = "") -> tuple[bytes, str]:
 @never_cache
 @require_safe
 def metrics_view(request: HttpRequest) -> HttpResponse:
-    """All metrics of the queues, for who gives ``METRICS_TOKEN`` as a bearer token, or is logged in
-    and has the permission ``dbqueue.view_queue``. It asks each database some ten statements for
-    each queue table, and a few for each queue."""
+    """All metrics of the queues. A client gives ``METRICS_TOKEN`` as a bearer token, or is logged
+    in and has the permission ``dbqueue.view_queue``. Each call asks each database some ten
+    statements for each queue table, and a few for each queue."""
     if not (_has_token(request) or _has_permission(request)):
         if conf["METRICS_TOKEN"]:
             headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}

@@ -9,7 +9,7 @@ KEPT = 3600  # seconds that a stopped worker is shown
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
-    """Who lives and who does not, by the database's clock; times in seconds."""
+    """Which workers live, by the database's clock; times in seconds."""
 
     def alive(self, worker_timeout: float) -> "WorkerQuerySet":
         return self.filter(stopped_at=None, beat_at__gte=DbNow(plus=-worker_timeout))

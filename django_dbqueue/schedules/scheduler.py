@@ -1,5 +1,5 @@
-"""Who looks for due schedules: each agent, about once a second, and what is due it leaves to a
-process that it forks, since enqueueing runs code of the project's."""
+"""Each agent looks for due schedules about once a second. It forks a process for those that are
+due, since enqueueing runs the project's own code."""
 
 import logging
 import os

@@ -135,7 +135,7 @@ class FaultInjector:
             self._stop(group, group.family(), self._seconds(length), send, group=True)
         elif child := self._a_child(rng):
             group, pid = child
-            # Mostly a short one: nobody else has the jobs of who is stopped alone.
+            # Mostly a short one: nobody else has the jobs of a child that is stopped alone.
             seconds = self._seconds(length**3)
             self._stop(group, [pid], seconds, partial(_send, os.kill, pid), group=False)
 

@@ -164,7 +164,7 @@ def twins(check: Check) -> Iterator[Violation]:
 
 
 def undone(check: Check) -> Iterator[Violation]:
-    """What was completed stays so, by who completed it."""
+    """What was completed stays so, with the owner that completed it."""
     for row in check.index.rows:
         for event in check.index.job(row["key"]).accepted:
             if event["op"] != "completed":

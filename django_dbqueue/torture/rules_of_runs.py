@@ -148,7 +148,7 @@ def causeless_reaps(check: Check) -> Iterator[Violation]:
             run = job.run_of(event.get("owner")) if event["op"] == "reaped" else None
             if run is None or event["t"] - run.t >= check.settings.time_to_run * NS:
                 continue
-            # Who was frozen on the brink of a start notes it when it is too late.
+            # A process that was frozen just before a start notes it when it is too late.
             silent = event["t"] - int(check.settings.worker_timeout * NS)
             since = run.t if run.t <= event["t"] else silent
             if not (

@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass
 class Figures:
-    """What a run comes to: ``duplicates`` by their cause, ``kills`` by who was hit, seconds from a
+    """What a run comes to: ``duplicates`` by their cause, ``kills`` by what was hit, seconds from a
     kill to the job's next start, sorted, with and without a living supervisor."""
 
     jobs: int = 0

@@ -157,7 +157,7 @@ class DatabaseAgent:
         if options.grows or options.balances:
             self.measurer = Measurer(options, alias, self.session, channel.send)
         self.backoff = ReconnectBackoff("reaping")
-        # Who only reaps tells what it has done.
+        # An agent that only reaps logs what it has done.
         self.level = logging.DEBUG if heartbeat.serves else logging.INFO
         self.sign_off: SignOff | None = None
         self.has_ended = False

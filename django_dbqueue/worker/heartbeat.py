@@ -70,7 +70,7 @@ class Heartbeat:
         self.is_away = False
 
     def may_judge(self) -> bool:
-        """Whether others that look dead may be called dead: only by who was never away itself."""
+        """Whether this process may call others dead: only where it was never away itself."""
         unbroken = self.last.at - self.good_since >= self.timeout
         return unbroken and time.monotonic() - self.last.at < self.timeout / 2
 

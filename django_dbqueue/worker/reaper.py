@@ -249,7 +249,7 @@ class Reaper:
         return count
 
     def _say(self, message: str, table: Table, why: str) -> None:
-        """A warning the first time, and a word for who debugs from then on."""
+        """A warning the first time, at level DEBUG from then on."""
         level = logging.DEBUG if table.place in self._warned else logging.WARNING
         self._warned.add(table.place)
         logger.log(level, message, table.label, why)

@@ -100,7 +100,7 @@ class MailPages(ContentViews):
         return super().get_queryset(request).defer("message")
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        # Who may see messages opens one: all of them are read for nobody.
+        # A person who may see messages opens one; nobody searches in all of them.
         is_hidden = lookup.partition("__")[0] == "message"
         return not is_hidden and super().lookup_allowed(lookup, value, request)
 

@@ -36,8 +36,8 @@ class Link:
 
 
 def recipients(email: Any, may_inspect: bool) -> list[Recipient]:
-    """Everybody it is for, with what is known of each; the names next to addresses are left out,
-    and so is what a server said for who may not inspect emails."""
+    """Everybody it is for, with what is known of each; names next to addresses are left out,
+    and what a server said is only shown to people who may inspect emails."""
     known = Deliveries(email.deliveries).by_address
     named = [address_of(bare) for _, bare in getaddresses([email.recipients]) if bare]
     found = []

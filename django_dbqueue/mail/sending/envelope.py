@@ -67,7 +67,7 @@ class Envelope:
 
 
 def envelope_for(message: EmailMessage, deliveries: Deliveries, *, refused_too: bool) -> Envelope:
-    """Who still waits for a message; who may not have it is noted in ``deliveries``.
+    """Recipients that wait for a message; those that may not have it are noted in ``deliveries``.
 
     ``refused_too`` asks again for those who were refused.
     """

@@ -84,7 +84,7 @@ def _hand_over(email: Any, envelope: Envelope, deliveries: Deliveries) -> Except
     error = attempt.to(email.using)
     if email.rate_turn is not None:
         email.rate_turn.end()  # the server has counted it
-    # Who has it must be known whatever fails from here on.
+    # Whatever fails from here on, it must be known who has the message.
     email.deliveries = deliveries.stored()
     if attempt.wants_pause:
         Mailer.objects.pause(email.using, mail_conf["PAUSE"], explain(attempt.wants_pause))
@@ -169,8 +169,8 @@ class Attempt:
             raise NotTaken("the mailer reported no error, but no message sent either")
 
     def _was_hung_up(self, error: Exception) -> bool:
-        """Whether the server had enough of a connection that others were sent on, and has heard
-        nothing yet of who is to get this one."""
+        """Whether the server has ended a connection on which it took other messages, and has heard
+        of no recipient of this one."""
         if not self._is_reused or self._heard is None or self._heard.recipients:
             return False
         # smtplib says the same of a server that did not answer in time: no second wait for that.
