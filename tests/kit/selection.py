@@ -26,7 +26,8 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption(
         "--few-processes",
         action="store_true",
-        help="of the tests that start processes or a browser, only the first of each file",
+        help="of the tests that start processes or a browser, only the first of each file, and "
+        "those that nothing older runs",
     )
     parser.addoption(
         "--files-naming",
@@ -72,7 +73,7 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
         leave_out(config, items, lambda item: not depends_on_the_database(item))
     if config.getoption("--few-processes"):
         seen: set[Path] = set()
-        leave_out(config, items, lambda item: is_heavy(item) and not is_first(item, seen))
+        leave_out(config, items, lambda item: is_one_of_many(item, seen))
     if share := config.getoption("--share"):
         leave_out(config, items, lambda item: starts_any(item) and not is_in(share, item))
     if share := config.getoption("--share-pages"):
@@ -100,6 +101,11 @@ def depends_on_the_database(item: pytest.Item) -> bool:
 
 def is_heavy(item: pytest.Item) -> bool:
     return has(item, "process") or has(item, "browser")
+
+
+def is_one_of_many(item: pytest.Item, seen: set[Path]) -> bool:
+    """Whether it is heavy, not the first of its file, and runs on older versions, too."""
+    return is_heavy(item) and not is_first(item, seen) and not has(item, "newest")
 
 
 def is_first(item: pytest.Item, seen: set[Path]) -> bool:
