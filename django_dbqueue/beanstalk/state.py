@@ -11,6 +11,7 @@ from ..models.queue import ALL, AnyQueue
 from .protocol import JOB_SIZE
 
 DEFAULT_TUBE = "default"
+NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exist
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -80,14 +81,34 @@ class State:
         self.holds: dict[int, Hold] = {}
         self._ends: list[tuple[float, int]] = []
         self.tubes: dict[str, TubeStats] = {}
+        self.order: dict[str, None] = {DEFAULT_TUBE: None}  # of tubes, as they were made
+        self._order_max = NAMES_MAX
         self.pauses: dict[str, Pause] = {}
         self.commands: Counter[type[Any]] = Counter()
         self.connections = self.timeouts = self.total_jobs = 0
+        self.due_at = float("inf")  # when the first delayed job becomes ready, as far as we know
         self.is_draining = False
 
     def welcome(self, client: Client) -> None:
         self.clients.add(client)
         self.connections += 1
+
+    def wait(self, client: Client, seconds: float) -> None:
+        client.is_worker = True
+        self.waiters[client] = Waiter(time.monotonic() + seconds)
+
+    def ended_waits(self) -> list[tuple[Client, bool]]:
+        """Who is to wait no longer, and whether because of the last second of a job."""
+        now = time.monotonic()
+        found: list[tuple[Client, bool]] = []
+        for client, waiter in self.waiters.items():
+            warned_at = client.warned_at()
+            # Nobody waits who cannot say that it still does.
+            ends_at = now if client.has_ended else waiter.ends_at
+            is_warned = warned_at <= now and warned_at <= ends_at
+            if is_warned or ends_at <= now:
+                found.append((client, is_warned))
+        return found
 
     def forget(self, client: Client) -> None:
         self.clients.discard(client)
@@ -137,12 +158,33 @@ class State:
             client.is_producer = True
             self.tube(client.used).total_jobs += 1
 
+    def note_delayed(self, seconds: int) -> None:
+        self.due_at = min(self.due_at, time.monotonic() + seconds)
+
     def note_deleted(self, tubes: Sequence[str]) -> None:
         for name in tubes:
             self.tube(name).deletes += 1
 
     def note_timeouts(self, count: int) -> None:
         self.timeouts += count
+
+    def knows(self, tube: str) -> bool:
+        return tube in self.order or tube in self.tubes
+
+    def knows_too_many(self) -> bool:
+        """Tubes, most of which may have ceased to exist."""
+        return len(self.order) > self._order_max
+
+    def keep_tubes(self, living: set[str]) -> None:
+        """Those that exist; what others have made comes last."""
+        kept = [name for name in self.order if name in living]
+        self.order = dict.fromkeys([*kept, *sorted(living.difference(kept))])
+        self.tubes = {name: stats for name, stats in self.tubes.items() if name in living}
+        self._order_max = max(NAMES_MAX, 2 * len(self.order))
+
+    def forget_tube(self, tube: str) -> None:
+        self.order.pop(tube, None)
+        self.tubes.pop(tube, None)
 
     def tube(self, name: str) -> TubeStats:
         return self.tubes.setdefault(name, TubeStats())
@@ -156,5 +198,6 @@ class State:
         return AnyQueue(names) if ALL in names else names
 
     def pause_of(self, tube: str) -> Pause | None:
-        """That of a tube, or of all."""
-        return self.pauses.get(tube) or self.pauses.get(ALL)
+        """That of a tube, or of all, which has not ended."""
+        known = (self.pauses.get(name) for name in (tube, ALL))
+        return next((pause for pause in known if pause and pause.left > 0), None)
