@@ -162,7 +162,7 @@ class Broker:
             self._write(writing, list(self.state.waiters) if looks else [])
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
-            self._look_at = time.monotonic() + self._pause
+            self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
         known: dict[str, Any] = {}
         for client, command in others:
             self._reply(client, answered(Asked(self.table, self.state, client, command, known)))

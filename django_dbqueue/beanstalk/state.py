@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -12,6 +12,7 @@ from .protocol import JOB_SIZE
 
 DEFAULT_TUBE = "default"
 NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exist
+MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -31,6 +32,7 @@ class Waiter:
     """A reserve that has found no job so far."""
 
     ends_at: float
+    has_missed: bool = False  # the job that it was to get, which somebody else has taken
 
 
 @dataclass(eq=False, slots=True)
@@ -97,6 +99,15 @@ class State:
         client.is_worker = True
         self.waiters[client] = Waiter(time.monotonic() + seconds)
 
+    def note_missed(self, clients: Collection[Client]) -> None:
+        """Those who have missed a job this time; the others have not."""
+        for client, waiter in self.waiters.items():
+            waiter.has_missed = client in clients
+
+    def looks_again(self) -> bool:
+        """Whether somebody has missed a job, and there may be more."""
+        return any(waiter.has_missed for waiter in self.waiters.values())
+
     def ended_waits(self) -> list[tuple[Client, bool]]:
         """Who is to wait no longer, and whether because of the last second of a job."""
         now = time.monotonic()
@@ -105,6 +116,8 @@ class State:
             warned_at = client.warned_at()
             # Nobody waits who cannot say that it still does.
             ends_at = now if client.has_ended else waiter.ends_at
+            if waiter.has_missed and now < ends_at + MISSED_SECONDS:
+                continue
             is_warned = warned_at <= now and warned_at <= ends_at
             if is_warned or ends_at <= now:
                 found.append((client, is_warned))

@@ -217,6 +217,7 @@ def reserve_job(turn: Turn, given: Given) -> None:
 def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
     """Give each client that waits the job that comes first in the tubes that it watches."""
     chosen = _chosen(turn, waiting)
+    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
     if not chosen:
         return
     owner = turn.next_owner()
@@ -225,7 +226,7 @@ def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
         if job.has_expired:
             turn.expire(owner, job)
         else:
-            turn.reserved(chosen[job.id], owner, job)
+            turn.reserved(chosen.pop(job.id), owner, job)
 
 
 def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:

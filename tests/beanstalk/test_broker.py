@@ -6,7 +6,7 @@ import time
 import pytest
 from django.db import transaction
 
-from django_dbqueue.beanstalk import commands, replies
+from django_dbqueue.beanstalk import commands, replies, rows
 from django_dbqueue.beanstalk.handlers import tube
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
@@ -140,6 +140,22 @@ def test_a_claim_is_another_servers_until_it_ends(desk):
         assert other.ask(two, command) == replies.NOT_FOUND
     assert desk.ask(one, commands.Release(key, 0, 0)) == replies.RELEASED
     assert other.reserve(two) == key
+
+
+def test_who_misses_a_job_gets_the_next_one_and_no_timeout(desk, monkeypatch):
+    client = desk.client()
+    first, second = desk.put(client), desk.put(client)
+    really_ready = rows.ready
+
+    def ready(table, limits):
+        found = really_ready(table, limits)
+        TubeJob.objects.filter(pk=first).delete()  # somebody is faster
+        return found
+
+    monkeypatch.setattr(rows, "ready", ready)
+    assert desk.ask(client, commands.ReserveWithTimeout(0)) is None
+    assert desk.hears(client, b"RESERVED %d " % second)
+    assert desk.ask(client, commands.ReserveWithTimeout(0)) == replies.TIMED_OUT
 
 
 def test_a_client_gets_what_django_enqueues_once_it_is_committed(desk):
