@@ -156,8 +156,8 @@ class Broker:
                 self.state.wait(client, getattr(command, "seconds", float("inf")))
             else:
                 others.append((client, command))
-        now = time.monotonic()
-        looks = bool(self.state.waiters) and (bool(wanted) or now >= self._look_at)
+        is_due = self.state.end_pauses() or time.monotonic() >= self._look_at
+        looks = bool(self.state.waiters) and (bool(wanted) or is_due)
         if writing or looks:
             self._write(writing, list(self.state.waiters) if looks else [])
         if looks:
@@ -294,7 +294,7 @@ class Broker:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
         if self.state.waiters:
-            due += [self._look_at, self._refresh_at, self.state.due_at]
+            due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
         for client, waiter in self.state.waiters.items():
             due += [waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())

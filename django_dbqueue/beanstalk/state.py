@@ -210,6 +210,17 @@ class State:
         names = {name for name, pause in self.pauses.items() if pause.left > 0}
         return AnyQueue(names) if ALL in names else names
 
+    def unpaused_at(self) -> float:
+        """When the first pause ends."""
+        return min((pause.ends_at for pause in self.pauses.values()), default=float("inf"))
+
+    def end_pauses(self) -> bool:
+        """Whether one has ended since the last time."""
+        lasting = {name: pause for name, pause in self.pauses.items() if pause.left > 0}
+        has_ended = len(lasting) < len(self.pauses)
+        self.pauses = lasting
+        return has_ended
+
     def pause_of(self, tube: str) -> Pause | None:
         """That of a tube, or of all, which has not ended."""
         known = (self.pauses.get(name) for name in (tube, ALL))

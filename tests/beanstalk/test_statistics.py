@@ -72,6 +72,19 @@ def test_what_is_due_is_seen_at_once_and_not_at_the_next_look(desk, monkeypatch)
     wait_until(is_all_over)
 
 
+def test_who_waits_gets_a_job_as_soon_as_a_pause_ends(desk, monkeypatch):
+    client = desk.client("a")
+    desk.put(client)
+    desk.ask(client, commands.PauseTube("a", 1))
+    monkeypatch.setattr(brokers, "REFRESH_SECONDS", 3600.0)
+    for name in ("LOOK_SECONDS", "LOOK_SECONDS_MAX"):
+        monkeypatch.setattr(brokers, name, 3600.0)
+    desk.broker._refresh_at = 0.0
+    assert desk.ask(client, commands.Reserve()) is None
+    assert desk.broker.turn() < 1.1
+    assert desk.hears(client, b"RESERVED")
+
+
 def listed(desk, client):
     return [line[2:] for line in desk.ask(client, commands.ListTubes()).decode().splitlines()[2:-1]]
 
