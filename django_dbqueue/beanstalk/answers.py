@@ -1,5 +1,6 @@
 """The commands that change no job."""
 
+import logging
 import math
 import os
 import platform
@@ -11,17 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..states import Status
 from . import commands, replies, rows
+from .faults import FAULTS, is_to_be_repeated
 from .rows import ID_MAX, Body
 from .state import DEFAULT_TUBE, Client, Pause, State
 
 VERSION = "1.13"  # of the protocol
+# Between what a row says of a pause and what we know; more, and somebody else has changed it.
+ALIKE_SECONDS = 2.0
 INSTANCE = uuid.uuid4().hex[:16]
 STARTED_AT = time.monotonic()
 C = TypeVar("C")
+logger = logging.getLogger("django_dbqueue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,11 @@ def ignore(asked: Asked[commands.Ignore]) -> bytes:
 
 def _begin(table: Table, state: State, tube: str) -> None:
     """A tube that had ceased to exist is counted from nothing."""
-    if tube in state.tubes and not _exists(table, state, tube):
-        del state.tubes[tube]
+    if state.knows_too_many():
+        state.keep_tubes(_living(state, rows.tubes_with_jobs(table)))
+    if state.knows(tube) and not _exists(table, state, tube):
+        state.forget_tube(tube)
+    state.order.setdefault(tube)
 
 
 def _exists(table: Table, state: State, tube: str) -> bool:
@@ -107,12 +116,18 @@ def list_tubes(asked: Asked[Any]) -> bytes:
 
 
 def _tubes(asked: Asked[Any]) -> list[str]:
+    """Those that exist, as they were made."""
     if "tubes" not in asked.known:
         asked.known["tubes"] = rows.tubes_with_jobs(asked.table)
-    known = {DEFAULT_TUBE} | asked.known["tubes"]
-    for one in asked.state.clients:
-        known |= {one.used, *one.watched}
-    return sorted(known, key=lambda name: (name != DEFAULT_TUBE, name))
+    asked.state.keep_tubes(_living(asked.state, asked.known["tubes"]))
+    return list(asked.state.order)
+
+
+def _living(state: State, with_jobs: set[str]) -> set[str]:
+    living = {DEFAULT_TUBE} | with_jobs
+    for one in state.clients:
+        living |= {one.used, *one.watched}
+    return living
 
 
 def peek(asked: Asked[commands.Peek]) -> bytes:
@@ -143,7 +158,9 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
         return replies.NOT_FOUND
     queues = Queue.objects.db_manager(asked.table.connection.alias)
     if asked.command.seconds:
-        queues.pause(asked.table.job_table, asked.command.tube, asked.command.seconds, "pause-tube")
+        # A row's pause ends after some years; what was asked for is told all the same.
+        seconds = min(asked.command.seconds, MAX_SECONDS)
+        queues.pause(asked.table.job_table, asked.command.tube, seconds, "pause-tube")
         ends_at = time.monotonic() + asked.command.seconds
         asked.state.pauses[asked.command.tube] = Pause(asked.command.seconds, ends_at)
     else:
@@ -155,11 +172,17 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
 
 def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:
     """The tubes that are paused now, by a client or by an operator."""
-    now = time.monotonic()
-    return {
-        name: Pause(known[name].seconds if name in known else math.ceil(left), now + left)
-        for name, left in rows.pauses(table)
-    }
+    found: dict[str, Pause] = {}
+    for name, left in rows.pauses(table):
+        pause = known.get(name)
+        if pause is None or abs(_left_in_row(pause) - left) > ALIKE_SECONDS:
+            pause = Pause(math.ceil(left), time.monotonic() + left)
+        found[name] = pause
+    return found
+
+
+def _left_in_row(pause: Pause) -> float:
+    return pause.left - max(0, pause.seconds - MAX_SECONDS)
 
 
 def stats_job(asked: Asked[commands.StatsJob]) -> bytes:
@@ -232,6 +255,18 @@ def stats(asked: Asked[Any]) -> bytes:
         "platform": replies.quoted(platform.machine()),
     }
     return replies.values(found)
+
+
+def answered(asked: Asked[Any]) -> bytes:
+    """One client's command that cannot be carried out is no matter for the others."""
+    answer = ANSWERS[type(asked.command)]
+    try:
+        return answer(asked)
+    except FAULTS as error:
+        if is_to_be_repeated(asked.table, error):
+            raise
+        logger.exception("%s cannot be carried out", type(asked.command).__name__)
+        return replies.INTERNAL_ERROR
 
 
 ANSWERS: dict[type[Any], Callable[[Asked[Any]], bytes]] = {

@@ -13,23 +13,23 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db.utils import Error
 
-from ..dialects import Dialect, ErrorKind
+from ..dialects import Dialect
 from ..exceptions import QueueFull
 from ..lifecycle import reap
 from ..lifecycle.execute import in_transaction
-from ..lifecycle.promotion import promote
+from ..lifecycle.promotion import next_moves, promote
 from ..lifecycle.table import Table, table_of
 from ..worker.session import ReconnectBackoff, Session
 from ..worker.wakeup import Wakeup
 from . import commands, replies, verbs
-from .answers import ANSWERS, Asked, pauses_of
+from .answers import Asked, answered, pauses_of
+from .faults import FAULTS, is_to_be_repeated
 from .inbox import Inbox, News, Wanted
 from .models import TubeJob
-from .protocol import JOB_SIZE
-from .state import Client, State, Waiter
+from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
+from .state import Client, State
 from .verbs import VERBS, Turn
 
 logger = logging.getLogger("django_dbqueue")
@@ -72,6 +72,11 @@ class Broker:
     def submit(self, client: Client, command: Any) -> None:
         """A command, or news of the client."""
         self._inbox.put(client, command)
+
+    def note_refused(self, client: Client, refused: Refused) -> None:
+        """A command that was understood, and is answered already."""
+        self._inbox.count(refused.kind)
+        client.is_producer |= refused.reply != JOB_TOO_BIG
 
     def stop(self) -> None:
         self._is_over.set()
@@ -148,20 +153,19 @@ class Broker:
             if kind in VERBS:
                 writing[kind].append((client, command))
             elif kind in RESERVES:
-                self._wait(client, getattr(command, "seconds", float("inf")))
+                self.state.wait(client, getattr(command, "seconds", float("inf")))
             else:
                 others.append((client, command))
-        now = time.monotonic()
-        looks = bool(self.state.waiters) and (bool(wanted) or now >= self._look_at)
+        is_due = self.state.end_pauses() or time.monotonic() >= self._look_at
+        looks = bool(self.state.waiters) and (bool(wanted) or is_due)
         if writing or looks:
             self._write(writing, list(self.state.waiters) if looks else [])
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
-            self._look_at = time.monotonic() + self._pause
+            self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
         known: dict[str, Any] = {}
         for client, command in others:
-            asked = Asked(self.table, self.state, client, command, known)
-            self._reply(client, ANSWERS[type(command)](asked))
+            self._reply(client, answered(Asked(self.table, self.state, client, command, known)))
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
@@ -171,10 +175,6 @@ class Broker:
         else:
             client.is_gone = True
             self.state.waiters.pop(client, None)
-
-    def _wait(self, client: Client, seconds: float) -> None:
-        client.is_worker = True
-        self.state.waiters[client] = Waiter(time.monotonic() + seconds)
 
     def _write(self, writing: dict[type[Any], list[Wanted]], waiting: list[Client]) -> None:
         """In one transaction; where it fails by a fault of one of them, each in its own."""
@@ -189,8 +189,8 @@ class Broker:
         try:
             self._transact(all_of_them)
             return
-        except (Error, ValidationError, QueueFull) as error:
-            if self._is_ours_to_repeat(error):
+        except FAULTS as error:
+            if is_to_be_repeated(self.table, error):
                 raise
         for kind, given in writing.items():
             for one in given:
@@ -204,16 +204,11 @@ class Broker:
         except QueueFull as full:
             logger.warning("%s", full)
             self._reply(one[0], replies.OUT_OF_MEMORY)
-        except (Error, ValidationError) as error:
-            if self._is_ours_to_repeat(error):
+        except FAULTS as error:
+            if is_to_be_repeated(self.table, error):
                 raise
             logger.exception("%s cannot be carried out", kind.__name__)
             self._reply(one[0], replies.INTERNAL_ERROR)
-
-    def _is_ours_to_repeat(self, error: Exception) -> bool:
-        """Whether the database asks for another try, or is away."""
-        kind = self.table.dialect.error_kind(error) if isinstance(error, Error) else None
-        return kind is not None and kind is not ErrorKind.FULL
 
     def _transact(self, work: Callable[[Turn], None]) -> None:
         """One transaction; where its commit gets no answer, its clients are left without one, too:
@@ -251,12 +246,22 @@ class Broker:
 
     def _refresh(self) -> None:
         """What others may have done meanwhile: pauses, and delayed jobs that are due."""
-        if time.monotonic() < self._refresh_at:
+        if time.monotonic() < min(self._refresh_at, self.state.due_at):
             return
-        while promote(self.table):
-            self._look_at = 0.0
+        self.state.due_at = self._promote()
         self.state.pauses = pauses_of(self.table, self.state.pauses)
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
+
+    def _promote(self) -> float:
+        """When the next delayed job will be due; not that of one that somebody has locked."""
+        while True:
+            now = time.monotonic()
+            seconds, _ = next_moves(self.table)
+            if seconds is not None and seconds > 0:
+                return now + seconds
+            if seconds is None or not promote(self.table):
+                return float("inf")
+            self._look_at = 0.0
 
     def _give_back(self) -> float:
         """What clients hold that are gone, or whose time is over; what a claim may have taken whose
@@ -282,19 +287,14 @@ class Broker:
 
     def _end_waits(self) -> None:
         """Answer those who are to wait no longer."""
-        now = time.monotonic()
-        for client, waiter in list(self.state.waiters.items()):
-            warned_at = client.warned_at()
-            # Nobody waits who cannot say that it still does.
-            ends_at = now if client.has_ended else waiter.ends_at
-            if warned_at <= now and warned_at <= ends_at:
-                self._reply(client, replies.DEADLINE_SOON)
-            elif ends_at <= now:
-                self._reply(client, replies.TIMED_OUT)
+        for client, is_warned in self.state.ended_waits():
+            self._reply(client, replies.DEADLINE_SOON if is_warned else replies.TIMED_OUT)
 
     def _rest(self) -> float:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
+        if self.state.waiters:
+            due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
         for client, waiter in self.state.waiters.items():
-            due += [self._look_at, self._refresh_at, waiter.ends_at, client.warned_at()]
+            due += [waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())

@@ -33,10 +33,14 @@ class Inbox:
         return bool(self._wanted)
 
     def put(self, client: Client, command: Any) -> None:
+        self.count(type(command))
         with self._lock:
-            self._commands[type(command)] += 1
             self._wanted.append((client, command))
         self._notify()
+
+    def count(self, kind: type[Any] | None) -> None:
+        with self._lock:
+            self._commands[kind or object] += 1
 
     def put_back(self, wanted: Sequence[Wanted]) -> None:
         """They come first the next time."""

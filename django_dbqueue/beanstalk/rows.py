@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..lifecycle.execute import rows
+from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL
@@ -16,6 +17,7 @@ TUBES_AT_ONCE = 100  # looked at in one statement
 # Seconds that a claim outlasts its ttr, which the server ends by itself: others end it only where
 # the server does not.
 ALLOWANCE = 5
+RESOLUTION = 0.001  # of SQLite's clock: within a tick no time would seem to have gone by
 LIVING = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
 ORDERS = {Status.READY: "priority", Status.DELAYED: "retry_at", Status.BURIED: "burial"}
 
@@ -126,8 +128,9 @@ def stats_of(table: Table, key: int) -> JobStats | None:
     for number, tube, status, priority, old, delay, ttr, left, *counted in rows(
         table.connection, sql, [key]
     ):
-        beyond = ALLOWANCE if status == Status.CLAIMED else 0
-        time_left = max(0.0, float(left) - beyond)
+        # A row's claim ends after some years; its client is told the ttr that it gave.
+        beyond = ALLOWANCE - max(0, ttr - MAX_SECONDS) if status == Status.CLAIMED else 0
+        time_left = max(0.0, float(left) - beyond - RESOLUTION)
         given = number, tube, Status(status), priority, float(old), delay, ttr, time_left
         return JobStats(*given, *counted)
     return None

@@ -144,9 +144,8 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """What came before is answered still."""
         self._has_ended = True
-        if self._is_busy:
-            self.server.broker.submit(self.client, News.HALF_CLOSED)
-        else:
+        self.server.broker.submit(self.client, News.HALF_CLOSED)
+        if not self._is_busy:
             self._go_on()
         return True
 
@@ -202,11 +201,13 @@ class Connection(asyncio.Protocol):
 
     def _take(self, command: commands.Command | Refused) -> None:
         if isinstance(command, Refused):
+            if command.kind is not None:
+                self.server.broker.note_refused(self.client, command)
             self._transport.write(command.reply)
         elif isinstance(command, commands.Quit):
             self.close()
         elif isinstance(command, commands.Put) and self.server.broker.state.is_draining:
-            self._transport.write(replies.DRAINING)
+            self._take(Refused(replies.DRAINING, commands.Put))
         else:
             self._is_busy = True
             self.server.broker.submit(self.client, command)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -11,6 +11,8 @@ from ..models.queue import ALL, AnyQueue
 from .protocol import JOB_SIZE
 
 DEFAULT_TUBE = "default"
+NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exist
+MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -30,6 +32,7 @@ class Waiter:
     """A reserve that has found no job so far."""
 
     ends_at: float
+    has_missed: bool = False  # the job that it was to get, which somebody else has taken
 
 
 @dataclass(eq=False, slots=True)
@@ -80,14 +83,45 @@ class State:
         self.holds: dict[int, Hold] = {}
         self._ends: list[tuple[float, int]] = []
         self.tubes: dict[str, TubeStats] = {}
+        self.order: dict[str, None] = {DEFAULT_TUBE: None}  # of tubes, as they were made
+        self._order_max = NAMES_MAX
         self.pauses: dict[str, Pause] = {}
         self.commands: Counter[type[Any]] = Counter()
         self.connections = self.timeouts = self.total_jobs = 0
+        self.due_at = float("inf")  # when the first delayed job becomes ready, as far as we know
         self.is_draining = False
 
     def welcome(self, client: Client) -> None:
         self.clients.add(client)
         self.connections += 1
+
+    def wait(self, client: Client, seconds: float) -> None:
+        client.is_worker = True
+        self.waiters[client] = Waiter(time.monotonic() + seconds)
+
+    def note_missed(self, clients: Collection[Client]) -> None:
+        """Those who have missed a job this time; the others have not."""
+        for client, waiter in self.waiters.items():
+            waiter.has_missed = client in clients
+
+    def looks_again(self) -> bool:
+        """Whether somebody has missed a job, and there may be more."""
+        return any(waiter.has_missed for waiter in self.waiters.values())
+
+    def ended_waits(self) -> list[tuple[Client, bool]]:
+        """Who is to wait no longer, and whether because of the last second of a job."""
+        now = time.monotonic()
+        found: list[tuple[Client, bool]] = []
+        for client, waiter in self.waiters.items():
+            warned_at = client.warned_at()
+            # Nobody waits who cannot say that it still does.
+            ends_at = now if client.has_ended else waiter.ends_at
+            if waiter.has_missed and now < ends_at + MISSED_SECONDS:
+                continue
+            is_warned = warned_at <= now and warned_at <= ends_at
+            if is_warned or ends_at <= now:
+                found.append((client, is_warned))
+        return found
 
     def forget(self, client: Client) -> None:
         self.clients.discard(client)
@@ -137,12 +171,33 @@ class State:
             client.is_producer = True
             self.tube(client.used).total_jobs += 1
 
+    def note_delayed(self, seconds: int) -> None:
+        self.due_at = min(self.due_at, time.monotonic() + seconds)
+
     def note_deleted(self, tubes: Sequence[str]) -> None:
         for name in tubes:
             self.tube(name).deletes += 1
 
     def note_timeouts(self, count: int) -> None:
         self.timeouts += count
+
+    def knows(self, tube: str) -> bool:
+        return tube in self.order or tube in self.tubes
+
+    def knows_too_many(self) -> bool:
+        """Tubes, most of which may have ceased to exist."""
+        return len(self.order) > self._order_max
+
+    def keep_tubes(self, living: set[str]) -> None:
+        """Those that exist; what others have made comes last."""
+        kept = [name for name in self.order if name in living]
+        self.order = dict.fromkeys([*kept, *sorted(living.difference(kept))])
+        self.tubes = {name: stats for name, stats in self.tubes.items() if name in living}
+        self._order_max = max(NAMES_MAX, 2 * len(self.order))
+
+    def forget_tube(self, tube: str) -> None:
+        self.order.pop(tube, None)
+        self.tubes.pop(tube, None)
 
     def tube(self, name: str) -> TubeStats:
         return self.tubes.setdefault(name, TubeStats())
@@ -155,6 +210,18 @@ class State:
         names = {name for name, pause in self.pauses.items() if pause.left > 0}
         return AnyQueue(names) if ALL in names else names
 
+    def unpaused_at(self) -> float:
+        """When the first pause ends."""
+        return min((pause.ends_at for pause in self.pauses.values()), default=float("inf"))
+
+    def end_pauses(self) -> bool:
+        """Whether one has ended since the last time."""
+        lasting = {name: pause for name, pause in self.pauses.items() if pause.left > 0}
+        has_ended = len(lasting) < len(self.pauses)
+        self.pauses = lasting
+        return has_ended
+
     def pause_of(self, tube: str) -> Pause | None:
-        """That of a tube, or of all."""
-        return self.pauses.get(tube) or self.pauses.get(ALL)
+        """That of a tube, or of all, which has not ended."""
+        known = (self.pauses.get(name) for name in (tube, ALL))
+        return next((pause for pause in known if pause and pause.left > 0), None)

@@ -7,6 +7,7 @@ remembered is written down in the turn, and counts once the transaction is commi
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from ..fields import DbNow
@@ -88,6 +89,9 @@ def put(turn: Turn, given: Given) -> None:
     for (client, _), job in zip(given, jobs, strict=True):
         turn.answer(client, replies.line("INSERTED", job.pk))
     turn.after.append(lambda: turn.state.note_put([client for client, _ in given]))
+    delays = [command.delay for _, command in given if command.delay]
+    if delays:
+        turn.after.append(lambda: turn.state.note_delayed(min(delays)))
 
 
 def _row(client: Client, given: commands.Put) -> TubeJob:
@@ -138,6 +142,8 @@ def release(turn: Turn, given: Given) -> None:
         change = ", priority = %s, delay = %s, releases = releases + 1", [priority, delay]
         decision = RetryDecision(status, delay, "released")
         released += by_key.end_claims(turn.table, claims, decision, change)
+        if delay:
+            turn.after.append(partial(turn.state.note_delayed, delay))
     turn.answer_each(wanted, released, replies.RELEASED)
     turn.let_go(released)
 
@@ -211,6 +217,7 @@ def reserve_job(turn: Turn, given: Given) -> None:
 def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
     """Give each client that waits the job that comes first in the tubes that it watches."""
     chosen = _chosen(turn, waiting)
+    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
     if not chosen:
         return
     owner = turn.next_owner()
@@ -219,7 +226,7 @@ def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
         if job.has_expired:
             turn.expire(owner, job)
         else:
-            turn.reserved(chosen[job.id], owner, job)
+            turn.reserved(chosen.pop(job.id), owner, job)
 
 
 def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:

@@ -2,13 +2,11 @@
 
 import asyncio
 import time
-from collections import defaultdict
 
 import pytest
 from django.db import transaction
 
-from django_dbqueue.beanstalk import commands, replies
-from django_dbqueue.beanstalk.broker import Broker
+from django_dbqueue.beanstalk import commands, replies, rows
 from django_dbqueue.beanstalk.handlers import tube
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
@@ -16,7 +14,7 @@ from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
-from tests.kit.waiting import wait_until
+from tests.kit.beanstalk_desk import Desk
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 WORKED_OFF = []
@@ -25,55 +23,6 @@ WORKED_OFF = []
 @tube("letters")
 def note_letter(job):
     WORKED_OFF.append(bytes(job.body))
-
-
-class Desk:
-    """A broker whose turns the test takes, and what it has answered."""
-
-    def __init__(self, **options):
-        self.answers = defaultdict(list)
-        self.broker = Broker("default", self._note, **options)
-
-    def _note(self, client, reply):
-        self.answers[client].append(reply)
-
-    def client(self, tube="default"):
-        made = Client()
-        self.broker.submit(made, News.CONNECTED)
-        if tube != "default":
-            self.ask(made, commands.Use(tube))
-            self.ask(made, commands.Watch(tube))
-            self.ask(made, commands.Ignore("default"))
-        return made
-
-    def ask(self, client, command):
-        """The answer, or None where it has to wait."""
-        before = len(self.answers[client])
-        self.broker.submit(client, command)
-        self.turn()
-        return (self.answers[client][before:] or [None])[0]
-
-    def turn(self):
-        self.broker.turn()
-        while self.broker._inbox:
-            self.broker.turn()
-
-    def put(self, client, body=b"x", priority=0, delay=0, ttr=60):
-        return int(self.ask(client, commands.Put(priority, delay, ttr, body)).split()[1])
-
-    def reserve(self, client):
-        """The key, or None."""
-        answer = self.ask(client, commands.ReserveWithTimeout(0))
-        return int(answer.split()[1]) if answer.startswith(b"RESERVED") else None
-
-    def hears(self, client, word, seconds=30):
-        """Wait for an answer that time brings."""
-
-        def has_come():
-            self.turn()
-            return [one for one in self.answers[client] if one.startswith(word)]
-
-        return wait_until(has_come, seconds)[0]
 
 
 @pytest.fixture
@@ -191,6 +140,22 @@ def test_a_claim_is_another_servers_until_it_ends(desk):
         assert other.ask(two, command) == replies.NOT_FOUND
     assert desk.ask(one, commands.Release(key, 0, 0)) == replies.RELEASED
     assert other.reserve(two) == key
+
+
+def test_who_misses_a_job_gets_the_next_one_and_no_timeout(desk, monkeypatch):
+    client = desk.client()
+    first, second = desk.put(client), desk.put(client)
+    really_ready = rows.ready
+
+    def ready(table, limits):
+        found = really_ready(table, limits)
+        TubeJob.objects.filter(pk=first).delete()  # somebody is faster
+        return found
+
+    monkeypatch.setattr(rows, "ready", ready)
+    assert desk.ask(client, commands.ReserveWithTimeout(0)) is None
+    assert desk.hears(client, b"RESERVED %d " % second)
+    assert desk.ask(client, commands.ReserveWithTimeout(0)) == replies.TIMED_OUT
 
 
 def test_a_client_gets_what_django_enqueues_once_it_is_committed(desk):

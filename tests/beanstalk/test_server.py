@@ -1,6 +1,7 @@
 """The server as a process, its clients over sockets."""
 
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -73,10 +74,6 @@ def test_two_servers_give_no_job_to_two_clients(database_url):
 
         with ThreadPoolExecutor(8) as pool:
             found = [key for part in pool.map(work, [one, two] * 4) for key in part]
-        with talking(one, "t") as talker:  # what one asked for while another had it locked
-            while (answer := talker.ask("reserve-with-timeout 0"))[0] == "RESERVED":
-                talker._file.read(int(answer[2]) + 2)
-                found.append(int(answer[1]))
     assert sorted(found) == keys
 
 
@@ -126,6 +123,43 @@ def test_drained_no_job_comes_in_and_the_rest_goes_on(served):
         assert talker.ask("put 0 0 60 1\r\nx") == ["DRAINING"]
         assert talker.reserve()[0] == key
         assert talker.ask(f"delete {key}") == ["DELETED"]
+
+
+def test_a_put_counts_whatever_it_is_answered(served):
+    process, port = served
+    with talking(port) as talker, talking(port) as asking:
+        for said, answer in (
+            (b"put 0 0 60 1\r\nx\r\n", "INSERTED"),
+            (b"put 0 0 60 1\r\nxyz", "EXPECTED_CRLF"),
+            (b"put 0 0 60 65536\r\n" + b"x" * 65538, "JOB_TOO_BIG"),
+            (b"put 0 0 60 x\r\n", "BAD_FORMAT"),
+        ):
+            talker.socket.sendall(said)
+            assert talker.hear()[0] == answer
+        process.send(signal.SIGUSR1)
+        wait_until(lambda: asking.stats("stats")["draining"] == "true")
+        assert talker.ask("put 0 0 60 1\r\nx") == ["DRAINING"]
+        stats = asking.stats("stats")
+    assert (stats["cmd-put"], stats["total-jobs"], stats["current-producers"]) == ("4", "1", "1")
+
+
+def test_who_puts_in_vain_is_a_producer_but_for_what_is_too_big(served):
+    _, port = served
+    with talking(port) as one, talking(port) as two:
+        one.socket.sendall(b"put 0 0 60 1\r\nxyz")
+        assert one.hear() == ["EXPECTED_CRLF"]
+        assert two.ask("put 0 0 60 65536\r\n" + "x" * 65536) == ["JOB_TOO_BIG"]
+        assert two.stats("stats")["current-producers"] == "1"
+
+
+def test_whose_reserve_comes_last_of_many_lines_and_an_end_is_answered(served):
+    _, port = served
+    with talking(port, "t") as talker:
+        talker.socket.sendall(b"x\r\n" * 500 + b"reserve\r\n")
+        talker.socket.shutdown(socket.SHUT_WR)
+        assert {talker.hear()[0] for _ in range(500)} == {"UNKNOWN_COMMAND"}
+        assert talker.hear() == ["TIMED_OUT"]
+        assert talker.hear() == []
 
 
 def test_told_to_stop_it_gives_back_what_clients_hold(served):

@@ -394,6 +394,20 @@ CASES: dict[str, list[str]] = {
     "nothing is answered after quit": ["1 quit|list-tube-used"],
     "spaces before numbers": ["1 use {t}", "1 put 0 0 60 1|a", "1 delete   {1}"],
     "something behind a number": ["1 peek 1x", "1 touch 1x", "1 release 1 2 3x", "1 bury 1 2x"],
+    # pauses
+    "a pause as long as can be": [
+        *("1 use {t}", "1 pause-tube {t} 4294967295", "1 stats-tube {t}", "1 pause-tube {t} 0"),
+        *("1 stats-tube {t}", "1 pause-tube {t} 4294967296"),
+    ],
+    "a pause in the place of another": [
+        *("1 use {t}", "1 watch {t}", "1 ignore default", "1 put 0 0 60 1|a"),
+        *("1 pause-tube {t} 100", "1 pause-tube {t} 1", "1 stats-tube {t}"),
+        *("1 reserve", "sleep 1.5", "1 stats-tube {t}"),
+    ],
+    "a pause ends who waits": [
+        *("1 use {t}", "1 put 0 0 60 1|a", "1 pause-tube {t} 100", "2 watch {t}"),
+        *("2 ignore default", "2 reserve", "1 pause-tube {t} 0", "1 stats-tube {t}"),
+    ],
     # more of both
     "a put cut in pieces": ["1 use {t}", "1 put 0 0 60 4|a|b", "1 list-tube-used"],
     "bodies that look like commands": [
