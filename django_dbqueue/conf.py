@@ -53,8 +53,8 @@ class ProcessRange(NamedTuple):
         least, most = numbers[0], numbers[-1]
         if not 1 <= least <= most <= PROCESSES_MAX:
             raise ValueError(
-                f"must be at least 1 and at most {PROCESSES_MAX}, and a range the lower number "
-                f"first, not {shown(value)}"
+                f"must be a number from 1 to {PROCESSES_MAX}, or a range such as 1-8, the lower "
+                f"number first, not {shown(value)}"
             )
         return cls(least, most)
 

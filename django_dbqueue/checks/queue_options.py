@@ -33,7 +33,7 @@ def _problems(name: Any, options: Any) -> Iterator[str]:
     known = {model._meta.label_lower for model in queue_tables()}
     if table.lower() not in known:
         near = nearest(table.lower(), known)
-        yield "names no queue table" + (f"; did you mean {near}?" if near else "")
+        yield "names no queue table" + (f" (did you mean {near}?)" if near else "")
     if has_queue:
         try:
             check_name(queue, "queue")

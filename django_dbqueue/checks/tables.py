@@ -52,7 +52,7 @@ def check_tables(app_configs: Sequence[Any] | None = None, **_: Any) -> list[Che
 @register()
 def check_settings(**_: Any) -> list[CheckMessage]:
     """Judge what ``settings.DBQUEUE`` says."""
-    hint = "Give it a value of that type, or leave it out."
+    hint = "Give it such a value, or leave it out."
     wrong = [Error(f"{problem}.", hint=hint, id="dbqueue.E015") for problem in wrong_values()]
     if wrong:
         return [*wrong]

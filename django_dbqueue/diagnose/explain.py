@@ -7,7 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 
-from ..exceptions import QueueFull
+from ..exceptions import Bury, QueueFull
 from ..lifecycle.claim_end import duration
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.table import Table
@@ -144,9 +144,9 @@ def _delayed(facts: Facts) -> Iterator[str]:
         last = _attempt(facts, facts.attempts)
         yield f"It is retried in {duration(wait)}, since {last} failed{by}."
     else:
-        yield f"It is due since {duration(-wait)}: a worker or a reaper makes it ready soon."
+        yield f"It has been due for {duration(-wait)}: a worker or a reaper makes it ready soon."
         if -wait > PROMOTION_SECONDS:
-            yield "That it is not yet says that none lives, or that its row is locked."
+            yield "Where that takes longer, no worker and no reaper lives, or its row is locked."
     yield from of_pause(facts)
     yield from of_workers(facts)
     yield from of_version(facts)
@@ -168,7 +168,7 @@ def _claimed(facts: Facts) -> Iterator[str]:
     elif left > 0:
         yield f"Its claim ends in {duration(left)}, unless it is touched."
     else:
-        yield f"Its claim is over since {duration(-left)}: a reaper takes it back."
+        yield f"Its claim ended {duration(-left)} ago: a reaper takes it back."
         yield from of_reapers(facts)
     yield from of_app(facts)
 
@@ -205,6 +205,8 @@ def _parked(facts: Facts) -> Iterator[str]:
         yield f"It was buried{held}: its worker died with it {facts.crashes} times."
     elif _was_dropped(facts):
         yield f"It was dropped{held}: its queue was full, and a newer job needed room."
+    elif reason := _why_others_buried_it(facts):
+        yield f"It was buried{held}: {reason}."
     elif facts.last_exception == "Bury" and facts.attempts:
         yield f"It was buried{held}, as it asked for itself."
     elif facts.attempts >= most:
@@ -216,13 +218,20 @@ def _parked(facts: Facts) -> Iterator[str]:
         yield f"It was buried{held}: {reason}."
     else:
         attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
-        yield f"It was buried{held} by hand, after {attempts}."
+        yield f"It was buried{held} on request{f', after {attempts}' if facts.attempts else ''}."
 
 
 def _was_dropped(facts: Facts) -> bool:
     """Else a job of its own raised that, which has an owner."""
     is_named = facts.last_exception == QueueFull.__name__
     return is_named and not facts.errors[-1].get("owner")
+
+
+def _why_others_buried_it(facts: Facts) -> str:
+    """Of a job whose key has a failed one before it; what a job raises itself has an owner."""
+    if facts.last_exception != Bury.__name__ or facts.errors[-1].get("owner"):
+        return ""
+    return str(facts.errors[-1].get("message"))
 
 
 def _done(facts: Facts) -> Iterator[str]:

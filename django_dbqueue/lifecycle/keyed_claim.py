@@ -217,7 +217,7 @@ def _bury_followers(table: Table, key: str, head: Any) -> None:
             sql = f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE status = {status:d}"
             params = [appended(same[0][2], new), *these]
             count = changed(table.connection, f"{sql} AND {among}", params)
-            logger.warning("%s: %d jobs are buried: %s", table.label, count, reason)
+            logger.warning("%s: jobs buried: %d; %s", table.label, count, reason)
 
 
 def _history(row: Sequence[Any]) -> tuple[int, str]:

@@ -146,7 +146,7 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     ),
     "max_attempts": lambda value: _unless(
         isinstance(value, int) and _is_number(value, 1, 2**31 - 1),
-        "it must be a whole number of at least 1",
+        f"it must be a whole number between 1 and {2**31 - 1}",
     ),
     "backoff": backoff_problem,
     "finish": lambda value: _unless(value in ("batch", "each"), "it must be 'batch' or 'each'"),
@@ -165,7 +165,7 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     ),
     "max_length": lambda value: _unless(
         value is None or (isinstance(value, int) and _is_number(value, 1, 2**31 - 1)),
-        "it must be a whole number of at least 1, or None",
+        f"it must be a whole number between 1 and {2**31 - 1}, or None",
     ),
     "concurrency_key": lambda value: _unless(
         value is None or callable(value) or (isinstance(value, str) and value != ""),
@@ -173,7 +173,7 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
     ),
     "concurrency_limit": lambda value: _unless(
         isinstance(value, int) and _is_number(value, 1, MAX_LIMIT),
-        "it must be a whole number of at least 1",
+        f"it must be a whole number between 1 and {2**31 - 1}",
     ),
     "key_order": lambda value: _unless(value in ("free", "fifo"), "it must be 'free' or 'fifo'"),
     "when_head_fails": lambda value: _unless(

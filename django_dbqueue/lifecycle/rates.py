@@ -60,9 +60,9 @@ def rates_of(given: Any, name: str) -> list[Rate]:
         if period not in PERIODS:
             raise ValueError(f"{name}: a period is one of {', '.join(PERIODS)}, not {period!r:.80}")
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise ValueError(f"{name}[{period!r}] must be at least 1, not {limit!r:.80}")
+            raise ValueError(f"{name} must allow at least 1 a {period}, not {limit!r:.80}")
         if limit > MAX_LIMIT:
-            raise ValueError(f"{name}[{period!r}] must be at most {MAX_LIMIT}, not {limit!r:.80}")
+            raise ValueError(f"{name} must allow at most {MAX_LIMIT} a {period}, not {limit!r:.80}")
     return [Rate(limit, period) for period, limit in given.items()]
 
 

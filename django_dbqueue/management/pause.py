@@ -10,7 +10,13 @@ from django.utils import timezone
 
 from ..models.queue import ALL, FOR_GOOD
 from ..monitor.alerts import pause_end
-from ..operate.pausing import pause, pause_everything, resume, resume_everything
+from ..operate.pausing import (
+    pause,
+    pause_everything,
+    resume,
+    resume_everything,
+    still_paused,
+)
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns
 from .durations import duration
@@ -95,10 +101,15 @@ def told(found: list[Served | str], options: dict[str, Any], said: str) -> str:
             for one in found
         ]
         return json.dumps(rows, indent=2)
-    names = [
-        name_of(one, tables) if isinstance(one, Served) else f"everything on {one}" for one in found
-    ]
-    return "\n".join(f"{name} {said}" for name in names)
+    lines = []
+    for one in found:
+        if isinstance(one, Served):
+            scope = still_paused(one) if options["verb"] == "resume" else ""
+            more = f", but {scope} is still paused" if scope else ""
+            lines.append(f"{name_of(one, tables)} {said}{more}")
+        else:
+            lines.append(f"everything on {one} {said}")
+    return "\n".join(lines)
 
 
 PAUSE = Verb("stop claims from queues; what runs goes on", add_pause, run_pause)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.utils import timezone
 
@@ -45,6 +45,7 @@ def alerts(found: Overview) -> list[Alert]:
         all_of_them += _of_worker(worker)
     for queue in found.queues:
         all_of_them += _of_queue(queue)
+    all_of_them += _of_wide_pauses(found.queues)
     return sorted(all_of_them, key=lambda alert: not alert.is_urgent)
 
 
@@ -78,16 +79,9 @@ def late_beat() -> float:
 def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
     name, oldest = f"{queue.table}, queue {queue.queue}", queue.oldest_seconds or 0
     if queue.paused is not None:
-        reason = f": {queue.paused.pause_reason}" if queue.paused.pause_reason else ""
-        more = "+" * (Status.READY in queue.at_least)
-        lane = "" if queue.paused.name in {queue.queue, ALL} else f", with {queue.paused.name}"
-        end = f"{pause_end(queue.paused.paused_until)}{scope_of(queue.paused)}{lane}"
-        yield Alert(
-            f"{name} is paused {end}{reason}. Ready jobs that "
-            f"wait: {queue.counts.get(Status.READY, 0):,}{more}.",
-            f"Nothing is claimed from it meanwhile. {RESUME[queue.paused.scope]}",
-            is_urgent=False,
-        )
+        if queue.paused.name != ALL:
+            lane = "" if queue.paused.name == queue.queue else f", with {queue.paused.name}"
+            yield _of_pause(f"{name} is", queue.paused, lane, [queue])
         return
     if queue.waits and not any(worker.state == "alive" for worker in queue.workers):
         yield _of_nobody(queue, name)
@@ -105,6 +99,29 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
             f"{name}: {share:.0%} of the attempts of the last hour failed.",
             "Read the errors of buried and delayed jobs; retry them once the cause is gone.",
         )
+
+
+def _of_wide_pauses(queues: list[QueueOverview]) -> Iterator[Alert]:
+    """One for each pause of a whole table or of everything, not one for each of its queues."""
+    wide: dict[tuple[str | None, str], list[QueueOverview]] = {}
+    for queue in queues:
+        if queue.paused is not None and queue.paused.name == ALL:
+            wide.setdefault((queue.paused._state.db, queue.paused.job_table), []).append(queue)
+    for (alias, job_table), held in wide.items():
+        what = f"Everything on {alias} is" if job_table == ALL else f"All of {held[0].table} is"
+        yield _of_pause(what, cast("Queue", held[0].paused), "", held)
+
+
+def _of_pause(what: str, pause: Queue, lane: str, held: list[QueueOverview]) -> Alert:
+    reason = f": {pause.pause_reason}" if pause.pause_reason else ""
+    ready = sum(queue.counts.get(Status.READY, 0) for queue in held)
+    more = "+" * any(Status.READY in queue.at_least for queue in held)
+    return Alert(
+        f"{what} paused {pause_end(pause.paused_until)}{lane}{reason}. "
+        f"Ready jobs that wait: {ready:,}{more}.",
+        f"Nothing is claimed from it meanwhile. {RESUME[pause.scope]}",
+        is_urgent=False,
+    )
 
 
 def _of_nobody(queue: QueueOverview, name: str) -> Alert:

@@ -18,8 +18,10 @@ def advice_for_beginners(options: Options) -> str:
     except Error:
         return ""
     # The user's own queue table rather than one of ours.
-    names = sorted((s.label.startswith("dbqueue"), s.model.__name__) for s in options.served)
+    _, name = min((s.label.startswith("dbqueue"), s.model.__name__) for s in options.served)
+    is_task = any(s.label.startswith("dbqueue_tasks.") for s in options.served)
+    has_own = any(not s.label.startswith("dbqueue") for s in options.served)
+    call = "your_task.enqueue(...)" if is_task and not has_own else f"{name}.objects.create(...)"
     return (
-        f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n"
-        f"  {names[0][1]}.objects.create(...)"
+        f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n  {call}"
     )

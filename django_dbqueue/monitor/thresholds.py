@@ -101,6 +101,6 @@ def _ready(table: Table, one: QueueOverview, limit: int) -> int:
 
 def _problems(one: WatchedQueue, limits: Thresholds) -> Iterator[str]:
     if one.waiting >= limits.waiting:
-        yield f"{limits.waiting:,} jobs wait, or more"
+        yield f"{limits.waiting:,} or more jobs wait" if limits.waiting > 1 else "a job waits"
     if one.oldest_seconds is not None and one.oldest_seconds > limits.age:
         yield f"the oldest waits for {duration(one.oldest_seconds)}"

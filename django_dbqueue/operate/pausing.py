@@ -27,5 +27,12 @@ def resume_everything(using: str) -> None:
     Queue.objects.db_manager(using).resume_everything()
 
 
+def still_paused(served: Served) -> str:
+    """What wider pause, of all of its table or of everything, still holds for it; else ''."""
+    pauses = Queue.objects.db_manager(served.using).pauses(served.job_table)
+    wider = pauses.filter(name=ALL).order_by("job_table").first()
+    return wider.scope if wider else ""
+
+
 def _manager(served: Served) -> Any:
     return served.model._default_manager.using(served.using)

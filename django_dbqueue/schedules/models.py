@@ -235,4 +235,4 @@ def problems_of(error: Exception) -> str:
     for name, messages in error.message_dict.items():
         is_said = name == NON_FIELD_ERRORS
         found += [one if is_said or one.startswith(name) else f"{name}: {one}" for one in messages]
-    return " ".join(found)
+    return "; ".join(one.removesuffix(".") for one in found)

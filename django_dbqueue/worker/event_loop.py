@@ -104,11 +104,16 @@ class JobLoop(asyncio.SelectorEventLoop):
             seconds = time.monotonic() - since
             if seconds > HELD_UP_SECONDS and not mine.is_known_to_block:
                 mine.is_known_to_block = True
-                frame = sys._current_frames().get(thread)
-                stack = "".join(traceback.format_stack(frame))
                 message = "%s %s has held up all coroutines for %.1f s, in\n%s"
-                label = mine.job._meta.label_lower
+                label, stack = mine.job._meta.label_lower, _stack_of_the_job(thread)
                 logger.warning(message, label, mine.job.claim_key, seconds, stack)
+
+
+def _stack_of_the_job(thread: int) -> str:
+    """What the loop's thread does, from where the loop has called the job's code."""
+    stack = traceback.extract_stack(sys._current_frames().get(thread))
+    ours = [n for n, frame in enumerate(stack) if frame.name == JobLoop._take_turn.__name__]
+    return "".join(traceback.format_list(stack[ours[0] + 1 if ours else 0 :]))
 
 
 def _make_task(

@@ -97,6 +97,7 @@ def _failed(
 def _reaped(table: Table, reaped: list[Reaped]) -> None:
     for one in reaped:
         level = logging.INFO if one.error is None else logging.WARNING
-        message, why, held = "%s %s was given back: %s", one.error or one.decision, one.held
+        did = "was given back" if one.error is None else "was taken back"
+        message, why, held = f"%s %s {did}: %s", one.error or one.decision, one.held
         fields = _fields(table, held.queue, held.key, held.attempts, held.owner)
         log_event(level, "job.reaped", message, table.label, held.key, why, **fields)

@@ -230,7 +230,9 @@ class Reaper:
         if missing and (alias, worker.uuid) not in self._warned:
             self._warned.add((alias, worker.uuid))
             tables = ", ".join(sorted(missing))
-            logger.warning("worker %s is gone; %s: not installed here, left alone", worker, tables)
+            logger.warning(
+                "worker %s is gone; %s: not looked after here, left to others", worker, tables
+            )
         return True
 
     def _do_maintenance(self, table: Table) -> int:

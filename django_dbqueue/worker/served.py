@@ -182,6 +182,6 @@ def _parse(name: str, using: str | None) -> Served:
     problem = "names several queue tables"
     if not found:
         near = nearest(wanted, set(labels))
-        problem = "is no queue table" + (f"; did you mean {labels[near]}?" if near else "")
+        problem = "is no queue table" + (f" (did you mean {labels[near]}?)" if near else "")
     known = ", ".join(sorted(set(labels.values()))) or "none"
     raise UnknownTable(f"{label!r} {problem}; installed are: {known}")

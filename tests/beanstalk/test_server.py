@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_server import port_of, serving, talking
 from tests.kit.processes import QUICK, running
@@ -172,6 +173,7 @@ def test_told_to_stop_it_gives_back_what_clients_hold(served):
         assert process.end() == 0
         assert waiting.hear() == []
     assert TubeJob.objects.get().status == Status.READY
+    assert Worker.objects.get().stop_reason == "SIGTERM"
 
 
 def test_more_connections_than_it_takes_are_refused(database_url):

@@ -3,7 +3,7 @@
 import pytest
 from django.test import override_settings
 
-from django_dbqueue.checks.tables import check_settings
+from django_dbqueue.checks.tables import check_settings, check_table
 from django_dbqueue.lifecycle.queue_options import policy_of_queue, says_anything
 from tests.queueapp.models import Note
 
@@ -13,10 +13,12 @@ NONSENSE = [
     ({"queueapp.note": 7}, "must be a dict of options"),
     ({"queueapp.note": {"max_lenght": 7}}, "no option of a queue"),
     ({"queueapp.note": {"time_to_run": 7}}, "no option of a queue"),
-    ({"queueapp.note": {"max_length": 0}}, "at least 1"),
-    ({"queueapp.note": {"max_length": "7"}}, "at least 1"),
+    ({"queueapp.note": {"max_length": 0}}, "between 1 and 2147483647"),
+    ({"queueapp.note": {"max_length": 2**31}}, "between 1 and 2147483647"),
     ({"queueapp.note": {"when_full": "drop"}}, "'reject', 'wait' or 'drop_oldest'"),
     ({"queueapp.note": {"full_wait": -1}}, "between 0 and"),
+    ({"queueapp.note": {"rate": "0/s"}}, "it must allow at least 1 a second"),
+    ({"queueapp.not": {}}, "(did you mean queueapp.note?)."),
     ({"queueapp.note": {"max_age": 0}}, "between 1 and"),
     ({7: {"max_length": 1}}, "names no queue table"),
 ]
@@ -50,3 +52,10 @@ def test_a_queue_may_be_without_what_its_table_has():
     queues = {"queueapp.note": {"max_length": 10}, "queueapp.note:big": {"max_length": None}}
     with given(queues):
         assert policy_of_queue(Note, "big").max_length is None
+
+
+def test_queues_that_are_no_dict_are_named_by_one_check():
+    with given(["queueapp.note"]):
+        [error] = [*check_settings(), *check_table(Note)]
+    assert error.id == "dbqueue.E015"
+    assert error.msg == "DBQUEUE['QUEUES'] must be of type dict, not ['queueapp.note']."

@@ -2,6 +2,7 @@
 
 import pytest
 from django.db.models import QuerySet
+from django.test import override_settings
 
 from django_dbqueue.checks.policy import check_policy
 from django_dbqueue.diagnose import explain
@@ -89,3 +90,14 @@ def test_options_of_keys_on_a_table_without_them_are_an_error(settings):
     settings.DBQUEUE = {"QUEUES": {"queueapp.note:big": {"concurrency_limit": 3}}}
     [error] = check_policy(Note)
     assert (error.id, "KeyedJob" in error.hint) == ("dbqueue.E019", True)
+
+
+def test_a_job_that_was_buried_with_the_first_of_its_key_says_so():
+    with override_settings(DBQUEUE={"QUEUES": {"queueapp.ordered": {"when_head_fails": "fail"}}}):
+        first, second = make(2, Ordered)
+        [job] = Ordered.objects.claim()
+        job.bury("no")
+        assert Ordered.objects.claim() == []
+    why = f"job {first.pk} with the same key, which comes before it, is buried."
+    assert why in said(second)
+    assert "by hand" not in said(second)

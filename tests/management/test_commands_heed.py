@@ -45,7 +45,7 @@ def test_a_slip_of_the_finger_forks_nothing(name):
 @pytest.mark.parametrize("text", ["inf", "nan", "1e12", "-1"])
 def test_a_time_that_no_database_can_add_is_refused(text):
     parser = Command().create_parser("manage.py", "runworker")
-    with pytest.raises(CommandError, match="stop-when-empty-for: invalid seconds"):
+    with pytest.raises(CommandError, match="stop-when-empty-for: must be a number of seconds"):
         parser.parse_args(["--stop-when-empty-for", text])
 
 

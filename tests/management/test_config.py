@@ -203,7 +203,10 @@ def test_a_command_line_says_which_file_is_wrong_and_exits_with_1(database_url, 
     path = file("threads = 'x'")
     with running(database_url, "runworker", "--config", path) as process:
         assert process.end() == 1
-        assert f"{path}: argument --threads: invalid positive value: 'x'" in process.stderr
+        assert (
+            f"{path}: argument --threads: must be a whole number from 1 to 2147483647, not 'x'"
+            in process.stderr
+        )
 
 
 @pytest.mark.process

@@ -52,7 +52,7 @@ def test_a_queue_with_so_many_waiting_jobs_is_an_alert(limit, code):
         assert not as_json("monitor", "--max", limit)["alert"]
         return
     printed, why = fails(1, "monitor", "--max", limit, "--json")
-    assert why == "queueapp.note:slow: 4 jobs wait, or more"
+    assert why == "queueapp.note:slow: 4 or more jobs wait"
     found = json.loads(printed)
     assert found["alert"]
     assert [one["queue"] for one in found["queues"] if one["why"]] == ["slow"]
@@ -62,14 +62,14 @@ def test_by_default_a_thousand_are_too_many():
     many(999, "a")
     many(1000, "b")
     _, why = fails(1, "monitor")
-    assert why == "queueapp.note:b: 1,000 jobs wait, or more"
+    assert why == "queueapp.note:b: 1,000 or more jobs wait"
 
 
 def test_a_limit_beyond_what_a_list_counts_is_counted_to():
     many(1500, "a")
     assert of("a", as_json("monitor", "--max=1501"))["waiting"] == 1500
     _, why = fails(1, "monitor", "--max=1500")
-    assert "1,500 jobs wait" in why
+    assert "1,500 or more jobs wait" in why
 
 
 def test_delayed_jobs_wait_once_they_are_due_though_no_worker_lives_to_promote_them():
@@ -81,7 +81,7 @@ def test_delayed_jobs_wait_once_they_are_due_though_no_worker_lives_to_promote_t
     later = of("later", json.loads(printed))
     assert later["waiting"] == 5
     assert 700 <= later["oldest_seconds"] < 1300
-    assert "5 jobs wait" in why
+    assert "5 or more jobs wait" in why
     assert "the oldest waits for 1" in why
 
 
@@ -112,7 +112,7 @@ def test_people_see_which_queue_and_why():
     assert head.split()[:4] == ["queue", "table", "queue", "waiting"]
     [line] = [line for line in lines if "slow" in line]
     assert line.startswith("queueapp.note  slow\\u202e  2 ")
-    assert line.endswith("2 jobs wait, or more")
+    assert line.endswith("2 or more jobs wait")
 
 
 def test_a_database_that_cannot_be_asked_is_an_alert(settings):

@@ -109,3 +109,18 @@ def test_times_have_units(text, seconds):
     dbqueue("pause", "queueapp.Note:a", "--for", text)
     about = {"paused_until__gt": DbNow(seconds - 60), "paused_until__lte": DbNow(seconds)}
     assert Queue.objects.filter(**about).exists()
+
+
+def test_who_resumes_less_than_is_paused_is_told_of_the_rest():
+    dbqueue("pause", "queueapp.Note:slow")
+    dbqueue("pause", "queueapp.Note")
+    told = dbqueue("resume", "queueapp.Note:slow")
+    assert told == "queueapp.note:slow resumed, but its whole table is still paused\n"
+    dbqueue("pause", "--all")
+    lines = dbqueue("resume", "queueapp.Note", "queueapp.Kept:slow").splitlines()
+    assert lines == [
+        "queueapp.note resumed, but everything is still paused",
+        "queueapp.kept:slow resumed, but everything is still paused",
+    ]
+    dbqueue("resume", "--all")
+    assert dbqueue("resume", "queueapp.Note:slow") == "queueapp.note:slow resumed\n"

@@ -72,3 +72,10 @@ def test_a_worker_finishes_what_runs_and_exits_to_be_started_again_or_not(
     assert slow.state == "done"
     reason = Worker.objects.get(pk=name).stop_reason
     assert reason == ("restart requested in its row" if code else "requested in its row")
+
+
+def test_a_worker_of_many_tables_is_shown_in_a_short_line():
+    tables = [f"shop.table{number}" for number in range(9)]
+    Worker.objects.create(uuid="a" * 32, host="web1", pid=1, beat_at=DbNow(), serves=tables)
+    assert "  shop.table0, shop.table1 and 7 more  " in dbqueue("workers")
+    assert as_json("workers")[0]["serves"] == tables

@@ -57,14 +57,14 @@ MUTANTS = [
     ),
     (
         TYPES,
-        "if not 1 <= number < 2**31:",
-        "if not 0 <= number < 2**31:",
+        "return _whole(text, 1)",
+        "return _whole(text, 0)",
         "--max-jobs 0 is taken for a number of jobs",
     ),
     (
         TYPES,
-        "if not 0 <= number <= MAX_SECONDS:",
-        "if not 0 <= number:",
+        "if 0 <= float(text) <= MAX_SECONDS:",
+        "if 0 <= float(text):",
         "a number of seconds may be infinite",
     ),
     (

@@ -1,5 +1,9 @@
 """The docs name everything that a user can set, as it is."""
 
+import ast
+import re
+import textwrap
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
@@ -8,7 +12,7 @@ from django.core.management import get_commands, load_command_class
 
 import django_dbqueue
 from django_dbqueue.conf import Section
-from django_dbqueue.lifecycle.policy import Policy
+from django_dbqueue.lifecycle.policy import PROBLEMS, Policy
 from django_dbqueue.mail.conf import mail_conf
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import MOVES, Status
@@ -71,3 +75,23 @@ def test_the_commands_of_mail_have_help_for_themselves_and_for_what_they_take():
 
 def test_the_changelog_knows_this_version():
     assert django_dbqueue.__version__ in (DOCS.parent / "CHANGELOG.md").read_text()
+
+
+def policies_of(page):
+    """By option, each value that an example of a page gives it by a literal."""
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        with suppress(SyntaxError):  # a part of a dict, say
+            for node in ast.walk(ast.parse(textwrap.dedent(code))):
+                if isinstance(node, ast.ClassDef) and node.name == "Policy":
+                    yield from (one for one in node.body if isinstance(one, ast.Assign))
+
+
+@pytest.mark.parametrize(
+    "page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem
+)
+def test_the_policies_of_examples_make_sense(page):
+    for given in policies_of(page):
+        with suppress(ValueError):  # no literal
+            [name] = [target.id for target in given.targets]
+            value = ast.literal_eval(given.value)
+            assert (name, PROBLEMS[name](value)) == (name, "")

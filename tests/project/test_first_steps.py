@@ -110,3 +110,9 @@ def test_advice_is_given_where_no_job_has_ever_been():
 def test_no_advice_is_given_where_a_job_is_whatever_its_state(there):
     there()
     assert advice_for_beginners(Options(served=parse_served(["queueapp.Note"]))) == ""
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_project_of_tasks_alone_is_told_how_a_task_is_enqueued():
+    options = Options(served=parse_served(["dbqueue_tasks.Task", "dbqueue_tasks.AsyncTask"]))
+    assert "your_task.enqueue(...)" in advice_for_beginners(options)

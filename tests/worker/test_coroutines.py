@@ -194,6 +194,7 @@ def test_who_holds_up_the_loop_is_named_and_pays_for_those_that_are_late_by_it(d
     for job in (brief, holder):
         assert said.count(f"queueapp.fetched {job.pk} has held up all coroutines for ") == 1
     assert "in do_block" in said
+    assert "in _take_turn" not in said  # the stack begins with the job's own code
     assert [error["exception"] for error in fresh(holder).errors] == ["TimeToRunExceeded"]
     assert "do_block" in fresh(holder).errors[0]["traceback"]
     assert charge(victim) == UNCHARGED

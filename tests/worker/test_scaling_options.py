@@ -89,7 +89,7 @@ def test_a_balance_can_be_switched_off_in_the_environment(settings, monkeypatch)
     [
         ("--target-wait=0", "target_wait must be at least 0.01 seconds, not 0"),
         ("--balance-cooldown=0.01", "balance_cooldown must be at least 0.05 seconds, not 0.01"),
-        ("--balance-max-shift=0", "--balance-max-shift: invalid positive value"),
+        ("--balance-max-shift=0", "--balance-max-shift: must be a whole number from 1"),
         ("--balance=on", "--balance: invalid choice"),
         ("--balance-by=age", "--balance-by: invalid choice"),
     ],

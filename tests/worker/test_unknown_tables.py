@@ -60,7 +60,7 @@ def test_a_dead_worker_of_an_unknown_table_is_left_to_who_has_it(caplog):
         here.turn(judge=lambda: True)
     assert (fresh(job).status, fresh(gone).stopped_at) == (Status.CLAIMED, None)
     [warning] = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert "queueapp.pruned: not installed here, left alone" in warning
+    assert "queueapp.pruned: not looked after here, left to others" in warning
     there.turn(judge=lambda: True)
     assert fresh(job).status == Status.READY
     assert "taken for dead" in fresh(gone).stop_reason
@@ -119,10 +119,10 @@ def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monke
     monkeypatch.delenv("PYTEST_VERSION")
     with worker(database_url, DBQUEUE_TESTS="0", **FAST) as process:
         wait_until(lambda: fresh(mail).status == Status.BURIED)
-        wait_until(lambda: "queueapp.note: not installed here, left alone" in process.stderr)
+        wait_until(lambda: "queueapp.note: not looked after here, left to others" in process.stderr)
         process.popen.terminate()
         assert process.end() == 0
-    assert process.stderr.count("not installed here") == 1
+    assert process.stderr.count("not looked after here") == 1
     states = [fresh(job).status for job in (held, waiting, due)]
     assert states == [Status.CLAIMED, Status.READY, Status.DELAYED]
     Note.objects.resume()

@@ -13,6 +13,7 @@ from ._log import VISIBLE
 
 # How many are done in all, no index tells.
 SHOWN = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
+SERVED_SHOWN_MAX = 3
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 ASKED = {
@@ -88,7 +89,7 @@ def workers_text(members: Sequence[ListedWorker]) -> str:
     rows = [
         [
             name,
-            ", ".join(member.serves),
+            _shortened(member.serves),
             f"{age(member.started_seconds)} ago",
             f"{age(member.beat_seconds)} ago",
             filesizeformat(member.memory).replace("\xa0", " ") if member.memory else "unknown",
@@ -100,6 +101,15 @@ def workers_text(members: Sequence[ListedWorker]) -> str:
     ]
     told = [pool_text(name, member) for name, member in zip(names, members, strict=True)]
     return "\n\n".join([aligned([head, *rows]), *filter(None, told)])
+
+
+def _shortened(names: Sequence[str]) -> str:
+    """A line stays readable, however many tables a worker serves; --json names all."""
+    if len(names) <= SERVED_SHOWN_MAX:
+        return ", ".join(names)
+    return (
+        f"{', '.join(names[: SERVED_SHOWN_MAX - 1])} and {len(names) - SERVED_SHOWN_MAX + 1} more"
+    )
 
 
 def pool_text(name: str, member: ListedWorker) -> str:

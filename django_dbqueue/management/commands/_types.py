@@ -1,6 +1,7 @@
-"""What the words of a command line must be: for argparse, which tells of a ``ValueError``."""
+"""What the words of a command line must be, for argparse: an error says what is allowed."""
 
 from argparse import ArgumentTypeError
+from contextlib import suppress
 
 from django.db import connections
 
@@ -8,6 +9,8 @@ from ...backoff import Backoff, Fixed, Listed
 from ...conf import ProcessRange
 from ...lifecycle.policy import MAX_SECONDS
 from ...worker.queue_order import QueueOrder, parse_order
+
+INT_MAX = 2**31 - 1
 
 
 def order(text: str) -> QueueOrder:
@@ -31,21 +34,25 @@ def processes(text: str) -> ProcessRange:
 
 
 def positive(text: str) -> int:
-    number = int(text)
-    if not 1 <= number < 2**31:
-        raise ValueError
-    return number
+    return _whole(text, 1)
 
 
 def count(text: str) -> int:
-    return int(text) and positive(text)
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    with suppress(ValueError):
+        if least <= int(text) <= INT_MAX:
+            return int(text)
+    raise ArgumentTypeError(f"must be a whole number from {least} to {INT_MAX}, not {text!r}")
 
 
 def seconds(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= MAX_SECONDS:
-        raise ValueError
-    return number
+    with suppress(ValueError):
+        if 0 <= float(text) <= MAX_SECONDS:
+            return float(text)
+    raise ArgumentTypeError(f"must be a number of seconds from 0 to {MAX_SECONDS}, not {text!r}")
 
 
 def pauses(text: str) -> Backoff:

@@ -13,7 +13,7 @@ from django.db import router
 from ....management.commands._log import log_to_stderr
 from ....management.commands._types import alias, positive
 from ....management.commands.runworker import stop_without_migrations
-from ....worker.options import beat_timing
+from ....worker.options import REQUESTED, beat_timing
 from ....worker.session import forget_pools
 from ....worker.startup import say
 from ...keeper import Keeper, watch_statements
@@ -75,8 +75,14 @@ async def serve(
     keeper = Keeper(server.broker.uuid, using, timing, lambda: loop.call_soon_threadsafe(stop.set))
     port = await server.start(host, port)
     keeper.start()
+    signals: list[str] = []
+
+    def end_by(number: signal.Signals) -> None:
+        signals.append(number.name)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, end_by, number)
     loop.add_signal_handler(signal.SIGUSR1, server.drain)
     say(f"listening on {host}:{port}")
     while not (stop.is_set() or server.is_over.is_set()):
@@ -87,7 +93,8 @@ async def serve(
             continue
     is_well = not server.is_over.is_set()
     await server.stop()
-    keeper.stop("stopped" if is_well else "error")
+    reason = signals[0] if signals else REQUESTED.reason
+    keeper.stop(reason if is_well else "error")
     return is_well
 
 
