@@ -21,7 +21,16 @@ from ..lifecycle.policy import MAX_SECONDS, backoff_problem
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
 from .keys import key_problems
-from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, is_for_event_loop, option, restored
+from .queued_task import (
+    ALIAS_MAX,
+    MAX_ATTEMPTS,
+    PATH_MAX,
+    QueuedTask,
+    backoff_of,
+    is_for_event_loop,
+    option,
+    restored,
+)
 from .results import new_result
 
 Call = tuple[Any, Sequence[Any], dict[str, Any]]
@@ -182,6 +191,12 @@ def _unlike_the_frameworks(task: Any) -> Iterator[tuple[str, str]]:
 
 
 def _problems(task: Any) -> Iterator[tuple[str, str]]:
+    for name, text, limit in (
+        ("module_path", task.module_path, PATH_MAX),
+        ("backend", task.backend, ALIAS_MAX),
+    ):
+        if len(text) > limit:
+            yield name, f"has {len(text)} characters; the limit is {limit}"
     most, seconds = option(task, "max_attempts"), option(task, "time_to_run")
     if not _is_whole(most, 1, MAX_ATTEMPTS):
         yield "max_attempts", f"must be a whole number between 1 and {MAX_ATTEMPTS}"
