@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Run Django's own tests of tasks on Django 6.0 and 6.1: as they are, with this package installed,
-and re-pointed at our backend; and our own tests of tasks there.
+with our Dummy and Immediate backends, and re-pointed at our backend; and our own tests of tasks.
 
     django_tasks_tests.py [VERSION...]
 
@@ -20,24 +20,41 @@ from pytest_runs import ROOT
 
 BUILD = ROOT / "build"
 OURS = "django_dbqueue.tasks.backends.DatabaseBackend"
-# Edits of the re-pointed copy: (file, what it says, what it is to say)
-EDITS = (
+Edit = tuple[str, str, str]  # file, what it says, what it is to say
+INSTALLED: Edit = (
+    "runtests.py",
+    "ALWAYS_INSTALLED_APPS = [",
+    'ALWAYS_INSTALLED_APPS = ["django_dbqueue", "django_dbqueue.tasks",',
+)
+IN_TESTS: tuple[Edit, ...] = (
+    INSTALLED,
+    *(
+        (
+            f"tasks/test_{file}.py",
+            f'"django.tasks.backends.{module}',
+            '"django_dbqueue.tasks.backends',
+        )
+        for file, module in (
+            ("tasks", "dummy"),
+            ("tasks", "immediate"),
+            ("dummy_backend", "dummy"),
+            ("immediate_backend", "immediate"),
+        )
+    ),
+)
+RE_POINTED: tuple[Edit, ...] = (
     ("tasks/test_tasks.py", "django.tasks.backends.dummy.DummyBackend", OURS),
     # Ours is in a database.
     ("tasks/test_tasks.py", "(SimpleTestCase)", "(TestCase)"),
     ("tasks/test_tasks.py", "import SimpleTestCase,", "import TestCase,"),
     # A table has no list of results.
     ("tasks/test_tasks.py", "default_task_backend.clear()", "pass"),
-    (
-        "runtests.py",
-        "ALWAYS_INSTALLED_APPS = [",
-        'ALWAYS_INSTALLED_APPS = ["django_dbqueue", "django_dbqueue.tasks",',
-    ),
+    INSTALLED,
 )
 
 
-def sources(python: str) -> Path:
-    """The folder of the tests of exactly this environment's Django."""
+def sources(python: str, edits: tuple[Edit, ...] = ()) -> Path:
+    """The folder of the tests of exactly this environment's Django, with these edits."""
     asked = [python, "-c", "import django; print(django.get_version())"]
     version = subprocess.run(asked, capture_output=True, check=True, text=True).stdout.strip()
     name = f"django-{version}"
@@ -50,6 +67,12 @@ def sources(python: str) -> Path:
     with tarfile.open(archive) as tar:
         members = [one for one in tar.getmembers() if one.name.startswith(f"{name}/tests/")]
         tar.extractall(folder.parent, members, filter="data")
+    for file, old, new in edits:
+        path = folder / "tests" / file
+        text = path.read_text()
+        if old not in text:
+            raise SystemExit(f"{file} of {name} does not hold {old!r}")
+        path.write_text(text.replace(old, new))
     return folder / "tests"
 
 
@@ -81,17 +104,12 @@ def main(versions: list[str]) -> int:
     for version, python in environments():
         if version == "5.2" or (versions and version not in versions):
             continue
-        folder = sources(python)
         print(f"Django {version}, as shipped", flush=True)
-        run(python, folder, "tasks")
-        for file, old, new in EDITS:
-            path = folder / file
-            text = path.read_text()
-            if old not in text:
-                raise SystemExit(f"{file} of Django {version} does not hold {old!r}")
-            path.write_text(text.replace(old, new))
+        run(python, sources(python), "tasks")
+        print(f"Django {version}, with our backends for tests", flush=True)
+        run(python, sources(python, IN_TESTS), "tasks")
         print(f"Django {version}, at our backend", flush=True)
-        run(python, folder, "tasks.test_tasks")
+        run(python, sources(python, RE_POINTED), "tasks.test_tasks")
         print(f"Django {version}, our own tests of tasks", flush=True)
         failed += run_ours(python)
     return failed

@@ -14,7 +14,15 @@ from .mysql import MySQL
 from .postgresql import PostgreSQL
 from .sqlite import SQLite
 
-__all__ = ["Claim", "Dialect", "ErrorKind", "anyone_notifies", "dialect_of", "installed"]
+__all__ = [
+    "Claim",
+    "Dialect",
+    "ErrorKind",
+    "anyone_notifies",
+    "dialect_of",
+    "installed",
+    "is_of_one_process",
+]
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -44,6 +52,11 @@ def installed() -> Iterator[BaseDatabaseWrapper]:
             yield connections[alias]
         except ImproperlyConfigured as error:
             logger.info("database %s is passed over: %s", alias, str(error).partition("\n")[0])
+
+
+def is_of_one_process(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the database is in this process's memory, as SQLite's are in a project's tests."""
+    return connection.vendor == "sqlite" and bool(connection.is_in_memory_db())  # type: ignore[attr-defined]
 
 
 def _dialect_class(connection: BaseDatabaseWrapper) -> type[Dialect]:

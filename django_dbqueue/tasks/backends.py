@@ -18,10 +18,20 @@ from django.utils.timezone import is_aware
 
 from ..fields import check_name
 from ..lifecycle.policy import MAX_SECONDS, backoff_problem
+from . import from_async
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
 from .keys import key_problems
-from .queued_task import MAX_ATTEMPTS, QueuedTask, backoff_of, is_for_event_loop, option, restored
+from .queued_task import (
+    ALIAS_MAX,
+    MAX_ATTEMPTS,
+    PATH_MAX,
+    QueuedTask,
+    backoff_of,
+    is_for_event_loop,
+    option,
+    restored,
+)
 from .results import new_result
 
 Call = tuple[Any, Sequence[Any], dict[str, Any]]
@@ -80,8 +90,8 @@ class DatabaseBackend(TakesOptions):
         return insert()
 
     async def aenqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The same, in the transaction of the thread in which async code runs what is not."""
-        return await sync_to_async(self.enqueue, thread_sensitive=True)(task, args, kwargs)
+        """The same, in the caller's transaction."""
+        return await from_async.run(self.enqueue, self.database, task, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[Any]:
         """Insert (task, args, kwargs) of each call by multi-row INSERTs; their results, in order.
@@ -103,6 +113,11 @@ class DatabaseBackend(TakesOptions):
             insert()
         return [result for _, _, result in made]
 
+    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Any]:
+        """The same from async code, in the caller's transaction."""
+        results: list[Any] = await from_async.run(self.enqueue_many, self.database, calls)
+        return results
+
     def get_result(self, result_id: str) -> Any:
         """``TaskResultDoesNotExist`` where this backend has no such task, or no longer."""
         with suppress(ValueError, AttributeError, TypeError):
@@ -115,7 +130,7 @@ class DatabaseBackend(TakesOptions):
         raise TaskResultDoesNotExist(result_id)
 
     async def aget_result(self, result_id: str) -> Any:
-        return await sync_to_async(self.get_result, thread_sensitive=True)(result_id)
+        return await from_async.run(self.get_result, self.database, result_id)
 
     def check(self, **_: Any) -> Iterable[checks.CheckMessage]:
         return check_backend(self.alias, self.options)
@@ -182,6 +197,12 @@ def _unlike_the_frameworks(task: Any) -> Iterator[tuple[str, str]]:
 
 
 def _problems(task: Any) -> Iterator[tuple[str, str]]:
+    for name, text, limit in (
+        ("module_path", task.module_path, PATH_MAX),
+        ("backend", task.backend, ALIAS_MAX),
+    ):
+        if len(text) > limit:
+            yield name, f"has {len(text)} characters; the limit is {limit}"
     most, seconds = option(task, "max_attempts"), option(task, "time_to_run")
     if not _is_whole(most, 1, MAX_ATTEMPTS):
         yield "max_attempts", f"must be a whole number between 1 and {MAX_ATTEMPTS}"

@@ -23,7 +23,7 @@ from .conf import task_conf
 from .json_text import JSONText, to_text
 from .keys import key_columns
 from .lookup import Found, look_up
-from .queued_task import backoff_of, option, overdue_pauses
+from .queued_task import ALIAS_MAX, PATH_MAX, backoff_of, option, overdue_pauses
 from .results import MIDDLE_PRIORITY, result_of
 from .running import acall, call
 
@@ -62,8 +62,8 @@ class TaskRow(Traced, KeyedJob):
     """One call of a task: what is called, with what, and what came of it."""
 
     result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)
-    task_path = models.CharField("task", max_length=255)
-    backend = models.CharField(max_length=100, default="default")
+    task_path = models.CharField("task", max_length=PATH_MAX)
+    backend = models.CharField(max_length=ALIAS_MAX, default="default")
     args = JSONText(default=list, blank=True)
     kwargs = JSONText(default=dict, blank=True)
     run_after = InstantField(null=True, editable=False)
@@ -103,7 +103,7 @@ class TaskRow(Traced, KeyedJob):
         cls, task: Any, backend: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What a call writes; ``TypeError`` or ``ValueError`` where it cannot be stored."""
-        text = to_text([args, kwargs], "the arguments", task_conf["MAX_BYTES"])
+        text = to_text([list(args), dict(kwargs)], "the arguments", task_conf["MAX_BYTES"])
         args, kwargs = json.loads(text)
         now, key = timezone.now(), option(task, "dedup_key")
         key = key(*args, **kwargs) if callable(key) else key

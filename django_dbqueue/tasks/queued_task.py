@@ -15,6 +15,7 @@ from .compat import Task, TaskContext
 from .context import Context
 
 MAX_ATTEMPTS = 2**31 - 1
+PATH_MAX, ALIAS_MAX = 255, 100  # characters
 PAUSES_MAX = 10  # that a row says ahead; the last one repeats
 CHANGED = (
     *("priority", "backend", "queue_name", "run_after", "max_attempts", "time_to_run"),

@@ -56,7 +56,9 @@ def result_of(row: Any, status: Any = None) -> Any:
 def _status_of(row: Any) -> Any:
     if row.status == Status.CLAIMED and not has_begun(row):
         return TaskResultStatus.READY
-    return TaskResultStatus.FAILED if row.state == "expired" else STATUSES[row.status]
+    if row.state == "expired":
+        return TaskResultStatus.FAILED
+    return STATUSES.get(row.status, TaskResultStatus.FAILED)
 
 
 def new_result(task: Any, columns: Mapping[str, Any]) -> Any:
@@ -121,7 +123,11 @@ def _without_an_error(status: Any, row: Any) -> list[Any]:
     """A failure that no attempt of its own has led to."""
     if status != TaskResultStatus.FAILED:
         return []
-    what = "it had expired before it was run" if row.state == "expired" else "a person buried it"
+    what = f"its row has the {row.state}"
+    if row.state == "expired":
+        what = "it had expired before it was run"
+    elif row.status == Status.BURIED:
+        what = "a person buried it"
     return [TaskError(exception_class_path=f"{Bury.__module__}.Bury", traceback=f"Bury: {what}")]
 
 

@@ -21,7 +21,7 @@ from ..models.queue import is_among
 from .buffer import Buffer, Item
 from .finisher import Finisher
 from .health import HealthCheck
-from .options import EXIT_STOPPED, Options
+from .options import EXIT_LIMIT_REACHED, EXIT_STOPPED, Options
 from .probe import Probe
 from .runner import Runner
 from .served import Served
@@ -73,6 +73,16 @@ class Startup:
         with closing(self.health_check):
             self._wait()
             return run_once(self.options)
+
+    def run_here(self) -> int:
+        """Run what is ready in this thread, one job after the other; the exit code. For a database
+        that no other process sees: a child would run its jobs in a copy."""
+        most, done = self.options.max_jobs, 0
+        with closing(self.health_check):
+            self._wait()
+            while done != most and run_once(self.options):
+                done += 1
+        return EXIT_LIMIT_REACHED if done == most else EXIT_STOPPED
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""

@@ -258,6 +258,25 @@ def test_exactly_once_commits_its_effects_with_its_end():
     assert list(Effect.objects.values_list("job", flat=True)) == [1]
 
 
+def test_of_one_priority_the_first_enqueued_runs_first_whenever_it_was_due():
+    order = []
+
+    def hear(task_result, **_):
+        order.append(task_result.id)
+
+    hours = [timezone.now() + timedelta(hours=number) for number in (9, 3)]
+    late, early = [calls.noop.using(run_after=one).enqueue().id for one in hours]
+    urgent = calls.noop.using(run_after=hours[0], priority=1).enqueue().id
+    for row, ago in zip(rows(), (1, 60, 1), strict=True):
+        overwrite(row, retry_at=timezone.now() - timedelta(seconds=ago))
+    compat.signals.task_started.connect(hear)
+    try:
+        work_off()
+    finally:
+        compat.signals.task_started.disconnect(hear)
+    assert order == [urgent, late, early]
+
+
 def test_the_time_to_run_is_the_tasks_own():
     calls.short.enqueue()
     calls.short.using(time_to_run=9).enqueue()

@@ -17,6 +17,7 @@ from django.db import connections
 
 from ...checks.schema import missing_migrations
 from ...conf import conf
+from ...dialects import is_of_one_process
 from ...monitor.first_steps import advice_for_beginners
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
@@ -135,6 +136,11 @@ class Command(BaseCommand):
         if options["once"]:
             start.run_once()
             return
+        if any(is_of_one_process(connections[using]) for using in chosen.serves()):
+            code = self.started_here(start, chosen)
+            if code:
+                sys.exit(code)
+            return
         if self._called_from_command_line:  # type: ignore[attr-defined]
             sys.exit(self.started(start))
         if threading.current_thread() is not threading.main_thread():
@@ -149,6 +155,14 @@ class Command(BaseCommand):
             return start.run()
         except PortTaken as error:
             raise CommandError(str(error)) from error
+
+    def started_here(self, start: Startup, chosen: Options) -> int:
+        if chosen.stop_when_empty is None:
+            raise CommandError(
+                "The database is in memory, where no other process can enqueue anything: give a "
+                "file in NAME, or --stop-when-empty, which runs here what is ready."
+            )
+        return start.run_here()
 
     def refuse_transaction(self, chosen: Options) -> None:
         for using in chosen.serves():
