@@ -240,8 +240,8 @@ class CoroutineRunner(Taker):
         elif error is None and item.table.policy.results:
             # What a column cannot hold is the run's own failure, not its finisher's.
             with capture() as look:
-                table = await sync_to_async(item.table.on_this_thread)()
-                results = await sync_to_async(results_of)(table, job)
+                look_up = sync_to_async(lambda: results_of(item.table.on_this_thread(), job))
+                results = await look_up()
             error = look.error
         seconds = time.monotonic() - run.started_at
         outcome = Outcome(item.table, item.owner, job, error, seconds, item.ends_claim)
