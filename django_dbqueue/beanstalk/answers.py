@@ -22,7 +22,7 @@ from .rows import ID_MAX, Body
 from .state import DEFAULT_TUBE, Client, Pause, State
 
 VERSION = "1.13"  # of the protocol
-# Between what a row says of a pause and what we know; more, and somebody else has changed it.
+# Where a row's pause differs by more from the one that we know, somebody else has changed it.
 ALIKE_SECONDS = 2.0
 INSTANCE = uuid.uuid4().hex[:16]
 STARTED_AT = time.monotonic()
@@ -175,14 +175,12 @@ def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:
     found: dict[str, Pause] = {}
     for name, left in rows.pauses(table):
         pause = known.get(name)
-        if pause is None or abs(_left_in_row(pause) - left) > ALIKE_SECONDS:
-            pause = Pause(math.ceil(left), time.monotonic() + left)
+        # A row's pause ends after some years.
+        beyond = 0 if pause is None else max(0, pause.seconds - MAX_SECONDS)
+        if pause is None or abs(pause.left - beyond - left) > ALIKE_SECONDS:
+            pause = Pause(math.ceil(left - rows.RESOLUTION), time.monotonic() + left)
         found[name] = pause
     return found
-
-
-def _left_in_row(pause: Pause) -> float:
-    return pause.left - max(0, pause.seconds - MAX_SECONDS)
 
 
 def stats_job(asked: Asked[commands.StatsJob]) -> bytes:
@@ -258,7 +256,7 @@ def stats(asked: Asked[Any]) -> bytes:
 
 
 def answered(asked: Asked[Any]) -> bytes:
-    """One client's command that cannot be carried out is no matter for the others."""
+    """A command that cannot be carried out is an error of its client alone."""
     answer = ANSWERS[type(asked.command)]
     try:
         return answer(asked)

@@ -216,7 +216,7 @@ class Broker:
         turns: list[Turn] = []
 
         def run() -> Turn:
-            turn = Turn(self.table, self.state, self._next_owner)
+            turn = Turn(self.table, self.state, lambda: f"{self.uuid}.{next(self._numbers)}")
             turns.append(turn)
             work(turn)
             turn.is_complete = True
@@ -240,9 +240,6 @@ class Broker:
         self.state.waiters.pop(client, None)
         self._answered.add(client)
         self.answer(client, reply)
-
-    def _next_owner(self) -> str:
-        return f"{self.uuid}.{next(self._numbers)}"
 
     def _refresh(self) -> None:
         """What others may have done meanwhile: pauses, and delayed jobs that are due."""

@@ -32,7 +32,7 @@ class Waiter:
     """A reserve that has found no job so far."""
 
     ends_at: float
-    has_missed: bool = False  # the job that it was to get, which somebody else has taken
+    has_missed: bool = False  # another server has taken the job that it was to get
 
 
 @dataclass(eq=False, slots=True)
@@ -100,21 +100,21 @@ class State:
         self.waiters[client] = Waiter(time.monotonic() + seconds)
 
     def note_missed(self, clients: Collection[Client]) -> None:
-        """Those who have missed a job this time; the others have not."""
+        """The clients that have missed a job this time; the others have not."""
         for client, waiter in self.waiters.items():
             waiter.has_missed = client in clients
 
     def looks_again(self) -> bool:
-        """Whether somebody has missed a job, and there may be more."""
+        """Whether a client has missed a job, and there may be more."""
         return any(waiter.has_missed for waiter in self.waiters.values())
 
     def ended_waits(self) -> list[tuple[Client, bool]]:
-        """Who is to wait no longer, and whether because of the last second of a job."""
+        """The clients that wait no longer, and whether a job of theirs is in its last second."""
         now = time.monotonic()
         found: list[tuple[Client, bool]] = []
         for client, waiter in self.waiters.items():
             warned_at = client.warned_at()
-            # Nobody waits who cannot say that it still does.
+            # A client that has closed its side cannot say that it still waits.
             ends_at = now if client.has_ended else waiter.ends_at
             if waiter.has_missed and now < ends_at + MISSED_SECONDS:
                 continue
@@ -189,7 +189,7 @@ class State:
         return len(self.order) > self._order_max
 
     def keep_tubes(self, living: set[str]) -> None:
-        """Those that exist; what others have made comes last."""
+        """Forget the tubes that have ceased to exist; those of other servers come last."""
         kept = [name for name in self.order if name in living]
         self.order = dict.fromkeys([*kept, *sorted(living.difference(kept))])
         self.tubes = {name: stats for name, stats in self.tubes.items() if name in living}

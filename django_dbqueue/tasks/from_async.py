@@ -1,4 +1,4 @@
-"""What async code asks of the database, in the transaction of who runs it."""
+"""What async code asks of the database, in the transaction of the sync code that runs it."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -18,22 +18,18 @@ async def run(function: Callable[..., Any], using: str, *args: Any) -> Any:
     has nothing else to do before the loop ends.
     """
     with _as_sync_code():
-        if _is_in_transaction(using):
+        known = connections.all(initialized_only=True)
+        if any(one.alias == using and one.in_atomic_block for one in known):
             return function(*args)
     return await sync_to_async(function, thread_sensitive=True)(*args)
 
 
 @contextmanager
 def _as_sync_code() -> Iterator[None]:
-    """The connections of this thread's sync code are hidden from who has a running loop."""
+    """Django hides the connections of this thread's sync code while a loop is running."""
     loop = asyncio.get_running_loop()
     asyncio._set_running_loop(None)
     try:
         yield
     finally:
         asyncio._set_running_loop(loop)
-
-
-def _is_in_transaction(using: str) -> bool:
-    known = connections.all(initialized_only=True)
-    return any(one.alias == using and one.in_atomic_block for one in known)

@@ -72,4 +72,4 @@ def test_who_puts_into_a_full_tube_is_told_and_the_server_goes_on(client):
 def test_tubes_are_watched_whose_jobs_no_worker_can_run():
     TubeJob.objects.create(queue="remote", body=b"x")
     _, why = fails(1, "monitor", "dbqueue_beanstalk.TubeJob", "--max", 1)
-    assert "dbqueue_beanstalk.tubejob:remote: 1 jobs wait" in why
+    assert "dbqueue_beanstalk.tubejob:remote: a job waits" in why
