@@ -164,14 +164,16 @@ def test_every_verb_works_on_a_queryset_of_a_database(two):
 def test_a_locked_database_holds_up_its_own_jobs_for_a_while_and_costs_nothing(two):
     """Its beats are missing, and its agent is taken for stuck; the other database goes on."""
     process = two.worker()
+    two.shell("Near.objects.create(), Far.objects.create()")
+    wait_until(lambda: two.all_done(1))  # else it may not have begun on one of them
     with two.aside_locked():
         two.shell("for _ in range(5): Near.objects.create()")
-        wait_until(lambda: two.states()["near"] == [(2, 1)] * 5)
+        wait_until(lambda: two.states()["near"] == [(2, 1)] * 6)
         wait_until(lambda: "database aside does not answer" in process.log.read_text())
     two.shell("for _ in range(5): Far.objects.create()")
-    wait_until(lambda: two.all_done(5))
+    wait_until(lambda: two.all_done(6))
     assert process.poll() is None
-    assert [row for rows in two.states().values() for row in rows] == [(2, 1)] * 10
+    assert [row for rows in two.states().values() for row in rows] == [(2, 1)] * 12
 
 
 def test_a_database_that_is_away_costs_no_claim_on_the_other(two):
