@@ -190,10 +190,9 @@ class Agents:
         for handle in self.handles:
             handle.tell(message)
 
-    @property
-    def have_begun(self) -> bool:
-        """Whether others can see this worker: who claims before that is missed by nobody."""
-        return all(handle.last is not None for handle in self.handles)
+    def has_begun(self, alias: str) -> bool:
+        """Whether others can see this worker there: who claims before that is missed by nobody."""
+        return any(one.alias == alias and one.last is not None for one in self.handles)
 
     @property
     def have_signed_off(self) -> bool:

@@ -44,10 +44,12 @@ class Children:
         coroutines: int = 0,
         reserve: Sequence[Share] = (),
         is_changing: bool = False,
+        has_begun: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """``apart``: of these ``aliases`` each has children of its own; none = all serve all.
         ``reserve``: where jobs are counted, the shares of those that may come later.
-        ``is_changing``: their number does, or which queues they serve."""
+        ``is_changing``: their number does, or which queues they serve. ``has_begun``: by alias,
+        whether jobs may be claimed there already."""
         # The shares of those that are missing.
         self.shares = shares
         self.threads = threads
@@ -57,6 +59,7 @@ class Children:
         self.aliases = tuple(aliases)
         self.apart = apart
         self.is_changing = is_changing
+        self.has_begun = has_begun
         self.reserve = list(reserve)
         self._are_counted = any(share is not None for share in shares)
         # By database that has children of its own, or for all together: how many there are to be.
@@ -94,7 +97,7 @@ class Children:
 
     def may_change(self, group: Group) -> bool:
         """Not while some are missing."""
-        return not self.shares and len(self.staying(group)) == self.wanted[group]
+        return len(self.staying(group)) == self.wanted[group]
 
     @property
     def more_max(self) -> int:
@@ -123,26 +126,33 @@ class Children:
 
     def fill(self, tell_of_beats: TellOfBeats) -> float:
         """Fork what is missing, unless the last ones died too young to try again already; seconds
-        until there may be more to do."""
+        until there may be more to do, unless a database begins before."""
         if self._may_fork():
             close_left_behind()
-        while self._may_fork():
+        while self._may_fork() and (aliases := self._aliases_of_next()):
             try:
-                self.fork(tell_of_beats, self.shares[-1])
+                self.fork(tell_of_beats, self.shares[-1], aliases)
             except OSError as error:
                 # No process, memory, descriptor or place for a file, for now.
                 logger.error("no child can be started: %s; trying again in 5 s", error)  # noqa: TRY400
                 self._next_spawn = time.monotonic() + FORK_RETRY_SECONDS
             else:
                 self.shares.pop()
-        return max(0.0, self._next_spawn - time.monotonic()) if self.shares else 60.0
+        pause = self._next_spawn - time.monotonic()
+        return pause if self.shares and pause > 0 else 60.0
 
     def _may_fork(self) -> bool:
         return bool(self.shares) and time.monotonic() >= self._next_spawn
 
-    def fork(self, tell_of_beats: TellOfBeats, share: Share, role: Role = Role.ORDINARY) -> None:
-        """Start one child; ``OSError`` where the system has none."""
-        shared = SharedMemory(self.threads, self._aliases_of_next(role), self.coroutines)
+    def fork(
+        self,
+        tell_of_beats: TellOfBeats,
+        share: Share,
+        aliases: Sequence[str],
+        role: Role = Role.ORDINARY,
+    ) -> None:
+        """Start one child, which serves ``aliases``; ``OSError`` where the system has none."""
+        shared = SharedMemory(self.threads, aliases, self.coroutines)
         stacks = StackDump()
         tell_of_beats(shared)
         shared.paused = self.paused
@@ -172,11 +182,20 @@ class Children:
         made = pid, prefix, shared, stacks, writer, share, role, assignment
         self.living[pid] = Child(*made)
 
-    def _aliases_of_next(self, role: Role) -> Sequence[str]:
-        """Those that a new child serves: where each has children of its own, that with fewest."""
-        if not self.apart or role is not Role.ORDINARY:
-            return self.aliases
-        return [max(self.apart, key=lambda one: self.wanted[one] - len(self.staying(one)))]
+    @property
+    def begun(self) -> list[str]:
+        """The databases on which jobs may be claimed."""
+        return [alias for alias in self.aliases if self.has_begun(alias)]
+
+    def _aliases_of_next(self) -> Sequence[str]:
+        """Those that a new child serves: where each has children of its own, that which lacks
+        most; none = it has to wait until another database begins."""
+        begun = self.begun
+        if not self.apart:
+            return begun if len(begun) == len(self.aliases) else ()
+        lacking = {one: self.wanted[one] - len(self.staying(one)) for one in begun}
+        most = max(begun, key=lacking.__getitem__, default="")
+        return [most] if lacking.get(most, 0) > 0 else ()
 
     def let_go(self) -> None:
         """In a forked process: children notice by their pipes that their supervisor is gone."""

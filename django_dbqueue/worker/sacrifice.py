@@ -52,7 +52,7 @@ class Sacrifice:
             close_left_behind()
             try:
                 for _ in range(missing):
-                    self.children.fork(tell_of_beats, None, role)
+                    self.children.fork(tell_of_beats, None, self.children.begun, role)
             except OSError as error:
                 logger.error("no sacrificial child can be started: %s", error)  # noqa: TRY400
                 self._next_fork = time.monotonic() + FORK_RETRY_SECONDS

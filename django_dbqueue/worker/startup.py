@@ -1,5 +1,6 @@
 """What happens before and instead of a supervisor: a wait, or a single job."""
 
+import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -30,7 +31,10 @@ from .shared_memory import SharedMemory
 from .signalling import Signals, WakeupPipe
 from .supervisor import Supervisor
 
+logger = logging.getLogger("django_dbqueue")
+
 MIGRATED_CHECK_SECONDS = 1.0  # between looks whether the tables are there
+AWAY = "database %s is away, its jobs wait until it answers; others are worked on meanwhile: %s"
 
 
 class NotMigrated(DBQueueError):
@@ -45,8 +49,9 @@ def say(text: str) -> None:
 class Startup:
     """Prepares a worker and runs it; waits for databases that are away, until told to stop."""
 
-    def __init__(self, options: Options, prepare: Callable[[], None]) -> None:
-        """``prepare`` looks into the databases; called again when one went away meanwhile."""
+    def __init__(self, options: Options, prepare: Callable[[Options], None]) -> None:
+        """``prepare`` looks into the databases of the options that it is given, which all have
+        answered; called again when one went away meanwhile."""
         self.options = options
         self.prepare = prepare
         self.signals = Signals(WakeupPipe())
@@ -86,33 +91,48 @@ class Startup:
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""
-        aliases = self.options.serves()
         while not self.signals.stops and not self.options.has_lost_parent:
             self.health_check.turn()
-            is_connected = False
+            errors = {using: _connect(using) for using in self.options.serves()}
+            there = [using for using, error in errors.items() if error is None]
+            away = {using: error for using, error in errors.items() if error is not None}
+            if away and not (there and self.options.apart):
+                self._pause(next(iter(away.values())))
+                continue
             try:
-                for using in aliases:
-                    connect_impatiently(connections[using])
-                    # On SQLite this waits for the write lock, which Django's checks would take for
-                    # missing JSON support.
-                    with transaction.atomic(using=using):
-                        pass
-                is_connected = True
-                self.prepare()
+                self.prepare(self.options.only(there))
             except NotMigrated as missing:
                 if str(missing) != self._said:
                     self._said = str(missing)
                     say(self._said)
                 self.signals.wakeup.wait(MIGRATED_CHECK_SECONDS)
             except Error as error:
-                is_known = (dialect_of(connections[using]).error_kind(error) for using in aliases)
-                if is_connected and not any(is_known):
+                aliases = self.options.databases()
+                if not any(dialect_of(connections[one]).error_kind(error) for one in aliases):
                     raise
-                connections.close_all()
-                self.signals.wakeup.wait(self.backoff.failed(error))
+                self._pause(error)
             else:
+                for using, error in away.items():
+                    logger.warning(AWAY, using, error)
                 return True
         return False
+
+    def _pause(self, error: Error) -> None:
+        connections.close_all()
+        self.signals.wakeup.wait(self.backoff.failed(error))
+
+
+def _connect(using: str) -> Error | None:
+    """What stands in the way."""
+    try:
+        connect_impatiently(connections[using])
+        # On SQLite this waits for the write lock, which Django's checks would take for missing JSON
+        # support.
+        with transaction.atomic(using=using):
+            pass
+    except Error as error:
+        return error
+    return None
 
 
 def run_once(options: Options) -> int:

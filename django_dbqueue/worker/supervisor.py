@@ -73,6 +73,7 @@ class Supervisor:
             *(options.threads, self.uuid, self._child, self.serves),
             *(options.apart, options.coroutines, self.limits.reserve()),
             is_changing=options.grows or options.balances,
+            has_begun=self.agents.has_begun,
         )
         self.scaling = Scaling(options, self.children, self.agents, self.uuid[:8])
         self.sacrifice = Sacrifice(self.children, options)
@@ -245,7 +246,7 @@ class Supervisor:
 
     def _fill(self) -> float:
         """Fork missing children; seconds until that is due again."""
-        if self.stop_reason is not None or not self.agents.have_begun:
+        if self.stop_reason is not None:
             return CHECK_SECONDS
         self.children.replace_next()
         self.sacrifice.fill(self._tell_of_beats)

@@ -125,7 +125,8 @@ class Two:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
-    def worker(self, *args: str, **environment: str) -> LoggedWorker:
+    def worker(self, *args: str, waits: bool = True, **environment: str) -> LoggedWorker:
+        """``waits`` until it lives on one of them."""
         log = (self.folder / f"worker{len(self.workers)}.log").open("w+")
         process = LoggedWorker(
             ["-m", "django", "runworker", *args],
@@ -135,7 +136,7 @@ class Two:
         )
         process.log = Path(log.name)
         self.workers.append(process)
-        wait_until(lambda: self.living() or process.poll() is not None)
+        wait_until(lambda: not waits or self.living() or process.poll() is not None)
         return process
 
     def living(self) -> list[str]:

@@ -176,6 +176,37 @@ def test_a_locked_database_holds_up_its_own_jobs_for_a_while_and_costs_nothing(t
     assert [row for rows in two.states().values() for row in rows] == [(2, 1)] * 12
 
 
+def test_a_worker_begins_on_one_database_while_the_other_is_locked(two):
+    with two.aside_locked():
+        process = two.worker("--processes", "2")
+        two.shell("for _ in range(5): Near.objects.create()")
+        wait_until(lambda: two.states()["near"] == [(2, 1)] * 5)
+        assert two.ask("aside", "SELECT COUNT(*) FROM dbqueue_worker") == [(0,)]
+        assert "database aside is away, its jobs wait until it answers" in process.log.read_text()
+    two.shell("for _ in range(5): Far.objects.create()")
+    wait_until(lambda: two.all_done(5))
+    process.terminate()
+    assert process.wait(20) == 0
+    assert [row for rows in two.states().values() for row in rows] == [(2, 1)] * 10
+
+
+def test_a_worker_that_stops_when_empty_waits_for_both(two):
+    fill(two, 2)
+    with two.aside_locked():
+        process = two.worker("--stop-when-empty", waits=False)
+        wait_until(lambda: "connecting: " in process.log.read_text())
+        assert two.states()["near"] == [(0, 0)] * 2
+    assert process.wait(20) == 0
+    assert two.all_done(2)
+
+
+def test_a_worker_grows_on_one_database_while_the_other_is_locked(two):
+    with two.aside_locked():
+        two.shell("Near.objects.bulk_create([Near(seconds=0.5) for _ in range(20)])")
+        process = two.worker("--processes", "1-2", "--target-wait", "0.1")
+        wait_until(lambda: "on default: 1 -> 2" in process.log.read_text())
+
+
 def test_a_database_that_is_away_costs_no_claim_on_the_other(two):
     """The beats on the one that is there go on: nobody takes the worker for dead."""
     patient = {"DBQUEUE_WORKER_TIMEOUT": "3"}

@@ -25,8 +25,8 @@ MUTANTS = [
     ),
     (
         SUPERVISOR,
-        "if self.stop_reason is not None or not self.agents.have_begun:",
-        "if self.stop_reason is not None:",
+        "has_begun=self.agents.has_begun,",
+        "",
         "a child claims before anybody knows of its worker",
     ),
     (

@@ -53,7 +53,7 @@ def test_no_child_is_forked_before_the_first_beat():
     assert supervisor.children.spawned == 0
     [contact] = supervisor.agents
     contact.last = beats_of_nobody().beat({})
-    assert supervisor.agents.have_begun
+    assert supervisor.agents.has_begun("default")
     assert Worker.objects.count() == 1
 
 

@@ -14,7 +14,7 @@ def test_what_is_to_be_run_is_said_once_until_it_is_something_else(db_rows, monk
     monkeypatch.setattr(startup, "MIGRATED_CHECK_SECONDS", 0.01)
     missing = ["makemigrations", "makemigrations", "migrate", "migrate"]
 
-    def prepare():
+    def prepare(_there):
         if missing:
             raise NotMigrated(missing.pop(0))
 
@@ -24,7 +24,7 @@ def test_what_is_to_be_run_is_said_once_until_it_is_something_else(db_rows, monk
 
 
 def test_it_does_not_wait_for_longer_than_its_parent_lives(db_rows):
-    def prepare():
+    def prepare(_there):
         raise NotMigrated("migrate")
 
     assert Startup(Options(served=all_served(), parent=1_000_000_000), prepare).run_once() == 0

@@ -214,7 +214,9 @@ def test_it_does_not_grow_while_that_would_be_in_vain(scaling, what):
     if what == "paused":
         scaling.children.pause(True)
     elif what == "missing":
-        scaling.children.shares.append(None)
+        [pid] = scaling.children.living
+        os.kill(pid, signal.SIGKILL)
+        exited_children(scaling.children, 1)
     else:
         scaling.is_over = True
     assert look(scaling) == 1

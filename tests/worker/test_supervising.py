@@ -113,7 +113,7 @@ def test_a_sacrificial_child_that_crashed_has_a_successor_for_those_that_waited_
 ):
     children = Children([None], 1, "a" * 32, lambda *_: 0)
     forked = []
-    monkeypatch.setattr(children, "fork", lambda beat, share, role: forked.append(role))
+    monkeypatch.setattr(children, "fork", lambda *given: forked.append(given[-1]))
     sacrifice = Sacrifice(children, Options(served=SERVED))
     sacrifice.fill(lambda shared: None)
     assert forked == []

@@ -132,7 +132,7 @@ class Command(BaseCommand):
             sys.exit(self.reload())
         chosen = self.options(options)
         self.refuse_transaction(chosen)
-        start = Startup(chosen, lambda: self.prepare(chosen, options))
+        start = Startup(chosen, lambda there: self.prepare(there, options))
         if options["once"]:
             start.run_once()
             return
