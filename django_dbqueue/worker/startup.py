@@ -93,9 +93,9 @@ class Startup:
         """Whether it may start; False = it was told to stop."""
         while not self.signals.stops and not self.options.has_lost_parent:
             self.health_check.turn()
-            errors = {using: _connect(using) for using in self.options.serves()}
-            there = [using for using, error in errors.items() if error is None]
-            away = {using: error for using, error in errors.items() if error is not None}
+            aliases = self.options.serves()
+            away = {using: reason for using in aliases if (reason := _why_away(using))}
+            there = aliases.keys() - away.keys()
             if away and not (there and self.options.apart):
                 self._pause(next(iter(away.values())))
                 continue
@@ -107,13 +107,13 @@ class Startup:
                     say(self._said)
                 self.signals.wakeup.wait(MIGRATED_CHECK_SECONDS)
             except Error as error:
-                aliases = self.options.databases()
-                if not any(dialect_of(connections[one]).error_kind(error) for one in aliases):
+                dialects = [dialect_of(connections[using]) for using in self.options.databases()]
+                if not any(dialect.error_kind(error) for dialect in dialects):
                     raise
                 self._pause(error)
             else:
-                for using, error in away.items():
-                    logger.warning(AWAY, using, error)
+                for using, reason in away.items():
+                    logger.warning(AWAY, using, reason)
                 return True
         return False
 
@@ -122,8 +122,8 @@ class Startup:
         self.signals.wakeup.wait(self.backoff.failed(error))
 
 
-def _connect(using: str) -> Error | None:
-    """What stands in the way."""
+def _why_away(using: str) -> Error | None:
+    """What stands in the way of a transaction."""
     try:
         connect_impatiently(connections[using])
         # On SQLite this waits for the write lock, which Django's checks would take for missing JSON

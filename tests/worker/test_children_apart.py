@@ -22,8 +22,8 @@ def start():
     """Children that are gone afterwards."""
     made = []
 
-    def start(processes, paused=False):
-        children = Children([None] * processes, 1, "a" * 32, live)
+    def start(processes, paused=False, **given):
+        children = Children([None] * processes, 1, "a" * 32, live, **given)
         made.append(children)
         children.pause(paused)
         fill(children)
@@ -49,6 +49,22 @@ def test_a_child_that_comes_during_a_pause_claims_nothing_either(start):
     assert all(child.shared.paused for child in children.living.values())
     children.pause(False)
     assert not any(child.shared.paused for child in children.living.values())
+
+
+@pytest.mark.parametrize("apart", [("here", "there"), ()])
+def test_children_of_a_database_come_once_that_one_has_begun(start, apart):
+    begun = {"here"}
+    given = {"aliases": ("here", "there"), "apart": apart, "has_begun": begun.__contains__}
+    children = start(4, **given)
+    both, here = [("here", "there")] * 4, [("here",)] * 2
+    assert served(children) == (here if apart else [])
+    begun.add("there")
+    fill(children)
+    assert served(children) == ([*here, ("there",), ("there",)] if apart else both)
+
+
+def served(children):
+    return [tuple(child.shared.aliases) for child in children.living.values()]
 
 
 def test_a_child_whose_supervisor_is_gone_leaves_though_a_younger_one_does_not(start):
