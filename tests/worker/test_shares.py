@@ -80,7 +80,8 @@ def test_a_growing_worker_gives_no_process_to_a_queue_in_which_nothing_waits(bus
 
 def test_what_has_no_job_keeps_the_process_that_it_had_for_itself():
     now = {0: frozenset({A}), 1: frozenset({B}), 2: frozenset({C}), 3: frozenset()}
-    assert counted(ShareOut(now, {A: 9.0, B: 0.0, C: 0.0}).run(shifts=1)) == {"a": 2, "b": 1, "c": 1}
+    shares = ShareOut(now, {A: 9.0, B: 0.0, C: 0.0}).run(shifts=1)
+    assert counted(shares) == {"a": 2, "b": 1, "c": 1}
 
 
 def test_once_a_job_waits_a_queue_no_longer_shares_its_process():
