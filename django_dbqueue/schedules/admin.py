@@ -20,8 +20,8 @@ from ..admin.pages import row_url
 from ..admin.permissions import allows
 from ..fields import InstantField
 from ..guard import capture
-from .firing import run_now
-from .models import Schedule, Tick, problems_of
+from .firing import run_now, why_not
+from .models import Schedule, Tick
 from .targets import TARGETS, Looked, table_model
 
 if TYPE_CHECKING:  # at run time they take no parameters
@@ -177,8 +177,7 @@ class ScheduleAdmin(Base):
             if outcome.error is None:
                 done.append(schedule)
             else:
-                text = f"{schedule}: {problems_of(outcome.error)}"
-                self.message_user(request, text, messages.ERROR)
+                self.message_user(request, why_not(schedule, outcome.error), messages.ERROR)
         log(request, done, what)
         if done:
             names = ", ".join(map(str, done))
