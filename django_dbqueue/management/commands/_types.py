@@ -57,15 +57,15 @@ def positive(text: str) -> int:
     return _whole(text, 1)
 
 
-def count(text: str) -> int:
-    return _whole(text, 0)
+def connections_at_once(text: str) -> int:
+    return _whole(text, 1, 1_000_000)
 
 
-def _whole(text: str, least: int) -> int:
+def _whole(text: str, least: int, most: int = INT_MAX) -> int:
     with suppress(ValueError):
-        if least <= int(text) <= INT_MAX:
+        if least <= int(text) <= most:
             return int(text)
-    raise ArgumentTypeError(f"must be a whole number from {least} to {INT_MAX}, not {text!r}")
+    raise ArgumentTypeError(f"must be a whole number from {least} to {most}, not {text!r}")
 
 
 def seconds(text: str) -> float:
