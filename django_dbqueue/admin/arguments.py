@@ -9,10 +9,13 @@ from django.db import models
 from django.template.defaultfilters import filesizeformat
 
 from ..guard import clean
+from ..models import KeyColumns, Traced
 from ..models.job import JobColumns
 from .masking import MASK, is_sensitive, masked
 
 CHARACTERS_MAX = 20_000
+# Columns that jobs of many tables have and most jobs leave empty.
+SELDOM = frozenset(field.name for base in (KeyColumns, Traced) for field in base._meta.fields)
 LIFECYCLE = frozenset(field.name for field in JobColumns._meta.fields)
 
 
@@ -39,9 +42,12 @@ def own_fields(model: type[models.Model]) -> list[Any]:
 def arguments(
     job: Any, more: Collection[str] = (), shown: Collection[str] | None = None
 ) -> Iterator[Argument]:
-    """``more`` adds names of what is sensitive; ``shown`` are the columns, None = all."""
-    dedup_key = job._meta.get_field("dedup_key")
-    for field in [*own_fields(type(job)), *([dedup_key] if job.dedup_key else [])]:
+    """``more`` adds names of what is sensitive; ``shown`` are the columns, None = all. Keys come
+    last, if there are any."""
+    own = own_fields(type(job))
+    seldom = [*(one for one in own if one.name in SELDOM), job._meta.get_field("dedup_key")]
+    given = [one for one in seldom if str(getattr(job, one.attname) or "")]
+    for field in [*(one for one in own if one.name not in SELDOM), *given]:
         if shown is not None and field.name not in shown:
             continue
         name = str(field.verbose_name)

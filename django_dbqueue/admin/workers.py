@@ -245,7 +245,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     @admin.display(description="worker", ordering="host")
     def worker(self, worker: Worker) -> SafeString:
         return format_html(
-            '{} <span class="dbqueue-quiet">pid {}, {}</span>',
+            '{} <span class="dbqueue-quiet">pid {}, <span class="dbqueue-whole">{}</span></span>',
             f"{worker.name} on {worker.host}" if worker.name else worker.host,
             *(worker.pid, worker.uuid[:8]),
         )

@@ -1,13 +1,37 @@
 """The queue table of a beanstalkd server: its queues are the tubes."""
 
+from types import MappingProxyType
 from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError
 from django.db import models
 
+from ..exceptions import shown
 from ..models import Job
 from ..models.index import HotIndex
 from ..states import Status
 from .handlers import handler_of
+from .protocol import JOB_SIZE_MAX
+
+TTR_MAX = 2**32 - 1  # seconds
+
+
+def check_body(value: object) -> None:
+    """``ValidationError`` says what is wanted, and what was given."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        how = ": encode it" if isinstance(value, str) else ""
+        given = f"{type(value).__name__} {shown(value)}"
+        raise ValidationError({"body": f"body must be bytes, not {given}{how}"})
+    size = memoryview(value).nbytes
+    if size > JOB_SIZE_MAX:
+        raise ValidationError({"body": f"body has {size} bytes; the limit is {JOB_SIZE_MAX}"})
+
+
+def check_ttr(value: object) -> None:
+    """``ValidationError`` of what no client could have given."""
+    if not isinstance(value, int) or not 1 <= value <= TTR_MAX:
+        limits = f"a whole number of seconds between 1 and {TTR_MAX}"
+        raise ValidationError({"ttr": f"ttr must be {limits}, not {shown(value)}"})
 
 
 class TubeJob(Job):
@@ -32,6 +56,8 @@ class TubeJob(Job):
             HotIndex(fields=["status", "queue", "retry_at"], where={"status": Status.DELAYED}),
             HotIndex(fields=["status", "queue", "burial"], where={"status": Status.BURIED}),
         ]
+
+    checked_columns = MappingProxyType({"body": check_body, "ttr": check_ttr})
 
     class Policy:
         prune_after = 0  # a job that is done is deleted, as beanstalkd does

@@ -118,7 +118,8 @@ class Inserter:
             self._read(field, lambda _: value)
 
     def _prepared(self, field: Any) -> Callable[[Any], Any]:
-        check, connection = CHECKS.get(field.name), self.table.connection
+        checks = CHECKS | self.table.model.checked_columns
+        check, connection = checks.get(field.name), self.table.connection
 
         def prepared(value: Any) -> Any:
             if check is not None:

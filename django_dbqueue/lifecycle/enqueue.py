@@ -51,6 +51,8 @@ def prepare(job: Any) -> None:
         give_key(job)
     for name, check in CHECKS.items():
         check(getattr(job, name))
+    for name, check in job.checked_columns.items():
+        check(getattr(job, name))
     place_in_lane(job)
     job._meta.get_field("retry_at").get_prep_value(job.retry_at)
     job._meta.get_field("expires_at").get_prep_value(job.expires_at)

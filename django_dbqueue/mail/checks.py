@@ -17,26 +17,13 @@ from ..exceptions import shown
 from ..fields import check_name
 from ..guard import capture, message_of
 from ..lifecycle.rates import rates_of
-from .conf import DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
+from .conf import BOUNDS, DEFAULT, TIME_TO_RUN, mail_conf, mailers_configured
 from .outcomes import MEANINGS
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 IN_DOUBT = ("retry", "hold")
 QUEUES = ("QUEUE", "URGENT_QUEUE")
-# With less, nothing would be taken, all of it would fail, or a server would be left no time.
-MINIMA = {
-    "TIMEOUT": 0.1,
-    "RETRY_FIRST": 0,
-    "RETRY_FACTOR": 1,
-    "RETRY_CAP": 0,
-    "MAX_ATTEMPTS": 1,
-    "IN_DOUBT_REPEATS": 0,
-    "PAUSE": 0,
-    "ADMIN_REPORTS": 0,
-    "MAX_BYTES": 1,
-    "CONNECTION_MAX_MESSAGES": 1,
-    "CONNECTION_MAX_AGE": 0,
-}
+OF_THEIR_OWN = ("KEEP_BODIES", "KEEP_ROWS")  # judged by checks of their own
 STAGING = ("ALLOWED_DOMAINS", "OVERRIDE_RECIPIENTS")
 
 
@@ -183,9 +170,11 @@ def _unfit(
 def _retention() -> Iterator[CheckMessage]:
     bodies, rows = mail_conf["KEEP_BODIES"], mail_conf["KEEP_ROWS"]
     for name, seconds in (("BODIES", bodies), ("ROWS", rows)):
-        if seconds < 0:
+        try:
+            BOUNDS[f"KEEP_{name}"].check(seconds)
+        except ValueError as error:
             yield Error(
-                f"DBQUEUE['MAIL_KEEP_{name}'] must be at least 0 seconds, not {seconds:g}.",
+                f"DBQUEUE['MAIL_KEEP_{name}'] {error}.",
                 hint="0 keeps them for good.",
                 id="dbqueue_mail.E010",
             )
@@ -199,11 +188,15 @@ def _retention() -> Iterator[CheckMessage]:
 
 
 def _numbers() -> Iterator[CheckMessage]:
-    for name, minimum in MINIMA.items():
+    for name, bounds in BOUNDS.items():
         given = mail_conf[name]
-        if given is not None and given < minimum:
+        if given is None or name in OF_THEIR_OWN:
+            continue
+        try:
+            bounds.check(given)
+        except ValueError as error:
             yield Error(
-                f"DBQUEUE['MAIL_{name}'] must be at least {minimum:g}, not {given:g}.",
+                f"DBQUEUE['MAIL_{name}'] {error}.",
                 hint=f"Leave it out for the usual {mail_conf.defaults[name]:g}.",
                 id="dbqueue_mail.E012",
             )

@@ -5,10 +5,13 @@ from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 
 from ..conf import Section
+from ..conf.bounds import Bound, Range, Unlimited, seconds
 from ..lifecycle.rates import Rate, rates_of
 
 DEFAULT = "default"
 TIME_TO_RUN = 300  # seconds for one message
+COUNT_MAX = 2**31 - 1
+BYTES_MAX = 2**30
 
 mail_conf = Section(
     "MAIL_",
@@ -58,6 +61,35 @@ mail_conf = Section(
     },
     may_be_none={"TIMEOUT"},
 )
+
+# With less, nothing would be taken, all of it would fail, or a server would be left no time.
+BOUNDS: dict[str, Bound] = {
+    "DELIVERY_BACKEND": Unlimited("checks import it"),
+    "USING": Unlimited("checks look it up in MAILERS"),
+    "TIMEOUT": seconds(0.1),
+    "FINAL_TIMEOUT": Unlimited("checks compare it with TIME_TO_RUN"),
+    "RETRY_FIRST": seconds(),
+    "RETRY_FACTOR": Range(1, 1000),
+    "RETRY_CAP": seconds(),
+    "MAX_ATTEMPTS": Range(1, COUNT_MAX),
+    "CLASSIFIER": Unlimited("checks call it"),
+    "IN_DOUBT": Unlimited("checks know its two words"),
+    "IN_DOUBT_REPEATS": Range(0, COUNT_MAX),
+    "NO_MESSAGE_ID": Unlimited("checks look them up in MAILERS"),
+    "PAUSE": seconds(),
+    "LIMITS": Unlimited("checks read each of them"),
+    "ADMIN_REPORTS": Range(0, COUNT_MAX),
+    "QUEUE": Unlimited("checks look whether it is a name"),
+    "URGENT_QUEUE": Unlimited("checks look whether it is a name"),
+    "MAX_BYTES": Range(1, BYTES_MAX, "bytes"),
+    "ATTRIBUTES": Unlimited("whatever a message has"),
+    "CONNECTION_MAX_MESSAGES": Range(1, COUNT_MAX),
+    "CONNECTION_MAX_AGE": seconds(),
+    "ALLOWED_DOMAINS": Unlimited("checks look at each domain"),
+    "OVERRIDE_RECIPIENTS": Unlimited("checks look at each address"),
+    "KEEP_BODIES": seconds(),
+    "KEEP_ROWS": seconds(),
+}
 
 
 def rates_for(mailer: str) -> list[Rate]:

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from collections.abc import Collection
 from typing import Any
 
+from ..conf.queue_order import is_pattern
 from ..fields import check_name
 from ..operate.choice import Choice
 from ..states import Status
-from ..worker.queue_order import is_pattern
 from ..worker.served import Served, parse_served
 from .commands._types import alias, positive
 from .durations import duration

@@ -1,7 +1,7 @@
 """The queue table: a model whose rows are jobs."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -97,11 +97,11 @@ class Job(JobColumns):
     restart_clock: Callable[[], None] | None = None
     # Seconds that a claim outlasts the time to run, for the worker to stop the job.
     grace: float = 0
-    # Where its queue has a rate: its tokens.
-    rate_turn: Any = None
+    rate_turn: Any = None  # its tokens, where its queue has a rate
     exactly_once: bool = False  # also where the policy does not say so
     in_exactly_once_run: bool = False  # the transaction of its run and its end is open
     takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
+    checked_columns: ClassVar[Mapping[str, Callable[[Any], None]]] = {}  # before it is enqueued
     never_replaced: ClassVar[frozenset[str]] = frozenset()  # columns, by enqueue(on_duplicate=)
 
     objects: ClassVar[JobManager] = JobManager()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 
+from ..conf.queue_order import is_pattern
 from ..exceptions import first_line
 from ..lifecycle.backlog import count_ready
 from ..lifecycle.limiter import base_of, limiter_of
@@ -16,7 +17,6 @@ from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
 from ..models.queue import ALL
 from ..states import Status
-from ..worker.queue_order import is_pattern
 from ..worker.served import Served, all_served
 from .report import COUNTED_MAX, count_together, known_queues
 from .worker_list import ListedWorker, list_workers

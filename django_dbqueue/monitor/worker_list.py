@@ -10,11 +10,11 @@ from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
 
 from ..conf import conf
+from ..conf.queue_order import matches
 from ..dialects import dialect_of
 from ..fields import DbNow
 from ..lifecycle.limiter import base_of
 from ..models import Worker
-from ..worker.queue_order import matches
 from ..worker.served import all_served
 from .worker_pool import WorkerPool, pool_of
 

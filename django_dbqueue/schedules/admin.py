@@ -20,8 +20,8 @@ from ..admin.pages import row_url
 from ..admin.permissions import allows
 from ..fields import InstantField
 from ..guard import capture
-from .firing import run_now
-from .models import Schedule, Tick, problems_of
+from .firing import run_now, why_not
+from .models import Schedule, Tick
 from .targets import TARGETS, Looked, table_model
 
 if TYPE_CHECKING:  # at run time they take no parameters
@@ -32,6 +32,7 @@ else:
     FormBase = forms.ModelForm
 
 TICKS_SHOWN = 10
+TIMING_CHARS_MAX = 30  # on one line of the list
 SAID = (
     *("name", "timing", "time_zone", "starts_at", "kind", "target", "arguments", "queue"),
     *("priority", "missed", "catch_up_within", "overlap"),
@@ -71,7 +72,7 @@ class ScheduleAdmin(Base):
     }
     fieldsets = ((None, {"fields": SAID}), ("What became of it", {"fields": FOUND}))
     readonly_fields = FOUND
-    list_display = ("name", "timing", "zone", "target", "next_tick", "state", "is_declared")
+    list_display = ("name", "ticks_at", "zone", "target", "next_tick", "state", "is_declared")
     list_filter = ("is_paused", "is_declared")
     search_fields = ("name", "target")
     ordering = ("name",)
@@ -79,6 +80,10 @@ class ScheduleAdmin(Base):
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
     list_per_page = 50
+
+    class Media:
+        css = {"all": ["dbqueue/admin.css"]}
+
     actions = ("pause_selected", "resume_selected", "run_selected")
 
     has_pause_permission = allows("pause")
@@ -113,6 +118,13 @@ class ScheduleAdmin(Base):
             # Whose permissions decide what is linked.
             schedule.asked_by = request
         return schedule
+
+    @admin.display(description="timing", ordering="timing")
+    def ticks_at(self, schedule: Schedule) -> SafeString | str:
+        """On one line, as long as that is no wider than other columns."""
+        if len(schedule.timing) > TIMING_CHARS_MAX:
+            return schedule.timing
+        return format_html('<span class="dbqueue-whole">{}</span>', schedule.timing)
 
     @admin.display(description="time zone")
     def zone(self, schedule: Schedule) -> str:
@@ -177,8 +189,7 @@ class ScheduleAdmin(Base):
             if outcome.error is None:
                 done.append(schedule)
             else:
-                text = f"{schedule}: {problems_of(outcome.error)}"
-                self.message_user(request, text, messages.ERROR)
+                self.message_user(request, why_not(schedule, outcome.error), messages.ERROR)
         log(request, done, what)
         if done:
             names = ", ".join(map(str, done))

@@ -10,10 +10,11 @@ from django.core.exceptions import ValidationError
 from django.db import router
 
 from ..exceptions import shown
+from ..guard import capture
 from ..management.commands._text import aligned
 from ..management.commands._types import alias
 from ..management.verbs import Verb
-from .firing import run_now
+from .firing import run_now, why_not
 from .models import Overlap, Schedule, as_utc, problems_of
 from .planning import Missed
 from .synchronise import resolved
@@ -68,9 +69,19 @@ def run(options: dict[str, Any]) -> str:
     try:
         if options["act"] == "add":
             return add(options, using)
-        return VERBS[options["act"]](named(options["name"], using))
+        return act(options["act"], named(options["name"], using))
     except ValidationError as error:
         raise ValueError(problems_of(error)) from error
+
+
+def act(verb: str, row: Schedule) -> str:
+    if verb == "delete":
+        return delete(row)
+    with capture() as outcome:  # a target is the project's code
+        said = VERBS[verb](row)
+    if outcome.error is not None:
+        raise ValueError(why_not(row, outcome.error)) from outcome.error
+    return said
 
 
 def list_all(using: str, is_json: bool) -> str:
@@ -155,6 +166,5 @@ VERBS: dict[str, Callable[[Schedule], str]] = {
     "pause": pause,
     "resume": resume,
     "run": run_one,
-    "delete": delete,
 }
 SCHEDULE = Verb("jobs at times: list, add, pause, resume, run, delete", add_arguments, run)

@@ -16,7 +16,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import F
-from django.db.utils import Error
+from django.db.utils import Error, IntegrityError
 
 from ..dialects import dialect_of
 from ..fields import DbNow
@@ -31,6 +31,10 @@ BATCH = 100  # schedules in one transaction
 RETRY_SECONDS = 60  # until a schedule whose target is broken is tried again
 # The newest ticks of a schedule whose rows stay; up to so many more wait to be deleted.
 KEPT_TICKS = 50
+
+
+class ScheduleGone(Exception):
+    """Somebody has deleted it meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -216,14 +220,16 @@ def _record(schedule: Schedule, error: Exception, now: datetime, using: str) -> 
 def run_now(schedule: Schedule, by: str) -> Tick:
     """Enqueue one job at once, whatever the timing says; a row of its own says who asked.
 
-    Raises what the target raises; then nothing was written.
+    Raises what the target raises, or ``ScheduleGone``; then nothing was written.
     """
     using = schedule.alias()
     with transaction.atomic(using=using):
         # Two who ask at once come one after the other.
-        Schedule.objects.using(using).filter(pk=schedule.pk).update(count=F("count") + 1)
-        tick, rows = whole(db_now(using)), Tick.objects.using(using).filter(schedule=schedule)
-        while rows.filter(tick=tick).exists():
+        rows = Schedule.objects.using(using).filter(pk=schedule.pk)
+        if not rows.update(count=F("count") + 1):
+            raise ScheduleGone
+        tick, ticks = whole(db_now(using)), Tick.objects.using(using).filter(schedule=schedule)
+        while ticks.filter(tick=tick).exists():
             tick += timedelta(microseconds=1)
         row = Tick(schedule=schedule, tick=tick, kind=schedule.kind, target=schedule.target)
         row.job = schedule.target_kind().enqueue(schedule, using)
@@ -233,3 +239,20 @@ def run_now(schedule: Schedule, by: str) -> Tick:
         note_last(schedule, using)
         row.save(using=using)
     return row
+
+
+def why_not(schedule: Schedule, error: Exception) -> str:
+    """What was in the way of somebody who asked for something, and what happens next."""
+    using = schedule.alias()
+    if not Schedule.objects.using(using).filter(pk=schedule.pk).exists():
+        return f"{schedule} was deleted meanwhile: nothing was enqueued, and it ticks no more"
+    problem = problems_of(error)
+    if isinstance(error, IntegrityError):
+        problem = f"its arguments name a row that is gone, or one that is there: {problem}"
+    then = "it never ticks again"
+    if schedule.is_paused:
+        then = "it stays paused"
+    elif schedule.next_tick:
+        tick = f"{as_utc(schedule.next_tick):%Y-%m-%d %H:%M:%S} UTC"
+        then = f"its next tick, {tick}, meets the same until it is mended, paused or deleted"
+    return f"{schedule}: nothing was enqueued: {problem}; {then}"

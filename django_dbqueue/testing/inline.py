@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from .. import signals
-from ..conf import ProcessRange
+from ..conf.bounds import ProcessRange
 from ..current import workers_own
 from ..fields import check_seconds
 from ..lifecycle import promotion

@@ -9,24 +9,20 @@ from typing import TypedDict
 from django.db import connections
 
 from ..backoff import Backoff
-from ..conf import PROCESSES_MAX, ProcessRange, code_version, conf
+from ..conf import code_version, conf, contradiction
+from ..conf.bounds import PROCESSES_MAX, ProcessRange, Range, seconds
+from ..conf.queue_order import IN_TURN, QueueOrder, refuse_odd
 from ..lifecycle.policy import MAX_SECONDS, policy_of
 from ..lifecycle.table import Table, is_coroutine, table_of
 from ..models import Job
-from .queue_order import IN_TURN, QueueOrder, refuse_odd
 from .scaling_options import ScalingOptions
 from .served import Served
 
-# A slip of the finger shall not fork until the host stands still.
 NAME_MAX = 100  # characters
-COUNTS = {
-    "processes": (1, PROCESSES_MAX),
-    "threads": (1, 1000),
-    "batch_size": (1, 100_000),
-    "coroutines": (0, 10_000),
-    "probe_port": (0, 65_535),
-}
-REAP_SECONDS_MIN = 0.01
+# Of each setting with one of these names it has the bounds.
+OF_SETTINGS = ("threads", "batch_size", "coroutines", "probe_port", "probe_host", "sleep")
+OF_CLOCKWORK = ("shutdown_timeout", "beat_interval", "worker_timeout", "reap_interval")
+WITHOUT_OPTION = {"beat_interval", "worker_timeout", "reap_interval"}
 EXIT_STOPPED = 0
 EXIT_LIMIT_REACHED = 12  # start it again
 
@@ -68,31 +64,21 @@ class Options:
     def __post_init__(self) -> None:
         self._check_jobs()
         code_version(), conf["QUEUES"]  # raises where it is none
-        for name, (least, most) in COUNTS.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(
-                    f"{name} must be at least {least} and at most {most}, not {getattr(self, name)}"
-                )
-        if self.reap_interval < REAP_SECONDS_MIN:
-            raise ValueError(
-                f"REAP_INTERVAL must be at least {REAP_SECONDS_MIN:g} seconds, "
-                f"not {self.reap_interval:g}"
-            )
-        for name in ("sleep", "shutdown_timeout", "rest"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0 seconds, not {getattr(self, name):g}")
+        for name in (*OF_SETTINGS, *OF_CLOCKWORK):
+            shown_name = name.upper() if name in WITHOUT_OPTION else name
+            conf.judge(name.upper(), getattr(self, name), shown_name)
+        self._check_range("processes", self.processes, Range(1, PROCESSES_MAX))
+        self._check_range("rest", self.rest, seconds())
         if self.max_time is not None and self.max_time <= 0:
             raise ValueError(f"max_time must be more than 0 seconds, not {self.max_time:g}")
-        if self.beat_interval <= 0:
-            raise ValueError(
-                f"BEAT_INTERVAL must be more than 0 seconds, not {self.beat_interval:g}"
-            )
-        # Else one late beat would make a worker look dead.
-        if self.worker_timeout <= 2 * self.beat_interval:
-            raise ValueError(
-                f"WORKER_TIMEOUT ({self.worker_timeout:g} s) must be more than twice "
-                f"BEAT_INTERVAL ({self.beat_interval:g} s)"
-            )
+        if problem := contradiction(self.beat_interval, self.worker_timeout):
+            raise ValueError(problem)
+
+    def _check_range(self, name: str, value: float, bounds: Range) -> None:
+        try:
+            bounds.check(value)
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from None
 
     def _check_jobs(self) -> None:
         if self.name:
@@ -229,7 +215,7 @@ class Limits:
 
 def timing() -> dict[str, float]:
     """The worker's clockwork, which has no command line options."""
-    return {**beat_timing(), "reap_interval": conf["REAP_INTERVAL"]}
+    return {**beat_timing(), "reap_interval": conf.judged("REAP_INTERVAL")}
 
 
 class BeatTiming(TypedDict):
@@ -240,4 +226,5 @@ class BeatTiming(TypedDict):
 
 
 def beat_timing() -> BeatTiming:
-    return {"beat_interval": conf["BEAT_INTERVAL"], "worker_timeout": conf["WORKER_TIMEOUT"]}
+    beat, timeout = conf.judged("BEAT_INTERVAL"), conf.judged("WORKER_TIMEOUT")
+    return {"beat_interval": beat, "worker_timeout": timeout}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..conf import ProcessRange
+from ..conf.bounds import ProcessRange
 from ..dialects.base import ConnectionRoom
 from ..lifecycle.claim_end import duration
 from .channel import Waiting

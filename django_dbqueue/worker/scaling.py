@@ -2,7 +2,6 @@
 
 It waits for no database: where one is silent, its figures grow old, and nothing is decided."""
 
-import logging
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -14,12 +13,10 @@ from .agents import Agents
 from .balancer import Balancer
 from .channel import Backlog, Waiting
 from .children import Children, Group
-from .job_log import log_event
+from .job_log import log_of_worker
 from .options import Options
 from .pool import Figures, Pool
 from .run_times import MeanRunTimes
-
-logger = logging.getLogger("django_dbqueue")
 
 LOOK_SECONDS = 0.5  # between two looks, of which there are three in a cooldown at least
 SHOWN_MAX = 10  # decisions in the worker's row
@@ -121,10 +118,8 @@ class Scaling:
         """In the log, and in the worker's row."""
         self.decisions[group].add(text)
         place = "" if group is None else f" on {group}"
-        message = "worker %s%s: %s"
-        log_event(
-            *(logging.INFO, "worker.scaled", message, self.worker, place, text), worker=self.worker
-        )
+        event, message = "worker.scaled", "worker %s%s: %s"
+        log_of_worker(event, message, self.worker, self.options.name, place, text)
 
     def _figures(self, group: Group, now: float) -> Figures | None:
         """None = of some database nothing is known for now."""

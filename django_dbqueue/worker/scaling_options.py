@@ -7,8 +7,6 @@ from ..conf import conf
 
 BALANCES = ("off", "simple", "auto")
 WEIGHTS = ("time", "size")
-TARGET_SECONDS_MIN = 0.01
-COOLDOWN_SECONDS_MIN = 0.05
 SETTINGS = ("target_wait", "balance", "balance_by", "balance_cooldown", "balance_max_shift")
 
 
@@ -28,21 +26,14 @@ class ScalingOptions:
         for name, known in (("balance", BALANCES), ("balance_by", WEIGHTS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)}, not {getattr(self, name)}")
-        for name, least in (
-            ("target_wait", TARGET_SECONDS_MIN),
-            ("balance_cooldown", COOLDOWN_SECONDS_MIN),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f"{name} must be at least {least:g} seconds, not {getattr(self, name):g}"
-                )
-        if self.balance_max_shift < 1:
-            raise ValueError(f"balance_max_shift must be at least 1, not {self.balance_max_shift}")
+        for name in ("target_wait", "balance_cooldown", "balance_max_shift"):
+            conf.judge(name.upper(), getattr(self, name), name)
 
 
 def scaling_options(most: int, given: dict[str, Any]) -> ScalingOptions:
     """As the command says, or else the settings."""
     chosen = {
-        name: conf[name.upper()] if given.get(name) is None else given[name] for name in SETTINGS
+        name: conf.judged(name.upper()) if given.get(name) is None else given[name]
+        for name in SETTINGS
     }
     return ScalingOptions(most=most, **chosen)

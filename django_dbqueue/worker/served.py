@@ -8,11 +8,11 @@ from django.core.exceptions import ValidationError
 from django.db import connections, router
 
 from ..conf import nearest
+from ..conf.queue_order import QueueOrder, is_pattern, matches
 from ..exceptions import shown
 from ..fields import check_name
 from ..lifecycle.limiter import base_of, limiter_of
 from ..models import Job
-from .queue_order import QueueOrder, is_pattern, matches
 
 ANY_TABLE = "*"
 

@@ -21,20 +21,37 @@ class ShareOut:
     """One round: who has which queues now, and who shall have them.
 
     Every queue has at least one child, and every child at least one queue. With fewer children than
-    queues some have several.
+    queues some have several. While others have jobs, those without share one, unless they have
+    one of their own already.
     """
 
     def __init__(
         self, now: Mapping[int, frozenset[QueueName]], weights: Mapping[QueueName, float]
     ) -> None:
-        self.weights = weights
-        self.shares: Shares = {child: names & weights.keys() for child, names in now.items()}
-        self.targets = targets(len(now), weights)
+        shares: Shares = {child: names & weights.keys() for child, names in now.items()}
+        own = {name for names in shares.values() if len(names) == 1 for name in names}
+        idle = [name for name in weights if not weights[name] and name not in own]
+        # One name speaks for all of these.
+        self.idle = frozenset(idle) if any(weights.values()) else frozenset()
+        others = self.idle - {*idle[:1]}
+        self.weights = {name: weights[name] for name in weights if name not in others}
+        self.shares = {
+            child: names - self.idle | {*idle[:1]} if names & self.idle else names
+            for child, names in shares.items()
+        }
+        self.targets = targets(len(now), self.weights)
 
     def run(self, shifts: int) -> Shares:
         """With at most so many children moved between queues that have some."""
+        self._share_out(shifts)
+        return {
+            child: names | self.idle if names & self.idle else names
+            for child, names in self.shares.items()
+        }
+
+    def _share_out(self, shifts: int) -> None:
         if not (self.weights and self.shares):
-            return self.shares
+            return
         for name in sorted(self.weights, key=lambda one: -self.weights[one]):
             if not self._counts()[name]:
                 self._give_to_somebody(name)
@@ -43,14 +60,19 @@ class ShareOut:
                 self.shares[child] = frozenset({self._neediest()})
         while shifts > 0 and self._shift():
             shifts -= 1
-        return self.shares
 
     def _counts(self) -> Counter[QueueName]:
         return Counter(name for names in self.shares.values() for name in names)
 
     def _neediest(self) -> QueueName:
         counts = self._counts()
-        return max(self.weights, key=lambda name: self.targets[name] - counts[name])
+        return max(
+            self.weights,
+            key=lambda name: (
+                self.targets[name] - counts[name],
+                self.weights[name] / (counts[name] or 1),
+            ),
+        )
 
     def _give_to_somebody(self, name: QueueName) -> None:
         """One without a queue, else one of several with the same, else that with least to do."""

@@ -102,7 +102,7 @@ def test_a_column_of_that_name_that_holds_no_number_is_an_error():
 def test_a_version_out_of_its_limits_is_refused(settings, number):
     settings.DBQUEUE = {"CODE_VERSION": number}
     Versioned.objects.create()
-    with pytest.raises(ImproperlyConfigured, match="CODE_VERSION must be at least 0"):
+    with pytest.raises(ImproperlyConfigured, match=r"\['CODE_VERSION'\] must be at least 0 and"):
         Versioned.objects.claim()
 
 

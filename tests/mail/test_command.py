@@ -94,7 +94,7 @@ def test_what_a_killed_command_had_is_sent_by_the_next(database_url, server):
 def test_what_the_worker_would_refuse_to_start_with_it_refuses_too(monkeypatch):
     queued()
     monkeypatch.setenv("DBQUEUE_THREADS", "0")
-    with pytest.raises(CommandError, match="threads must be at least 1"):
+    with pytest.raises(CommandError, match="DBQUEUE_THREADS must be at least 1"):
         call_command("send_queued_mail")
     assert Email.objects.ready().count() == 1
 

@@ -9,12 +9,13 @@ from django.core.management.base import SystemCheckError
 from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.management.commands import runreaper
 from django_dbqueue.management.commands._log import log_to_stderr
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options
-from django_dbqueue.worker.served import all_served, parse_served
+from django_dbqueue.worker.served import UnknownTable, all_served, parse_served
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
 from tests.kit.inline_worker import logged
 from tests.kit.jobs import claimed, fresh, overwrite, start
@@ -31,6 +32,14 @@ def test_a_named_table_is_served_on_the_database_that_is_named():
         "aside",
         "aside",
     ]
+
+
+@pytest.mark.parametrize("name", ["queueapp.Note", "Note", "queueapp.Note@default"])
+def test_who_leaves_out_a_table_and_names_no_queue_is_told(name):
+    with pytest.raises(UnknownTable, match="names no queue: leave out TABLE:QUEUE"):
+        parse_served(["queueapp.Note"], without=[name])
+    with pytest.raises(CommandError, match="names no queue: leave out TABLE:QUEUE"):
+        call_command("runworker", "--once", "--except", name)
 
 
 @pytest.mark.parametrize("name", ["processes", "threads"])
@@ -70,6 +79,17 @@ def test_a_reaper_passes_at_the_interval_that_it_is_told(monkeypatch, arguments,
     assert started == [interval]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "using"), [(["--database", "default"], "default"), ([], None)]
+)
+def test_a_reaper_looks_after_the_database_that_it_is_told(monkeypatch, arguments, using):
+    asked = []
+    monkeypatch.setattr(runreaper, "all_served", lambda *which: asked.append(which) or ())
+    with pytest.raises(CommandError, match="No queue table is here"):
+        call_command("runreaper", "--once", *arguments)
+    assert asked == [(using,)]
+
+
 @pytest.fixture
 def silent():
     """A job whose worker has not beaten for a minute."""
@@ -94,6 +114,22 @@ def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, pa
         beating = start(beat)
         patrol.once()
     beating.result()
+    assert fresh(silent).status == Status.CLAIMED
+
+
+def test_a_reaper_with_once_ends_no_claim_whose_time_is_over_at_its_first_look(silent, patrol):
+    """The database may have been away for all; now its worker goes on."""
+    overwrite(silent, retry_at=DbNow(plus=-60))
+
+    def go_on():
+        wait_until(lambda: "looking again" in log)
+        QuerySet(Worker).update(beat_at=DbNow())
+        overwrite(silent, retry_at=DbNow(plus=60))
+
+    with logged() as log:
+        going_on = start(go_on)
+        patrol.once()
+    going_on.result()
     assert fresh(silent).status == Status.CLAIMED
 
 

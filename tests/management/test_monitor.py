@@ -11,6 +11,7 @@ from tests.kit.broken_rows import edit
 from tests.kit.command_line import as_json, dbqueue, fails
 from tests.kit.jobs import claimed, overwrite
 from tests.kit.overview import Away, a_worker
+from tests.kit.processes import running
 from tests.queueapp.models import Kept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -130,3 +131,18 @@ def test_a_database_that_cannot_be_asked_is_an_alert(settings):
 
 def test_without_any_job_it_ends_with_0():
     assert "default" in dbqueue("monitor", "queueapp.Note")
+
+
+@pytest.mark.process
+def test_on_the_command_line_an_operator_reads_the_alerts_alone(database_url):
+    many(2, "slow")
+    with running(database_url, "dbqueue", "monitor", "--max", "2") as process:
+        assert process.end() == 1
+        assert process.stderr == "queueapp.note:slow: 2 or more jobs wait\n"
+
+
+@pytest.mark.process
+def test_what_is_refused_on_the_command_line_is_said_alone(database_url):
+    with running(database_url, "dbqueue", "cancel") as process:
+        assert process.end() == 2
+        assert process.stderr.startswith("cancel which jobs?")

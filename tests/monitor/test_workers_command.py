@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.management.commands.dbqueue import ASKS
 from django_dbqueue.models import Worker
 from tests.kit.processes import worker as worker_process
 from tests.kit.waiting import wait_until
@@ -259,3 +260,16 @@ def test_the_admin_lists_workers_in_words_the_living_first(staff):
     assert shown(staff) == {2: "alive", 1: "stopped"}
     assert ">SIGTERM<" in page
     assert page.index("b" * 32) < page.index("a" * 32)
+
+
+@pytest.mark.parametrize("verb", ["stop", "drain", "resume"])
+@pytest.mark.parametrize(
+    ("arguments", "using"), [(["--database", "default"], "default"), ([], None)]
+)
+def test_who_is_asked_is_looked_for_on_the_database_that_is_named(
+    monkeypatch, verb, arguments, using
+):
+    asked = []
+    monkeypatch.setitem(ASKS, verb, lambda *who: asked.append(who) or [])
+    command("workers", f"--{verb}", "web1", *arguments)
+    assert asked == [("web1", using)]

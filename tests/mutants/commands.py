@@ -20,9 +20,9 @@ MUTANTS = [
         "--backoff is not heeded",
     ),
     (
-        OPTIONS,
-        "if self.worker_timeout <= 2 * self.beat_interval:",
-        "if self.worker_timeout <= self.beat_interval:",
+        "conf/__init__.py",
+        "if timeout > 2 * beat:",
+        "if timeout > beat:",
         "a single late beat may make a worker look dead",
     ),
     (
@@ -44,9 +44,9 @@ MUTANTS = [
         "--except with a table leaves nothing out and says nothing",
     ),
     (
-        OPTIONS,
-        "if not least <= getattr(self, name) <= most:",
-        "if not least <= getattr(self, name):",
+        "conf/bounds.py",
+        "if not self.least <= value <= self.most:",
+        "if not self.least <= value:",
         "a slip of the finger forks until the host stands still",
     ),
     (
@@ -69,7 +69,7 @@ MUTANTS = [
     ),
     (
         RUNREAPER,
-        'interval = conf["REAP_INTERVAL"] if interval is None else interval',
+        'interval = conf.judged("REAP_INTERVAL") if interval is None else interval',
         'interval = conf["REAP_INTERVAL"]',
         "--interval is not heeded",
     ),

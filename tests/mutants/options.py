@@ -64,7 +64,7 @@ TOLD = [
     ),
     (
         COMMAND,
-        "return conf[name.upper()] if given[name] is None else given[name]",
+        "return conf.judged(name.upper()) if given[name] is None else given[name]",
         "return given[name] or conf[name.upper()]",
         "an option of 0 is ignored",
     ),

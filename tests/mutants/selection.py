@@ -90,6 +90,7 @@ FILES = {
         "worker/ahead worker/assignments lifecycle/robust testing/inline_worker "
         "models/exactly_once worker/worker worker/troubles models/aliases"
     ),
+    "conf/": "checks/settings worker/options worker/scaling_options management/commands_heed",
     "worker/options.py": (
         "worker/options worker/scaling_options management/commands_heed worker/memory "
         "worker/supervising "

@@ -165,7 +165,7 @@ def test_one_that_cannot_run_is_named_and_the_others_run(browser):
     broken, whole = scheduled("A"), scheduled("B")
     Schedule.objects.filter(pk=broken.pk).update(target="shop.Gone")
     page = act(browser, "run_selected", broken, whole)
-    assert "A: target: no model" in page
+    assert "A: nothing was enqueued: target: no model" in page
     assert "Enqueued a job of: B" in page
     assert Note.objects.count() == 1
 

@@ -61,3 +61,16 @@ def test_a_task_that_waits_for_its_code_says_so(browser):
     work_off()
     shown = page(browser, f"{Task.objects.get().pk}/change/")
     assert "It waits for code that has it: nowhere.at.all cannot be imported" in shown
+
+
+def test_of_keys_the_page_shows_those_that_a_task_has_after_what_it_is_called_with(browser):
+    calls.echo.enqueue("what it is called with")
+    bare = page(browser, f"{Task.objects.get().pk}/change/")
+    names = ["Concurrency key", "Concurrency limit", "Key order", "Trace context", "Dedup key"]
+    assert [name for name in names if name in bare] == []
+    Task.objects.all().cancel()
+    calls.echo.using(concurrency_key="photo:7", dedup_key="one").enqueue("what it is called with")
+    keyed = page(browser, f"{Task.objects.get().pk}/change/")
+    places = [keyed.index(name) for name in ("what it is called", "Concurrency key", "Dedup key")]
+    assert places == sorted(places)
+    assert "Key order" not in keyed

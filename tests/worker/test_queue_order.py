@@ -6,6 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 
+from django_dbqueue.conf.queue_order import matches, parse_order
 from django_dbqueue.lifecycle import low_water
 from django_dbqueue.management.commands.runworker import Command, order_of
 from django_dbqueue.monitor.worker_list import list_workers
@@ -13,7 +14,6 @@ from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker import ordered_queues, queue_poller
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
-from django_dbqueue.worker.queue_order import matches, parse_order
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.startup import run_once
 from django_dbqueue.worker.wakeup import Wakeup
@@ -307,7 +307,7 @@ def test_the_order_may_be_a_setting_and_the_environment_and_the_option_win(setti
 
 def test_a_setting_that_is_no_order_is_refused_by_name(settings):
     settings.DBQUEUE = {"QUEUE_ORDER": ["a=3", "b"]}
-    with pytest.raises(ImproperlyConfigured, match="QUEUE_ORDER: 'b' has no weight"):
+    with pytest.raises(ImproperlyConfigured, match=r"\['QUEUE_ORDER'\] makes no sense: 'b' has no"):
         order_of(None)
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from django_dbqueue.conf import ProcessRange
+from django_dbqueue.conf.bounds import ProcessRange
 from django_dbqueue.dialects.base import ConnectionRoom
 from django_dbqueue.worker.assignment import QueueName
 from django_dbqueue.worker.channel import Waiting

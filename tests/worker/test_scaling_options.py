@@ -4,7 +4,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 
-from django_dbqueue.conf import ProcessRange, conf, wrong_values
+from django_dbqueue.conf import conf, wrong_values
+from django_dbqueue.conf.bounds import ProcessRange
 from django_dbqueue.mail.management.commands.send_queued_mail import Command as SendMail
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.worker.options import Limits
@@ -87,9 +88,18 @@ def test_a_balance_can_be_switched_off_in_the_environment(settings, monkeypatch)
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--target-wait=0", "target_wait must be at least 0.01 seconds, not 0"),
-        ("--balance-cooldown=0.01", "balance_cooldown must be at least 0.05 seconds, not 0.01"),
-        ("--balance-max-shift=0", "--balance-max-shift: must be a whole number from 1"),
+        (
+            "--target-wait=0",
+            "--target-wait: must be a number of at least 0.01 and",
+        ),
+        (
+            "--balance-cooldown=0.01",
+            "--balance-cooldown: must be a number of at least 0.05 and",
+        ),
+        (
+            "--balance-max-shift=0",
+            "--balance-max-shift: must be a whole number of at least 1 and",
+        ),
         ("--balance=on", "--balance: invalid choice"),
         ("--balance-by=age", "--balance-by: invalid choice"),
     ],

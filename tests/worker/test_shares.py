@@ -64,6 +64,32 @@ def test_with_fewer_children_than_queues_the_one_with_least_to_do_has_several():
     assert counted(shares) == {"a": 1, "b": 1, "c": 1}
 
 
+@pytest.mark.parametrize("busy", [A, B, C])
+def test_a_growing_worker_gives_no_process_to_a_queue_in_which_nothing_waits(busy):
+    """One is enough for all of these together, whichever comes first."""
+    weights, shares = {A: 0.0, B: 0.0, C: 0.0} | {busy: 500.0}, new(1)
+    for count in range(1, 6):
+        now = {child: shares.get(child, frozenset()) for child in range(count)}
+        shares = ShareOut(now, weights).run(shifts=0)
+        shares = ShareOut(shares, weights).run(shifts=1)
+        own = [names for names in shares.values() if names == {busy}]
+        assert len(own) == count - 1
+        others = {name for names in shares.values() for name in names - {busy}}
+        assert others == weights.keys() - {busy}
+
+
+def test_what_has_no_job_keeps_the_process_that_it_had_for_itself():
+    now = {0: frozenset({A}), 1: frozenset({B}), 2: frozenset({C}), 3: frozenset()}
+    shares = ShareOut(now, {A: 9.0, B: 0.0, C: 0.0}).run(shifts=1)
+    assert counted(shares) == {"a": 2, "b": 1, "c": 1}
+
+
+def test_once_a_job_waits_a_queue_no_longer_shares_its_process():
+    now = {0: frozenset({B, C}), 1: frozenset({A}), 2: frozenset({A})}
+    shares = ShareOut(now, {A: 900.0, B: 1.0, C: 0.0}).run(shifts=1)
+    assert sorted(map(sorted, shares.values())) == [[A], [B], [C]]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_every_queue_has_a_child_and_every_child_a_queue(seed):
     chance = random.Random(seed)
@@ -81,9 +107,12 @@ def test_whatever_happens_every_queue_has_a_child_and_every_child_a_queue(seed):
     for _ in range(20):
         shares = ShareOut(shares, weights).run(shifts=1)
     if len(children) >= len(weights):
-        assert max(len(own) for own in shares.values()) == 1
-        counts = {name: sum(name in own for own in shares.values()) for name in weights}
-        assert counts == targets(len(children), weights)
+        with_several = [own for own in shares.values() if len(own) > 1]
+        assert not any(weights[name] for own in with_several for name in own)
+        assert len(with_several) < 2
+        if not with_several:
+            counts = {name: sum(name in own for own in shares.values()) for name in weights}
+            assert counts == targets(len(children), weights)
 
 
 def test_a_child_reads_the_queues_that_it_leaves_to_others():

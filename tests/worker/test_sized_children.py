@@ -167,7 +167,7 @@ def scaling(start):
     told = ScalingOptions(most=3, target_wait=1, balance_cooldown=0.05)
     handle = AgentHandle("default", 2, 10)
     return Scaling(
-        Options(served=served, scaling=told),
+        Options(served=served, scaling=told, name="web-1"),
         children,
         Agents([handle], lambda *_: 0),
         "test",
@@ -199,6 +199,15 @@ def test_a_supervisor_decides_by_what_it_was_told(scaling):
     assert decision["text"] == text
     fill(scaling.children)
     assert scaling.columns("default")["processes"] == 2
+
+
+def test_a_decision_is_logged_with_the_name_of_the_worker(scaling, caplog):
+    caplog.set_level("INFO", "django_dbqueue")
+    measured(scaling)
+    look(scaling)
+    [line] = [one for one in caplog.records if vars(one).get("event") == "worker.scaled"]
+    assert line.getMessage().startswith("worker web-1 (test): 1 -> 2 processes: ")
+    assert (vars(line)["worker"], vars(line)["worker_name"]) == ("test", "web-1")
 
 
 def test_while_a_database_is_silent_nothing_is_decided(scaling):

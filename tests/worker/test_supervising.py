@@ -1,5 +1,7 @@
 """What a supervisor does for others and for itself: it judges, gives back, counts and signs off."""
 
+import time
+
 import pytest
 from django.db.models import QuerySet
 from django.db.utils import OperationalError
@@ -20,6 +22,7 @@ from django_dbqueue.worker.sacrifice import Sacrifice
 from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.session import ReconnectBackoff, Session
 from django_dbqueue.worker.shared_memory import (
+    HELD_UP_SECONDS,
     SACRIFICIAL,
     SEPARATOR,
     ExitStatus,
@@ -29,7 +32,7 @@ from django_dbqueue.worker.shared_memory import (
 from django_dbqueue.worker.stack_dumps import StackDump
 from tests.kit.agents import UUID, AgentHere
 from tests.kit.forked_children import exited_children, fill
-from tests.kit.jobs import fresh, table, table_locked
+from tests.kit.jobs import fresh, overwrite, table, table_locked
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Mailed, Note
 
@@ -68,6 +71,46 @@ def test_who_was_not_in_touch_for_long_calls_nobody_dead():
     for _ in range(3):
         agent.beat()
     assert fresh(job).status == Status.CLAIMED
+
+
+def test_who_was_not_in_touch_for_long_ends_no_claim_whose_time_is_over():
+    """Its worker may have had no database either, and needs a moment to say what became of it."""
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, "w.1")
+    overwrite(job, retry_at=DbNow(plus=-60))
+    after_an_outage = AgentHere()
+    for _ in range(3):
+        after_an_outage.beat()
+    assert fresh(job).status == Status.CLAIMED
+    in_touch = AgentHere(beat_interval=0.01, worker_timeout=0.1)
+    wait_until(lambda: in_touch.beat() and fresh(job).status == Status.READY)
+
+
+def late(shared, coroutine, key, now):
+    label = SEPARATOR.join(["default", "queueapp.note", key]).encode()
+    shared.coroutine_slot(coroutine).start(label, now - 60, now - 1)
+
+
+def test_who_blocks_the_loop_pays_and_not_those_that_are_late_by_it():
+    now, shared = time.monotonic(), SharedMemory(1, coroutines=3)
+    for number, key in enumerate(("blocks", "waits", "waits, too")):
+        late(shared, number, key, now)
+    shared.begin_turn(shared.coroutine_slot(0), now - 2 * HELD_UP_SECONDS)
+    assert [job.key for job in shared.overdue(now)] == ["blocks"]
+    shared.begin_turn(shared.coroutine_slot(0), now)
+    assert len(shared.overdue(now)) == 3
+    shared.end_turn()
+    assert len(shared.overdue(now)) == 3
+
+
+def test_a_thread_that_is_late_pays_next_to_who_blocks_the_loop():
+    now, shared = time.monotonic(), SharedMemory(1, coroutines=2)
+    label = SEPARATOR.join(["default", "queueapp.note", "in a thread"]).encode()
+    shared.slot(0).start(label, now - 60, now - 1)
+    late(shared, 0, "waits", now)
+    late(shared, 1, "blocks", now)
+    shared.begin_turn(shared.coroutine_slot(1), now - 2 * HELD_UP_SECONDS)
+    assert [job.key for job in shared.overdue(now)] == ["in a thread", "blocks"]
 
 
 def test_who_leaves_claims_behind_does_not_sign_off_so_that_others_miss_it():

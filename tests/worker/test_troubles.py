@@ -102,7 +102,7 @@ def test_times_that_contradict_each_other_are_refused(monkeypatch):
 @pytest.mark.parametrize("name", ["SLEEP", "SHUTDOWN_TIMEOUT"])
 def test_a_setting_below_0_is_refused(monkeypatch, name):
     told = refused(monkeypatch, name, "-1")
-    assert f"{name.lower()} must be at least 0 seconds, not -1" in told
+    assert f"DBQUEUE_{name} must be at least 0 and at most 315360000 seconds, not -1" in told
 
 
 def test_a_board_is_read_whole_while_another_process_writes_it():

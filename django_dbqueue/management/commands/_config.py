@@ -11,7 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ...backoff import Fixed, Listed
-from ...conf import ProcessRange, conf, nearest
+from ...conf import conf, nearest
+from ...conf.bounds import ProcessRange
 from ...exceptions import shown
 from ._text import aligned
 

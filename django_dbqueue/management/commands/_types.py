@@ -1,14 +1,17 @@
 """What the words of a command line must be, for argparse: an error says what is allowed."""
 
 from argparse import ArgumentTypeError
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from django.db import connections
 
 from ...backoff import Backoff, Fixed, Listed
-from ...conf import ProcessRange
+from ...conf import conf
+from ...conf.bounds import ProcessRange, Range
+from ...conf.queue_order import QueueOrder, parse_order
 from ...lifecycle.policy import MAX_SECONDS
-from ...worker.queue_order import QueueOrder, parse_order
 
 INT_MAX = 2**31 - 1
 
@@ -33,19 +36,36 @@ def processes(text: str) -> ProcessRange:
         raise ArgumentTypeError(str(error)) from error
 
 
+def of_setting(name: str) -> Callable[[str], Any]:
+    """What an option takes that has a setting of the same name: the same, within its bounds."""
+    bounds, kind = conf.bounds[name], type(conf.defaults[name])
+    words = {int: "a whole number of ", float: "a number of "}
+
+    def read(text: str) -> Any:
+        with suppress(ValueError):
+            value = kind(text)
+            bounds.check(value)
+            return value
+        if isinstance(bounds, Range):
+            raise ArgumentTypeError(f"must be {words[kind]}{bounds}, not {text!r}")
+        raise ArgumentTypeError(f"must not be empty, as {text!r} is")
+
+    return read
+
+
 def positive(text: str) -> int:
     return _whole(text, 1)
 
 
-def count(text: str) -> int:
-    return _whole(text, 0)
+def connections_at_once(text: str) -> int:
+    return _whole(text, 1, 1_000_000)
 
 
-def _whole(text: str, least: int) -> int:
+def _whole(text: str, least: int, most: int = INT_MAX) -> int:
     with suppress(ValueError):
-        if least <= int(text) <= INT_MAX:
+        if least <= int(text) <= most:
             return int(text)
-    raise ArgumentTypeError(f"must be a whole number from {least} to {INT_MAX}, not {text!r}")
+    raise ArgumentTypeError(f"must be a whole number from {least} to {most}, not {text!r}")
 
 
 def seconds(text: str) -> float:

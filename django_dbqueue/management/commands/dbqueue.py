@@ -31,7 +31,7 @@ from ...monitor.worker_list import (
 )
 from ...worker.served import UnknownTable, all_served, parse_served
 from ..operating import OPERATING
-from ..verbs import VERBS, ProblemsFound
+from ..verbs import VERBS, ProblemsFound, Refused
 from ._log import printable
 from ._text import asked_text, check_text, status_json, status_text, workers_text
 from ._types import alias
@@ -101,9 +101,14 @@ class Command(BaseCommand):
         try:
             run: Callable[[dict[str, Any]], str] = verbs.get(options["verb"], of_an_app)
             self.stdout.write(printable(run(options)))
-        except ProblemsFound as found:
-            self.stdout.write(printable(found.text))
-            raise
+        except (ProblemsFound, Refused) as found:
+            if isinstance(found, ProblemsFound):
+                self.stdout.write(printable(found.text))
+            if options.get("traceback") or not self._called_from_command_line:  # type: ignore[attr-defined]
+                raise
+            # Django would put the class's name before what an operator is told.
+            self.stderr.write(str(found))
+            sys.exit(found.returncode)
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
             raise CommandError(printable(str(error))) from error
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver

@@ -16,7 +16,7 @@ from ...worker.served import all_served
 from ...worker.session import forget_pools
 from ...worker.standalone_reaper import StandaloneReaper
 from ._log import log_to_stderr
-from ._types import alias, seconds
+from ._types import alias, of_setting
 from .runworker import stop_without_migrations
 
 
@@ -26,7 +26,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("--once", action="store_true", help="one pass, then stop")
-        add("--interval", type=seconds, help="seconds between passes; default: REAP_INTERVAL")
+        between = "seconds between passes; default: REAP_INTERVAL"
+        add("--interval", type=of_setting("REAP_INTERVAL"), help=between)
         add("--json", action="store_true", help="log one JSON object a line")
         add("--database", type=alias, help="only the queue tables of this database alias")
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         if not served:
             raise CommandError("No queue table is here: nothing has to be looked after.")
         try:
-            interval = conf["REAP_INTERVAL"] if interval is None else interval
+            interval = conf.judged("REAP_INTERVAL") if interval is None else interval
             chosen = Options(served, reap_interval=interval, shutdown_timeout=0, **beat_timing())
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

@@ -17,12 +17,12 @@ from django.db import connections
 
 from ...checks.schema import missing_migrations
 from ...conf import conf
+from ...conf.queue_order import QueueOrder, parse_order
 from ...dialects import is_of_one_process
 from ...monitor.first_steps import advice_for_beginners
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
 from ...worker.probe import PortTaken
-from ...worker.queue_order import QueueOrder, parse_order
 from ...worker.reload import Reloader
 from ...worker.scaling_options import BALANCES, WEIGHTS, scaling_options
 from ...worker.served import Served, UnknownTable, parse_served
@@ -31,7 +31,7 @@ from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import NotMigrated, Startup, say
 from ._log import log_to_stderr
-from ._types import alias, count, order, pauses, positive, processes, seconds
+from ._types import alias, of_setting, order, pauses, positive, processes, seconds
 
 MIGRATIONS_MISSING = 3
 CONFIG = "django_dbqueue.management.commands._config"
@@ -62,9 +62,11 @@ class Command(BaseCommand):
         )
         add("--processes", type=processes, help="children to run jobs in, or a range: 1-8")
         add_scaling(parser)
-        add("--threads", type=positive, help="jobs at once in each child")
-        add("--coroutines", type=count, help="async jobs at once in each child, next to threads")
-        add("--batch-size", type=positive, help="most jobs a claim; default: as the rate demands")
+        add("--threads", type=of_setting("THREADS"), help="jobs at once in each child")
+        together = "async jobs at once in each child, next to threads"
+        add("--coroutines", type=of_setting("COROUTINES"), help=together)
+        batch = "most jobs a claim; default: as the rate demands"
+        add("--batch-size", type=of_setting("BATCH_SIZE"), help=batch)
         add("--once", action="store_true", help="run one job, if there is one, and stop")
         add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
         add(
@@ -88,18 +90,20 @@ class Command(BaseCommand):
         add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
         add(
             "--probe-port",
-            type=count,
+            type=of_setting("PROBE_PORT"),
             metavar="PORT",
             help="answer /live, /ready and /metrics here",
         )
-        add("--probe-host", metavar="HOST", help="where --probe-port listens; default: 127.0.0.1")
+        host = "where --probe-port listens; default: 127.0.0.1"
+        add("--probe-host", type=of_setting("PROBE_HOST"), metavar="HOST", help=host)
         add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
         add("--json", action="store_true", help="log one JSON object a line")
         add("--tries", type=positive, help="attempts, whatever the tables' policies say")
         add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
         add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
-        add("--sleep", type=seconds, help="longest pause when idle")
-        add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
+        add("--sleep", type=of_setting("SLEEP"), help="longest pause when idle")
+        finish = "seconds for what runs to finish"
+        add("--shutdown-timeout", type=of_setting("SHUTDOWN_TIMEOUT"), help=finish)
         add("--force", action="store_true", help="work in spite of a pause of everything")
         add("--config", metavar="PATH", help="a TOML file with these options; or DBQUEUE_CONFIG")
         add("--show-config", action="store_true", help="show each value and its source, and exit")
@@ -242,11 +246,13 @@ def add_scaling(parser: ArgumentParser) -> None:
     """What decides within a range of processes, and shares the queues out."""
     add = parser.add_argument
     grow = "grow while a ready job waits for longer, or all would"
-    add("--target-wait", type=seconds, metavar="SECONDS", help=grow)
+    add("--target-wait", type=of_setting("TARGET_WAIT"), metavar="SECONDS", help=grow)
     add("--balance", choices=BALANCES, help="give queues children of their own; default: off")
     add("--balance-by", choices=WEIGHTS, help="by the time to clear, or by the number of jobs")
-    add("--balance-cooldown", type=seconds, metavar="SECONDS", help="between two decisions")
-    add("--balance-max-shift", type=positive, metavar="N", help="most processes a decision moves")
+    cooldown = of_setting("BALANCE_COOLDOWN")
+    add("--balance-cooldown", type=cooldown, metavar="SECONDS", help="between two decisions")
+    shift = of_setting("BALANCE_MAX_SHIFT")
+    add("--balance-max-shift", type=shift, metavar="N", help="most processes a decision moves")
 
 
 def stop_without_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> None:
@@ -264,14 +270,11 @@ def make_health_file(path: Path) -> None:
 
 def chosen(given: dict[str, Any], name: str) -> Any:
     """The option, or else the setting."""
-    return conf[name.upper()] if given[name] is None else given[name]
+    return conf.judged(name.upper()) if given[name] is None else given[name]
 
 
 def order_of(given: QueueOrder | None) -> QueueOrder:
     """The option, or else the setting."""
     if given is not None:
         return given
-    try:
-        return parse_order(conf["QUEUE_ORDER"])
-    except ValueError as error:
-        raise ImproperlyConfigured(f"QUEUE_ORDER: {error}") from error
+    return parse_order(conf.judged("QUEUE_ORDER"))

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import router
 
 from ....management.commands._log import log_to_stderr
-from ....management.commands._types import alias, positive
+from ....management.commands._types import alias, connections_at_once
 from ....management.commands.runworker import stop_without_migrations
 from ....worker.options import REQUESTED, beat_timing
 from ....worker.session import forget_pools
@@ -33,8 +33,8 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("--listen", type=address, default=f"127.0.0.1:{PORT}", metavar="HOST:PORT")
         add("--max-job-size", type=job_size, default=JOB_SIZE, metavar="BYTES")
-        add("--max-connections", type=positive, default=Limits.connections)
-        add("--max-per-address", type=positive, default=Limits.per_address)
+        add("--max-connections", type=connections_at_once, default=Limits.connections)
+        add("--max-per-address", type=connections_at_once, default=Limits.per_address)
         add("--database", type=alias, help="the alias; default: where tube jobs are written")
         add("--insecure", action="store_true", help="listen beyond this host, to whom it may be")
         add("--json", action="store_true", help="log one JSON object a line")
@@ -106,8 +106,8 @@ def address(text: str) -> tuple[str, int]:
 
 
 def job_size(text: str) -> int:
-    if not text.isdecimal() or int(text) > JOB_SIZE_MAX:
-        raise ArgumentTypeError(f"must be between 0 and {JOB_SIZE_MAX} bytes, not {text!r}")
+    if not text.isdecimal() or not 1 <= int(text) <= JOB_SIZE_MAX:
+        raise ArgumentTypeError(f"must be between 1 and {JOB_SIZE_MAX} bytes, not {text!r}")
     return int(text)
 
 

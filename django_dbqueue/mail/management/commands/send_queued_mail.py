@@ -3,10 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from ....conf.queue_order import IN_TURN
 from ....management.commands._log import printable
-from ....management.commands._types import positive, processes, seconds
+from ....management.commands._types import of_setting, processes, seconds
 from ....management.commands.runworker import Command as RunWorker
-from ....worker.queue_order import IN_TURN
 from ...models import Email
 from ...sending.dry_run import DryRun
 
@@ -30,9 +30,10 @@ class Command(RunWorker):
         add = parser.add_argument
         add("--dry-run", action="store_true", help="tell what would be sent; change nothing")
         add("--processes", type=processes, help="children to send in, or a range: 1-8")
-        add("--threads", type=positive, help="messages at once in each child")
+        add("--threads", type=of_setting("THREADS"), help="messages at once in each child")
         add("--max-time", type=seconds, help="exit with 12 after so many seconds")
-        add("--shutdown-timeout", type=seconds, help="seconds for what runs to finish")
+        finish = "seconds for what runs to finish"
+        add("--shutdown-timeout", type=of_setting("SHUTDOWN_TIMEOUT"), help=finish)
         add("--json", action="store_true", help="log one JSON object a line")
         add("--skip-checks", action="store_true", help="start in spite of what checks say")
 

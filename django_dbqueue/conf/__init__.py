@@ -3,63 +3,36 @@
 Precedence: command line option > environment > a worker's file > ``settings.DBQUEUE`` > default.
 """
 
-import json
-import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
-from .exceptions import shown
+from ..exceptions import shown
+from .bounds import (
+    BIGINT_MAX,
+    PORT_MAX,
+    PROCESSES_MAX,
+    Bound,
+    Parsed,
+    ProcessRange,
+    Range,
+    Unlimited,
+    not_empty,
+    seconds,
+)
+from .queue_order import parse_order
+from .values import NO, YES, from_text, of_type
+
+__all__ = ["PROCESSES_MAX", "Section", "conf"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# By the type of a default, which ones do for it.
-KINDS: dict[type, tuple[type, ...]] = {
-    bool: (bool,),
-    float: (int, float),
-    tuple: (list, tuple),
-    type(None): (str, type(None)),
-}
-
-
-PROCESSES_MAX = 1000  # a slip of the finger shall not fork until the host stands still
-YES = {"1", "true", "yes", "on"}
-NO = {"0", "false", "no", "off", ""}
-
-
-class ProcessRange(NamedTuple):
-    """From ``least`` to ``most``; a fixed number where they are equal."""
-
-    least: int
-    most: int
-
-    @classmethod
-    def read(cls, value: object) -> Self:
-        """A number, or text such as ``"4"`` or ``"1-8"``; ``ValueError`` names the limit."""
-        parts = [value] if type(value) is int else str(value).split("-")
-        try:
-            numbers = [int(part) for part in parts]
-        except ValueError:
-            numbers = []
-        if len(numbers) not in {1, 2}:
-            raise ValueError(f"must be a number, or a range such as 1-8, not {shown(value)}")
-        least, most = numbers[0], numbers[-1]
-        if not 1 <= least <= most <= PROCESSES_MAX:
-            raise ValueError(
-                f"must be a number from 1 to {PROCESSES_MAX}, or a range such as 1-8, the lower "
-                f"number first, not {shown(value)}"
-            )
-        return cls(least, most)
-
-    def __str__(self) -> str:
-        return str(self.least) if self.least == self.most else f"{self.least}-{self.most}"
 
 
 class Section(Mapping[str, Any]):
@@ -67,7 +40,8 @@ class Section(Mapping[str, Any]):
 
     A value from the environment is converted to the type of its default; one that cannot be
     converted, or is of another type in the settings, raises ``ImproperlyConfigured`` naming it.
-    One that has ``choices`` is one of these; one that has a reader is what that makes of it.
+    One that has ``choices`` is one of these; one that has a reader is what that makes of it. Each
+    other one has its bounds, by which checks and commands judge what it is.
     """
 
     all: list["Section"] = []
@@ -79,12 +53,14 @@ class Section(Mapping[str, Any]):
         may_be_none: Collection[str] = (),
         choices: Mapping[str, Sequence[bool | str]] | None = None,
         readers: Mapping[str, Callable[[object], Any]] | None = None,
+        bounds: Mapping[str, Bound] | None = None,
     ) -> None:
         self.prefix = prefix
         self.defaults = defaults
         self.may_be_none = may_be_none
         self.choices = choices or {}
         self.readers = readers or {}
+        self.bounds = bounds or {}
         Section.all.append(self)
 
     def __getitem__(self, name: str) -> Any:
@@ -96,11 +72,11 @@ class Section(Mapping[str, Any]):
         if name in self.readers:
             return self._read(name, from_environment)
         if from_environment is not None:
-            return _convert(key, from_environment, default)
+            return from_text(key, from_environment, default)
         value = _settings().get(key, default)
         if value is None and name in self.may_be_none:
             return None
-        return _checked(key, value, default)
+        return of_type(key, value, default)
 
     def _chosen(self, name: str, from_environment: str | None) -> bool | str:
         key, choices = self.prefix + name, self.choices[name]
@@ -114,6 +90,27 @@ class Section(Mapping[str, Any]):
             words = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
             raise ImproperlyConfigured(f"{shown_name} must be {words}, not {shown(value)}")
         return value
+
+    def judged(self, name: str) -> Any:
+        """Its value; ``ImproperlyConfigured`` also where that is beyond its bounds."""
+        value, key = self[name], self.prefix + name
+        of_environment = self.source(name) == "environment"
+        shown_name = f"DBQUEUE_{key}" if of_environment else f"DBQUEUE[{key!r}]"
+        try:
+            self.judge(name, value, shown_name)
+        except ValueError as error:
+            raise ImproperlyConfigured(str(error)) from None
+        return value
+
+    def judge(self, name: str, value: Any, shown_name: str) -> None:
+        """``ValueError`` where a value, such as that of an option, is beyond a setting's bounds."""
+        bound = self.bounds.get(name)
+        if bound is None or (value is None and name in self.may_be_none):
+            return
+        try:
+            bound.check(value)
+        except ValueError as error:
+            raise ValueError(f"{shown_name} {error}") from None
 
     def source(self, name: str) -> str:
         """Where a value comes from: environment, setting or default."""
@@ -139,63 +136,11 @@ class Section(Mapping[str, Any]):
         return len(self.defaults)
 
 
-def _convert(key: str, text: str, default: Any) -> Any:
-    if isinstance(default, bool):
-        return _read_bool(f"DBQUEUE_{key}", text)
-    if default is None or isinstance(default, str):
-        return text
-    if isinstance(default, tuple):
-        return tuple(filter(None, (word.strip() for word in text.split(","))))
-    if isinstance(default, dict):
-        return _read_json(f"DBQUEUE_{key}", text)
-    try:
-        number = type(default)(text)
-    except ValueError:
-        kind = type(default).__name__
-        raise ImproperlyConfigured(f"DBQUEUE_{key} must be of type {kind}, not {text!r}") from None
-    return _finite(f"DBQUEUE_{key}", number)
-
-
-def _read_bool(name: str, text: str) -> bool:
-    word = text.strip().lower()
-    if word not in YES | NO:
-        raise ImproperlyConfigured(f"{name} must be true or false, not {shown(text)}")
-    return word in YES
-
-
-def _read_json(name: str, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise ImproperlyConfigured(f"{name} must be an object in JSON, not {shown(text)}")
-    return value
-
-
 def _settings() -> Mapping[str, Any]:
     given = getattr(settings, "DBQUEUE", {})
     if not isinstance(given, Mapping):
         raise ImproperlyConfigured(f"DBQUEUE must be a dict, not {shown(given)}")
     return given
-
-
-def _checked(key: str, value: Any, default: Any) -> Any:
-    """A value of the settings; a whole number does for any number, text for what may be None."""
-    name = f"DBQUEUE[{key!r}]"
-    if type(default) is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    right = KINDS.get(type(default), (type(default),))
-    if not isinstance(value, right) or (isinstance(value, bool) and bool not in right):
-        kind = " or ".join(one.__name__ for one in right)
-        raise ImproperlyConfigured(f"{name} must be of type {kind}, not {shown(value)}")
-    return _finite(name, value)
-
-
-def _finite(name: str, value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ImproperlyConfigured(f"{name} must be a finite number, not {value}")
-    return value
 
 
 def wrong_values() -> list[str]:
@@ -204,10 +149,20 @@ def wrong_values() -> list[str]:
     for section in Section.all:
         for name in section:
             try:
-                section[name]
+                section.judged(name)
             except ImproperlyConfigured as error:
                 found.add(str(error))
+    if not found and (problem := contradiction(conf["BEAT_INTERVAL"], conf["WORKER_TIMEOUT"])):
+        found.add(problem)
     return sorted(found)
+
+
+def contradiction(beat: float, timeout: float) -> str:
+    """What is wrong with the times of beats next to each other, or ''."""
+    # Else one late beat would make a worker look dead.
+    if timeout > 2 * beat:
+        return ""
+    return f"WORKER_TIMEOUT ({timeout:g} s) must be more than twice BEAT_INTERVAL ({beat:g} s)"
 
 
 def unknown_names() -> dict[str, str]:
@@ -265,6 +220,27 @@ conf = Section(
         "TRACING": (False, True, "link"),
     },
     readers={"PROCESSES": ProcessRange.read},
+    bounds={
+        "QUEUE_ORDER": Parsed(parse_order),
+        "TARGET_WAIT": seconds(0.01),
+        "BALANCE_COOLDOWN": seconds(0.05),
+        "BALANCE_MAX_SHIFT": Range(1, PROCESSES_MAX),
+        "THREADS": Range(1, 1000),
+        "COROUTINES": Range(0, 10_000),
+        "BATCH_SIZE": Range(1, 100_000),
+        "NOTIFY": Unlimited("true or false"),
+        "SLEEP": seconds(),
+        "SHUTDOWN_TIMEOUT": seconds(),
+        "QUEUES": Unlimited("checks.queue_options judges each option"),
+        "PROBE_PORT": Range(0, PORT_MAX),
+        "PROBE_HOST": Parsed(not_empty),
+        "BEAT_INTERVAL": seconds(0.01),
+        "WORKER_TIMEOUT": seconds(0.02),
+        "LATE_AFTER": seconds(),
+        "METRICS_TOKEN": Unlimited("any text is a token"),
+        "REAP_INTERVAL": seconds(0.01),
+        "CODE_VERSION": Range(0, BIGINT_MAX),
+    },
 )
 
 
@@ -288,8 +264,6 @@ def code_version() -> int:
     """The setting ``CODE_VERSION``. As the default of a column ``min_version``: jobs need the code
     that has enqueued them, or newer."""
     version: int = conf["CODE_VERSION"]
-    if not 0 <= version < 2**63:
-        raise ImproperlyConfigured(
-            f"CODE_VERSION must be at least 0 and less than 2**63, not {shown(version)}"
-        )
+    if not 0 <= version <= BIGINT_MAX:
+        conf.judged("CODE_VERSION")
     return version
