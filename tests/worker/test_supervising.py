@@ -82,7 +82,7 @@ def test_who_was_not_in_touch_for_long_ends_no_claim_whose_time_is_over():
     for _ in range(3):
         after_an_outage.beat()
     assert fresh(job).status == Status.CLAIMED
-    in_touch = AgentHere(beat_interval=0.01, worker_timeout=0.1)
+    in_touch = AgentHere(beat_interval=0.01, worker_timeout=1)
     wait_until(lambda: in_touch.beat() and fresh(job).status == Status.READY)
 
 
