@@ -17,7 +17,6 @@ from ..exceptions import shown
 from .bounds import (
     BIGINT_MAX,
     PORT_MAX,
-    PROCESSES_MAX,
     Bound,
     Parsed,
     ProcessRange,
@@ -29,7 +28,7 @@ from .bounds import (
 from .queue_order import parse_order
 from .values import NO, YES, from_text, of_type
 
-__all__ = ["PROCESSES_MAX", "Section", "conf"]
+__all__ = ["Section", "conf"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.db import connections
 
-from ..conf import PROCESSES_MAX
+from ..conf.bounds import PROCESSES_MAX
 from ..lifecycle.suspects import SACRIFICIAL
 from .assignment import Assignment
 from .child import Child, ExitedChild, Share
