@@ -54,12 +54,22 @@ def clean_database() -> Iterator[None]:
 def empty_tables() -> None:
     """Delete from the tables that hold rows; one statement finds them."""
     models = {model._meta.db_table: model for model in reversed(apps.get_models()) if _ours(model)}
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(map(_holds_rows, models)))
-        full = {name for (name,) in cursor.fetchall()}
+    full = {name for (name,) in _all_rows(" UNION ALL ".join(map(_holds_rows, models)))}
     for name, model in models.items():
         if name in full:
             model._base_manager.all()._raw_delete("default")
+
+
+def _all_rows(sql: str) -> list[tuple[Any, ...]]:
+    """PostgreSQL takes 7 ms to plan it, and 1 ms to run what it has prepared: once a connection."""
+    if connection.vendor == "postgresql":
+        import psycopg
+
+        connection.ensure_connection()
+        return psycopg.Cursor(connection.connection).execute(sql, prepare=True).fetchall()
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
 
 
 def _holds_rows(table: str) -> str:

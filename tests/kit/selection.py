@@ -82,7 +82,7 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
 
 def mark(item: pytest.Item) -> None:
     """What is known without being said."""
-    if TESTS / "browser" in item.path.parents:
+    if item.path.parent.name == "browser":
         item.add_marker(pytest.mark.browser)
     elif item.path.parent.name in OF_PAGES:
         item.add_marker(pytest.mark.pages)
