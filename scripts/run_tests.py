@@ -38,11 +38,11 @@ WORKERS = 3  # processes for each
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 # The three have all tests of processes between them, unless somebody asks for one of them, or for
 # proofs: what a database does to a worker is marked, and runs on each. The two servers have all
-# tests of mail and of the admin's pages between them; SQLite has them all.
+# tests of mail, pages, tasks, schedules and commands between them; SQLite has them all.
 SHARES = {
     "sqlite": ("--share=1/3",),
-    "mariadb": ("--share=2/3", "--share-pages=1/2"),
-    "postgresql": ("--share=3/3", "--share-pages=2/2"),
+    "mariadb": ("--share=2/3", "--share-rows=1/2"),
+    "postgresql": ("--share=3/3", "--share-rows=2/2"),
 }
 # They take long, and MySQL's statements are MariaDB's.
 LONG = ("sweeps", "machine", "torture/test_torture.py")
