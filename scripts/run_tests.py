@@ -53,7 +53,8 @@ SHORT = ("--few-processes", *(f"--ignore=tests/{path}" for path in LONG))
 NEWEST_LEAVES_OUT = (
     *("sweeps", "machine", "fuzz", "mutants", "tools", "torture"),
     *("dialects/test_query_plans.py", "dialects/test_clocks.py", "dialects/test_in_lists.py"),
-    *("lifecycle/test_rows_by_hand.py", "lifecycle/test_broken_rows.py"),
+    *("lifecycle/test_rows_by_hand.py", "lifecycle/test_broken_rows.py", "diagnose/test_check.py"),
+    *("lifecycle/test_key_plans.py", "admin/test_lists.py"),
     *("lifecycle/test_stress.py", "lifecycle/test_growth.py", "worker/test_outages_sqlite.py"),
     "models/test_exactly_once_kills.py",
 )

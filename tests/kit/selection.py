@@ -12,8 +12,8 @@ OF_PROCESSES = {"database_url", "private", "private_session"}
 # How long a test takes, roughly: what starts processes waits for them.
 HEAVY, LIGHT = 1.0, 0.03  # seconds
 TESTS = Path(__file__).parents[1]
-# Folders of tests that look at rows through pages, messages, tasks, schedules and commands, mostly by
-# the ORM and by verbs that have tests of their own on each database.
+# Folders whose tests look at rows through pages, messages, tasks, schedules, commands: mostly by
+# the ORM, and by verbs that have tests of their own on each database.
 OF_EITHER_SERVER = (
     *("admin", "mail", "monitor"),
     *("tasks", "schedules", "management", "testing", "integrations"),
