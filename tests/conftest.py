@@ -32,9 +32,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selection.select(config, items)
 
 
+def pytest_sessionstart() -> None:
+    """While tests are collected there is no garbage: looking for it would take a fifth of the time,
+    in each process."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """What is imported by now stays: who collects garbage, we or a fork of ours, need not look
     through all of it."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

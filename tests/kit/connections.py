@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from django.apps import apps
@@ -53,13 +54,32 @@ def clean_database() -> Iterator[None]:
 
 def empty_tables() -> None:
     """Delete from the tables that hold rows; one statement finds them."""
-    models = {model._meta.db_table: model for model in reversed(apps.get_models()) if _ours(model)}
+    which, deletes = _statements(tuple(apps.get_models()))
+    full = {name for (name,) in _all_rows(which)}
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(map(_holds_rows, models)))
-        full = {name for (name,) in cursor.fetchall()}
-    for name, model in models.items():
-        if name in full:
-            model._base_manager.all()._raw_delete("default")
+        for name, delete in deletes.items():
+            if name in full:
+                cursor.execute(delete)
+
+
+@cache
+def _statements(models: tuple[type[Model], ...]) -> tuple[str, dict[str, str]]:
+    """What finds the tables that hold rows; by table what empties it, in this order."""
+    tables = [model._meta.db_table for model in reversed(models) if _ours(model)]
+    deletes = {name: f"DELETE FROM {connection.ops.quote_name(name)}" for name in tables}
+    return " UNION ALL ".join(map(_holds_rows, tables)), deletes
+
+
+def _all_rows(sql: str) -> list[tuple[Any, ...]]:
+    """PostgreSQL takes 7 ms to plan it, and 1 ms to run what it has prepared: once a connection."""
+    if connection.vendor == "postgresql":
+        import psycopg
+
+        connection.ensure_connection()
+        return psycopg.Cursor(connection.connection).execute(sql, prepare=True).fetchall()
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
 
 
 def _holds_rows(table: str) -> str:

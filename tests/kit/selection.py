@@ -12,8 +12,12 @@ OF_PROCESSES = {"database_url", "private", "private_session"}
 # How long a test takes, roughly: what starts processes waits for them.
 HEAVY, LIGHT = 1.0, 0.03  # seconds
 TESTS = Path(__file__).parents[1]
-# Folders of tests that look at rows through pages and messages, mostly by the ORM.
-OF_PAGES = "admin", "mail", "monitor"
+# Folders whose tests look at rows through pages, messages, tasks, schedules, commands: mostly by
+# the ORM, and by verbs that have tests of their own on each database.
+OF_EITHER_SERVER = (
+    *("admin", "mail", "monitor"),
+    *("tasks", "schedules", "management", "testing", "integrations"),
+)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -41,9 +45,9 @@ def add_options(parser: pytest.Parser) -> None:
         "M parts, so that M servers have all of them between them",
     )
     parser.addoption(
-        "--share-pages",
+        "--share-rows",
         metavar="N/M",
-        help="the same of the tests of mail and of the admin's pages that start no process",
+        help="the same of the tests marked either_server that start no process",
     )
 
 
@@ -76,23 +80,23 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
         leave_out(config, items, lambda item: is_one_of_many(item, seen))
     if share := config.getoption("--share"):
         leave_out(config, items, lambda item: starts_any(item) and not is_in(share, item))
-    if share := config.getoption("--share-pages"):
-        leave_out(config, items, lambda item: is_of_pages(item) and not is_in(share, item))
+    if share := config.getoption("--share-rows"):
+        leave_out(config, items, lambda item: is_of_either(item) and not is_in(share, item))
 
 
 def mark(item: pytest.Item) -> None:
     """What is known without being said."""
-    if TESTS / "browser" in item.path.parents:
+    if item.path.parent.name == "browser":
         item.add_marker(pytest.mark.browser)
-    elif item.path.parent.name in OF_PAGES:
-        item.add_marker(pytest.mark.pages)
+    elif item.path.parent.name in OF_EITHER_SERVER and depends_on_the_database(item):
+        item.add_marker(pytest.mark.either_server)
     if OF_PROCESSES & asked_for(item):
         item.add_marker(pytest.mark.process)
 
 
 def depends_on_the_database(item: pytest.Item) -> bool:
     """A test that does not ask for the database cannot reach it: pytest-django sees to that."""
-    if has(item, "each_database"):
+    if has(item, "each_database") or has(item, "either_server"):
         return True
     if has(item, "any_database") or has(item, "browser"):
         return False
@@ -120,8 +124,8 @@ def starts_any(item: pytest.Item) -> bool:
     return has(item, "process") and depends_on_the_database(item) and is_shared(item)
 
 
-def is_of_pages(item: pytest.Item) -> bool:
-    return has(item, "pages") and not is_heavy(item) and is_shared(item)
+def is_of_either(item: pytest.Item) -> bool:
+    return has(item, "either_server") and not is_heavy(item) and is_shared(item)
 
 
 def is_shared(item: pytest.Item) -> bool:

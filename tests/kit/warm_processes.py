@@ -1,6 +1,8 @@
 """Processes that need not import Django first: forks of one that has, which is half of a start.
 
 They are processes like any others, with their own settings, and import all of ours by themselves.
+Where ``manage.py`` of the test project is to run, and none of the variables that its set-up reads
+differs, they are forks of a server that has done this set-up, too: another quarter of a second.
 What the interpreter reads from its environment as it starts (``PYTHON..``, ``LD_..``) is the
 server's, except PYTHONPATH.
 """
@@ -45,7 +47,8 @@ class Warm:
         request = {"folder": str(cwd), "env": env, "args": args}
         error = stderr if isinstance(stderr, int) else stderr.fileno()
         source = null if stdin == subprocess.DEVNULL else stdin
-        socket.send_fds(_server(), [json.dumps(request).encode()], [source, out, error, news])
+        server = _server_for(args, cwd, env)
+        socket.send_fds(server, [json.dumps(request).encode()], [source, out, error, news])
         for file in (out, news, null):
             os.close(file)
         self.pid = int(self._news.readline())
@@ -103,22 +106,49 @@ def _deadline(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + timeout
 
 
+ROOT = Path(__file__).resolve().parents[2]
+# Of those that have set the project up: each takes as long as a process, and stays.
+FEW = 2
+_of_projects: list[tuple[socket.socket, dict[str, str | None]]] = []
+
+
+def _server_for(args: list[str], folder: Path, env: dict[str, str]) -> socket.socket:
+    if args[0] != "manage.py" or folder != ROOT:
+        return _bare()
+    for server, read in _of_projects:
+        if all(env.get(name) == value for name, value in read.items()):
+            return server
+    if len(_of_projects) < FEW:
+        _of_projects.append(_started("project", env))
+        return _server_for(args, folder, env)
+    return _bare()
+
+
 @cache
-def _server() -> socket.socket:
-    """It lives as long as this process keeps the socket."""
+def _bare() -> socket.socket:
+    return _started("bare", dict(os.environ))[0]
+
+
+def _started(kind: str, env: dict[str, str]) -> tuple[socket.socket, dict[str, str | None]]:
+    """A server, and the variables of its environment that matter; it lives as long as this process
+    keeps the socket."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     number = theirs.fileno()
     engine = connection.settings_dict["ENGINE"]
-    command = [sys.executable, str(Path(__file__).with_name("warm_server.py")), str(number)]
+    command = [sys.executable, str(Path(__file__).with_name("warm_server.py")), str(number), kind]
     server = subprocess.Popen(
         [*command, f"{engine}.base", f"{engine}.schema"],
         stdin=subprocess.DEVNULL,
         pass_fds=[number],
         start_new_session=True,
+        cwd=ROOT,
+        env=env,
     )
     theirs.close()
     atexit.register(_end, ours, server)
-    return ours
+    # What cannot be set up fits nobody: a process of its own will say why.
+    told = ours.recv(1 << 20) or b'{"": "it has ended"}'
+    return ours, json.loads(told)
 
 
 def _end(ours: socket.socket, server: subprocess.Popen[bytes]) -> None:

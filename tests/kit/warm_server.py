@@ -1,9 +1,12 @@
-"""Has imported what every worker needs and none of ours, and forks.
+"""Has imported what every worker needs, and forks.
 
-    warm_server.py SOCKET MODULE...
+    warm_server.py SOCKET bare MODULE...        none of ours is imported
+    warm_server.py SOCKET project MODULE...     ``manage.py`` has set Django up for this environment
 
-Each request is JSON with the descriptors of stdin, stdout, stderr and a pipe. The fork writes its
-pid into that; what it ended with follows. Each is a session of its own.
+First it tells as JSON which variables its set-up has read, with their values: where one of them
+differs, a process has to start from the bare server. Each request is JSON with the descriptors of
+stdin, stdout, stderr and a pipe. The fork writes its pid into that; what it ended with follows.
+Each is a session of its own.
 """
 
 import gc
@@ -15,6 +18,8 @@ import select
 import signal
 import socket
 import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 # The roots of what a worker of this project imports besides.
@@ -22,6 +27,9 @@ MODULES = [
     *("asyncio", "concurrent.futures.thread", "ctypes", "email.message", "faulthandler", "mmap"),
     *("http.client", "logging.config", "resource", "smtplib", "dj_database_url"),
     *("PIL.ExifTags", "PIL.Image", "PIL.ImageDraw", "PIL.ImageFont", "PIL.ImageOps"),
+    *("django.contrib.admin.options", "django.contrib.syndication.views"),
+    *("django.core.management.commands.makemigrations", "django_stubs_ext"),
+    *("django.middleware.clickjacking", "django.middleware.common", "django.middleware.security"),
     *("django.core.cache.backends.locmem", "django.core.mail.backends.smtp"),
     *("django.core.management.commands", "django.db.migrations.executor"),
     *("django.db.models.sql.compiler", "django.forms.models", "django.middleware.csrf"),
@@ -39,7 +47,7 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(told, warn_on_full_buffer=False)
 
-    def run(self) -> dict[str, object]:
+    def run(self) -> dict[str, Any]:
         """In the server this ends with the tests; in a fork it returns what is to be run."""
         while True:
             watched: list[Any] = [self.asked, self.deaths]
@@ -81,13 +89,41 @@ class Server:
         return True
 
 
+def set_up_project() -> tuple[dict[str, str | None], dict[str, str]]:
+    """What ``manage.py`` does before its command begins; which variables that has read, with the
+    values, and which it has set."""
+    import django
+    from django.conf import settings
+
+    before, names = dict(os.environ), {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+    kept = os._Environ.__getitem__
+
+    def noting(self: os._Environ[str], name: str) -> str:
+        names.add(name)
+        return kept(self, name)
+
+    os._Environ.__getitem__ = noting  # type: ignore[method-assign]
+    look_from(str(Path.cwd()))
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
+    django.setup()
+    import_all([settings.ROOT_URLCONF, "django_dbqueue.management.commands.runworker"])
+    os._Environ.__getitem__ = kept  # type: ignore[method-assign]
+    changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
+    return {name: before.get(name) for name in names}, changed
+
+
+def look_from(folder: str) -> None:
+    """Import what ``python`` would from there."""
+    os.chdir(folder)
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    sys.path[:1] = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+
+
 def become(folder: str, env: dict[str, str], args: list[str]) -> None:
     """What ``python ARGS`` would do."""
-    os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)
-    sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
-    sys.path[:1] = [folder, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    look_from(folder)
     kind, *rest = args
     if kind == "-c":
         sys.argv = args
@@ -106,6 +142,9 @@ def import_all(names: list[str]) -> None:
             importlib.import_module(name)
         except ImportError:  # an extra that is not installed
             pass
+
+
+def assert_bare() -> None:
     from django.conf import settings
 
     assert not settings.configured, "those of each process are its own"
@@ -113,9 +152,30 @@ def import_all(names: list[str]) -> None:
     assert not ours, ours
 
 
-if __name__ == "__main__":
-    import_all([*MODULES, *sys.argv[2:]])
+def assert_shareable() -> None:
+    """What a fork shares with its parent it would share with others."""
+    from django.db import connections
+
+    assert all(one.connection is None for one in connections.all()), "somebody has connected"
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def main(number: str, kind: str, *modules: str) -> None:
+    read: dict[str, str | None] = {}
+    changed: dict[str, str] = {}
+    import_all([*MODULES, *modules])
+    assert_bare()
+    if kind == "project":
+        read, changed = set_up_project()
+        assert_shareable()
     gc.collect()
     gc.freeze()
-    server = Server(socket.socket(fileno=int(sys.argv[1])))
-    become(**server.run())  # type: ignore[arg-type]
+    asked = socket.socket(fileno=int(number))
+    asked.send(json.dumps(read).encode())
+    request = Server(asked).run()
+    request["env"] |= changed
+    become(**request)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -21,7 +21,7 @@ from tests.kit.command_line import as_json, dbqueue, fails, refused
 from tests.kit.jobs import fresh, overwrite
 from tests.queueapp.models import ArchivedKept, Kept, Note, Shared
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 READY, CLAIMED, DONE, DELAYED, BURIED = Status
 

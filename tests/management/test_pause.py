@@ -11,7 +11,7 @@ from django_dbqueue.models.queue import is_for_good
 from tests.kit.command_line import as_json, dbqueue, refused
 from tests.queueapp.models import Kept, Note
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def paused() -> set[str]:

@@ -15,7 +15,7 @@ from tests.kit.query_plans import judged
 from tests.kit.schedules import START
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 MANY = 10_000
 TABLE = Schedule._meta.db_table

@@ -20,7 +20,7 @@ from tests.kit.schedules import START, WallClock, notes_of, scheduled, ticks_of
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 DAYS = 400
 # Each is in a gap on one day, and comes twice on another.

@@ -10,7 +10,7 @@ from tests.kit.bounds import limits
 from tests.tasks import calls
 from tests.tasks.test_backend import backend, work_off
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 TASK = "dbqueue_tasks.task"
 
 

@@ -18,7 +18,7 @@ from tests.tasks.test_backend import PATH, work_off
 from tests.tasks.test_backend import backend as backend_of_today
 
 OTHER = "1 wait: queue 'other' is none of the QUEUES of TASKS['default']"
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database, pytest.mark.process]
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.process]
 
 ODD = {"words": "süß 🎉", "n": [None]}
 WAITING = """
@@ -62,6 +62,7 @@ def moment(text):
     return datetime.fromisoformat(text)
 
 
+@pytest.mark.each_database
 def test_what_waits_is_moved_as_it_was_enqueued(backend):
     told = backend.fill(WAITING)
     assert imported(backend) == [
@@ -185,6 +186,7 @@ def test_many_batches_keep_the_order(backend, monkeypatch):
     assert [str(row.result_id) for row in moved()] == ids
 
 
+@pytest.mark.each_database
 def test_an_error_in_the_middle_leaves_all_where_it_was(backend, monkeypatch):
     monkeypatch.setattr(take_over, "BATCH", 2)
     backend.fill(FIVE)
@@ -207,6 +209,7 @@ def test_an_error_in_the_middle_leaves_all_where_it_was(backend, monkeypatch):
     assert (backend.count(), len(moved())) == (0, 5)
 
 
+@pytest.mark.each_database
 def test_rows_that_cannot_be_removed_there_are_not_moved(backend):
     """Two tasks with one id would be worse than none moved."""
     backend.fill(FIVE)
@@ -302,6 +305,7 @@ dj_queue_alone = pytest.mark.parametrize("tables", [DJ_QUEUE], indirect=True)
 
 
 @dj_queue_alone
+@pytest.mark.each_database
 def test_what_a_concurrency_key_limits_is_left_and_counted(backend):
     """Here nothing would hold them back."""
     code = "limited = concurrency(key='one', limit=1)(framework.task(calls.noop.func))\n"

@@ -11,7 +11,7 @@ from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.testing import InlineWorker
 from tests.tasks import calls
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 
 def claim(limit=10, model=Task):

@@ -10,7 +10,7 @@ from tests.kit.jobs import fresh
 from tests.queueapp.called import FUNCTIONS, Called, call
 from tests.queueapp.models import Fleeting, Kept, Note, Person, Portrait
 
-pytestmark = pytest.mark.each_database
+pytestmark = pytest.mark.either_server
 
 
 def texts(found):

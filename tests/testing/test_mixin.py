@@ -14,7 +14,7 @@ from tests.queueapp.called import call
 from tests.queueapp.models import Effect, Note, Transfer
 
 # The test that runs these must not be in a transaction.
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.either_server]
 
 
 def outcome(case):

@@ -195,7 +195,7 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
 def test_the_databases_have_all_tests_of_processes_and_of_pages_between_them():
     shares = [argument for suite in wanted([], []) for argument in suite.arguments]
     assert sorted(one for one in shares if "share" in one) == [
-        *("--share-pages=1/2", "--share-pages=2/2"),
+        *("--share-rows=1/2", "--share-rows=2/2"),
         *("--share=1/3", "--share=2/3", "--share=3/3"),
     ]
     for only, arguments in [(["mariadb"], []), ([], ["--full"])]:

@@ -157,7 +157,7 @@ def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selecte
     """
     (pytester.mkdir("mail") / "test_pages.py").write_text(dedent(pages))
     everything = selected()
-    found = [selected("--share-pages", f"{number}/2") for number in (1, 2)]
+    found = [selected("--share-rows", f"{number}/2") for number in (1, 2)]
     for name in everything:
         is_page = name.startswith("test_page[")
         assert sum(name in share for share in found) == (1 if is_page else 2)
