@@ -4,6 +4,7 @@ import asyncio
 import logging
 import ssl
 import time
+from asyncio import sslproto
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias, cast
@@ -14,6 +15,7 @@ from .protocol import CRLF, LINE_MAX
 logger = logging.getLogger("django_dbqueue")
 
 OK, DENIED = b"OK\r\n", b"DENIED\r\n"
+TLS_BUFFER = 32 * 1024  # bytes of a connection: two of the largest records
 LOG_LINES = 10  # in a second, about who is denied: anybody can cause one
 
 MakeProtocol: TypeAlias = Callable[[], asyncio.Protocol]
@@ -31,6 +33,8 @@ class Access:
         self.seconds = seconds
         self.most = most
         self._unauthenticated: dict[Unauthenticated, str] = {}  # their addresses; the oldest first
+        # Else it is 256 KiB for each of what may be ten thousand connections.
+        sslproto.SSLProtocol.max_size = TLS_BUFFER
         self._log_second = 0
         self._logged = self._unlogged = 0
 

@@ -73,19 +73,17 @@ class UnixAddress:
         if is_abandoned(self.path):
             Path(self.path).unlink()
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Nobody else connects before it has its mode.
-        before = os.umask(0o177)
+        before = os.umask(0o177)  # nobody else connects before it has its mode
         try:
             made.bind(self.path)
-            os.umask(before)
-            Path(self.path).chmod(self.mode)
-            made.listen(BACKLOG)
-            self._made = os.lstat(self.path)
         except OSError:
             made.close()
             raise
         finally:
             os.umask(before)
+        Path(self.path).chmod(self.mode)
+        made.listen(BACKLOG)
+        self._made = os.lstat(self.path)
         return made
 
     def leave(self) -> None:
