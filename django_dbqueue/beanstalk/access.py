@@ -18,7 +18,8 @@ OK, DENIED = b"OK\r\n", b"DENIED\r\n"
 TLS_BUFFER = 32 * 1024  # bytes of a connection: two of the largest records
 LOG_LINES = 10  # in a second, about who is denied: anybody can cause one
 
-MakeProtocol: TypeAlias = Callable[[], asyncio.Protocol]
+Protocol: TypeAlias = asyncio.Protocol | asyncio.BufferedProtocol
+MakeProtocol: TypeAlias = Callable[[], Protocol]
 
 
 class Access:
@@ -38,7 +39,7 @@ class Access:
         self._log_second = 0
         self._logged = self._unlogged = 0
 
-    def guard(self, make: MakeProtocol) -> MakeProtocol:
+    def guard(self, make: MakeProtocol) -> "Callable[[], Unauthenticated]":
         """The same protocol, for those alone who show who they are."""
         return lambda: Unauthenticated(self, make)
 
@@ -154,8 +155,7 @@ class Unauthenticated(asyncio.Protocol):
         transport.set_protocol(protocol)
         transport.write(reply)
         protocol.connection_made(transport)
-        if rest:
-            protocol.data_received(bytes(rest))
+        hand_on(protocol, bytes(rest))
 
     def _deny(self, why: str) -> None:
         """Its place is taken until it is gone, or its time is over."""
@@ -169,3 +169,16 @@ class Unauthenticated(asyncio.Protocol):
             transport.write_eof()
         else:
             transport.close()
+
+
+def hand_on(protocol: Protocol, data: bytes) -> None:
+    """As a transport gives it what it has read."""
+    if isinstance(protocol, asyncio.BufferedProtocol):
+        while data:
+            buffer = memoryview(protocol.get_buffer(len(data)))
+            count = min(len(buffer), len(data))
+            buffer[:count] = data[:count]
+            protocol.buffer_updated(count)
+            data = data[count:]
+    elif data:
+        protocol.data_received(data)

@@ -10,8 +10,9 @@ import pytest
 from django_dbqueue.beanstalk.access import LOG_LINES
 from django_dbqueue.beanstalk.models import TubeJob
 from tests.beanstalk.conftest import SECRET
-from tests.kit.beanstalk_server import connected, rest_of, serving, talking
+from tests.kit.beanstalk_server import serving, talking
 from tests.kit.waiting import wait_until
+from tests.kit.ways_to_tubes import connected, rest_of, talking_over
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 AUTH = f"auth {SECRET}"
@@ -75,7 +76,7 @@ def test_any_other_first_line_is_denied_and_the_end(database_url, with_secret):
             with connected(port) as made:
                 made.sendall(said)
                 assert rest_of(made) == b"DENIED\r\n", name
-        with talking(knows(port)) as talker:
+        with talking_over(knows(port)) as talker:
             assert talker.stats("stats")["total-connections"] == "1"
         assert "a connection of 127.0.0.1 is denied: a wrong secret" in process.stderr
         assert SECRET not in process.stderr
@@ -91,7 +92,7 @@ def test_without_the_option_auth_is_no_command(database_url):
 def test_who_does_not_say_it_in_time_is_closed(database_url, with_secret):
     patience = "--authentication-timeout", "0.5"
     with serving(database_url, *with_secret, *patience) as (process, port), ExitStack() as stack:
-        talker = stack.enter_context(talking(knows(port)))
+        talker = stack.enter_context(talking_over(knows(port)))
         silent, slow, denied = (stack.enter_context(connected(port)) for _ in range(3))
         slow.sendall(b"auth c0rr")
         denied.sendall(b"quit\r\n")
@@ -105,10 +106,10 @@ def test_strangers_leave_room_for_those_who_know_the_secret(database_url, with_s
     """The oldest stranger makes room for a new one; who has said the secret is none."""
     limits = "--max-unauthenticated", "3", "--max-connections", "5"
     with serving(database_url, *with_secret, *limits) as (process, port), ExitStack() as stack:
-        friends = [stack.enter_context(talking(knows(port))) for _ in range(4)]
+        friends = [stack.enter_context(talking_over(knows(port))) for _ in range(4)]
         strangers = [stack.enter_context(connected(port)) for _ in range(20)]
         assert [rest_of(one) for one in strangers[:17]] == [b""] * 17
-        friends.append(stack.enter_context(talking(knows(port))))
+        friends.append(stack.enter_context(talking_over(knows(port))))
         for talker in friends:
             assert talker.ask("list-tube-used") == ["USING", "default"]
         # One of the last three made room for the last friend; two may say the secret still.
@@ -141,7 +142,7 @@ def denied_again(process, port):
 
 def test_it_stops_at_once_though_strangers_are_there(database_url, with_secret):
     with serving(database_url, *with_secret) as (process, port), connected(port) as silent:
-        with talking(knows(port)) as talker:
+        with talking_over(knows(port)) as talker:
             assert talker.ask("list-tube-used") == ["USING", "default"]
             process.send(signal.SIGTERM)
             assert process.end() == 0

@@ -13,16 +13,13 @@ from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.states import Status
 from django_dbqueue.worker.children import resident
 from tests.beanstalk.conftest import SECRET
-from tests.kit.beanstalk_server import Talker, connected, rest_of, serving, talking
+from tests.kit.beanstalk_server import serving
 from tests.kit.certificates import authority, client_context
 from tests.kit.waiting import wait_until
+from tests.kit.ways_to_tubes import TalkerOver, connected, over_tls, rest_of, talking_over
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 AUTH = f"auth {SECRET}"
-
-
-def over_tls(port, context):
-    return context.wrap_socket(connected(port), server_hostname="127.0.0.1")
 
 
 def test_commands_go_over_tls_once_the_secret_is_said(
@@ -30,17 +27,17 @@ def test_commands_go_over_tls_once_the_secret_is_said(
 ):
     context = client_context(ca)
     with serving(database_url, *tls, *with_secret) as (process, port):
-        with talking(over_tls(port, context)) as talker:
+        with talking_over(over_tls(port, context)) as talker:
             assert talker.ask(AUTH) == ["OK"]
             key = talker.put("x" * 60_000)
             assert talker.reserve() == (key, "x" * 60_000)
             assert talker.ask(f"delete {key}") == ["DELETED"]
             talker.say("reserve-with-timeout 0\r\nuse t")
             assert [talker.hear(), talker.hear()] == [["TIMED_OUT"], ["USING", "t"]]
-        with talking(over_tls(port, context)) as talker:
+        with talking_over(over_tls(port, context)) as talker:
             talker.say(f"{AUTH}\r\nput 0 0 60 1\r\nx\r\nlist-tube-used")
             assert [talker.hear()[0] for _ in range(3)] == ["OK", "INSERTED", "USING"]
-        with talking(over_tls(port, context)) as talker:
+        with talking_over(over_tls(port, context)) as talker:
             for byte in f"{AUTH}\r\n".encode():
                 talker.socket.sendall(bytes([byte]))
             assert talker.hear() == ["OK"]
@@ -92,7 +89,7 @@ def test_a_client_without_a_good_certificate_is_refused(
             context.maximum_version = newest
             assert is_refused(port, context)
             wait_until(lambda why=why: why in process.stderr.lower().replace("_", " "))
-        with talking(over_tls(port, client_context(ca, client_certificate))) as talker:
+        with talking_over(over_tls(port, client_context(ca, client_certificate))) as talker:
             assert talker.ask("list-tube-used") == ["USING", "default"]
         assert "Traceback" not in process.stderr
     assert not TubeJob.objects.exists()
@@ -115,7 +112,7 @@ def test_older_than_tls_1_2_is_refused(database_url, ca, tls):
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
     with serving(database_url, *tls) as (_, port):
         assert is_refused(port, context)
-        with talking(over_tls(port, client_context(ca))) as talker:
+        with talking_over(over_tls(port, client_context(ca))) as talker:
             assert talker.ask("list-tube-used") == ["USING", "default"]
 
 
@@ -126,7 +123,7 @@ def test_who_speaks_no_tls_to_a_port_of_tls_is_closed(database_url, ca, tls, wit
                 made.sendall(said)
                 assert b"OK" not in rest_of(made)
         wait_until(lambda: "is denied: TLS: " in process.stderr)
-        with talking(over_tls(port, client_context(ca))) as talker:
+        with talking_over(over_tls(port, client_context(ca))) as talker:
             assert talker.ask(AUTH) == ["OK"]
     assert not TubeJob.objects.exists()
 
@@ -139,12 +136,12 @@ def test_who_speaks_tls_to_a_port_without_it_is_closed(database_url, ca, with_se
 def test_handshakes_that_are_never_done_leave_room_for_others(database_url, ca, tls):
     limits = "--max-unauthenticated", "3", "--authentication-timeout", "3600"
     with serving(database_url, *tls, *limits) as (_, port), ExitStack() as stack:
-        own = stack.enter_context(talking(over_tls(port, client_context(ca))))
+        own = stack.enter_context(talking_over(over_tls(port, client_context(ca))))
         silent = [stack.enter_context(connected(port)) for _ in range(20)]
         for one in silent[1::2]:
             one.sendall(b"\x16\x03\x01\x02\x00\x01")  # how a greeting begins
         assert [rest_of(one) for one in silent[:17]] == [b""] * 17
-        with talking(over_tls(port, client_context(ca))) as talker:
+        with talking_over(over_tls(port, client_context(ca))) as talker:
             assert talker.ask("list-tube-used") == ["USING", "default"]
         assert own.ask("list-tube-used") == ["USING", "default"]
 
@@ -162,11 +159,11 @@ def test_the_end_of_a_connection_over_tls_gives_back_what_it_holds(database_url,
     """However it ends: with a farewell, without one, by a reset."""
     context = client_context(ca)
     with serving(database_url, *tls) as (process, port):
-        with talking(over_tls(port, context)) as talker:
+        with talking_over(over_tls(port, context)) as talker:
             key = talker.put()
         for end in (say_farewell, just_leave, reset):
             made = over_tls(port, context)
-            talker = Talker(made)
+            talker = TalkerOver(made)
             assert talker.reserve()[0] == key
             talker.say("watch never\r\nignore default\r\nreserve")
             assert [talker.hear()[0] for _ in range(2)] == ["WATCHING", "WATCHING"]
@@ -203,7 +200,7 @@ def test_certificates_and_secret_are_read_again_at_hup(
         *("--secret-file", str(secret_file)),
     )
     with serving(database_url, *options) as (process, port), ExitStack() as stack:
-        talker = stack.enter_context(talking(over_tls(port, client_context(ca))))
+        talker = stack.enter_context(talking_over(over_tls(port, client_context(ca))))
         assert talker.ask(AUTH) == ["OK"]
         paths[1].write_text("no key")
         process.send(signal.SIGHUP)
@@ -216,7 +213,7 @@ def test_certificates_and_secret_are_read_again_at_hup(
         with pytest.raises(ssl.SSLCertVerificationError):
             over_tls(port, client_context(ca))
         for secret, answer in ((SECRET, "DENIED"), ("another-secret-of-the-same-file", "OK")):
-            with talking(over_tls(port, client_context(other))) as newer:
+            with talking_over(over_tls(port, client_context(other))) as newer:
                 assert newer.ask(f"auth {secret}") == [answer]
         assert talker.ask("list-tube-used") == ["USING", "default"]
 
@@ -233,7 +230,7 @@ def test_a_connection_over_tls_costs_little_memory(database_url, ca, tls):
 
         def connect(count):
             for _ in range(count):
-                talker = stack.enter_context(talking(over_tls(port, context)))
+                talker = stack.enter_context(talking_over(over_tls(port, context)))
                 assert talker.ask("list-tube-used") == ["USING", "default"]
             return resident(process.pid)
 

@@ -11,9 +11,9 @@ import pytest
 
 from django_dbqueue.beanstalk.listening import UnixAddress
 from tests.beanstalk.conftest import SECRET
-from tests.kit.beanstalk_server import ANSWER_SECONDS, Talker, rest_of
 from tests.kit.processes import QUICK, running
 from tests.kit.waiting import wait_until
+from tests.kit.ways_to_tubes import PATIENCE_SECONDS, rest_of, talking_over
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -33,9 +33,14 @@ def listening(database_url, path, *args):
 
 def reached(path):
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(ANSWER_SECONDS)
+    made.settimeout(PATIENCE_SECONDS)
     made.connect(str(path))
     return made
+
+
+def is_served(path):
+    with talking_over(reached(path)) as talker:
+        return talker.ask("list-tube-used") == ["USING", "default"]
 
 
 def mode_of(path):
@@ -65,7 +70,8 @@ def test_a_secret_is_asked_for_there_too(database_url, path, with_secret):
         with reached(path) as made:
             made.sendall(b"stats\r\n")
             assert rest_of(made) == b"DENIED\r\n"
-        assert Talker(reached(path)).ask(f"auth {SECRET}") == ["OK"]
+        with talking_over(reached(path)) as talker:
+            assert talker.ask(f"auth {SECRET}") == ["OK"]
         assert "a connection of this host is denied" in process.stderr
 
 
@@ -79,7 +85,7 @@ def test_what_a_killed_server_left_is_replaced(database_url, path):
         process.kill()
     assert path.exists()
     with listening(database_url, path):
-        assert Talker(reached(path)).ask("list-tube-used") == ["USING", "default"]
+        assert is_served(path)
 
 
 def test_a_living_servers_is_left_to_it(database_url, path):
@@ -87,7 +93,7 @@ def test_a_living_servers_is_left_to_it(database_url, path):
         with running(database_url, "runbeanstalkd", "--listen", f"unix:{path}") as second:
             assert second.end() == 1
             assert f"cannot listen on unix:{path}: another server listens there" in second.stderr
-        assert Talker(reached(path)).ask("list-tube-used") == ["USING", "default"]
+        assert is_served(path)
 
 
 def test_a_file_that_is_no_socket_is_left_alone(database_url, path):

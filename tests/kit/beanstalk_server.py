@@ -2,7 +2,6 @@
 
 import re
 import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -35,9 +34,8 @@ def port_of(process: Process) -> int:
 class Talker:
     """A client that says something, and takes the answer."""
 
-    def __init__(self, way: int | socket.socket, tube: str = "") -> None:
-        """``way``: a port, or a connection."""
-        self.socket = connected(way) if isinstance(way, int) else way
+    def __init__(self, port: int, tube: str = "") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
         self._file = self.socket.makefile("rb")
         if tube:
             self.ask(f"use {tube}")
@@ -87,20 +85,5 @@ class Talker:
         return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
 
 
-def talking(way: int | socket.socket, tube: str = "") -> closing[Talker]:
-    return closing(Talker(way, tube))
-
-
-def connected(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
-
-
-def rest_of(connection: socket.socket) -> bytes:
-    """What it is sent up to its end; a reset is an end, too."""
-    found = b""
-    try:
-        while data := connection.recv(65536):
-            found += data
-    except (ConnectionError, ssl.SSLError):
-        pass
-    return found
+def talking(port: int, tube: str = "") -> closing[Talker]:
+    return closing(Talker(port, tube))
