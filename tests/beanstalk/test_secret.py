@@ -65,7 +65,7 @@ REFUSED = {
     "a long line": b"auth " + b"x" * 300,
     "bytes": b"\x16\x03\x01\x02\x00\x01\x00",
     "a put, then the secret": b"put 0 0 60 1\r\nx\r\n" + f"{AUTH}\r\n".encode(),
-    "a put of a large body": b"put 0 0 60 60000\r\n" + b"x" * 60_000 + b"\r\n",
+    "a put of a large body": b"put 0 0 60 5000000\r\n" + b"x" * 5_000_000 + b"\r\n",
     "a wrong secret and a put": b"auth " + b"x" * 20 + b"\r\nput 0 0 60 1\r\nx\r\n",
 }
 
