@@ -6,12 +6,13 @@ import socket
 import threading
 from collections import Counter, deque
 from dataclasses import dataclass
-from ssl import SSLContext
 from typing import cast
 
 from . import commands, replies
+from .access import Access
 from .broker import Broker
 from .inbox import News
+from .listening import Address
 from .protocol import CommandReader, Refused
 from .state import Client
 
@@ -49,12 +50,14 @@ class Server:
         self.is_over = asyncio.Event()  # the broker has ended, by itself too
         self._thread = threading.Thread(target=self._run_broker, name="broker")
 
-    async def start(self, host: str, port: int, ssl: SSLContext | None = None) -> int:
-        """Listen; the port. ``OSError`` where the address is taken."""
-        make = self.loop.create_server
-        self._listener = await make(lambda: Connection(self), host, port, ssl=ssl, backlog=1024)
+    async def start(self, address: Address, access: Access | None = None) -> None:
+        """Listen. ``OSError`` where the address is taken."""
+
+        def make() -> Connection:
+            return Connection(self)
+
+        self._listener = await address.listen(make if access is None else access.guard(make))
         self._thread.start()
-        return int(self._listener.sockets[0].getsockname()[1])
 
     def _run_broker(self) -> None:
         try:
@@ -79,7 +82,7 @@ class Server:
         """Why a new connection is not taken, or ''."""
         if len(self.connections) >= self.limits.connections:
             return f"{self.limits.connections} connections are open"
-        if self.addresses[address] >= self.limits.per_address:
+        if address and self.addresses[address] >= self.limits.per_address:
             return f"{self.limits.per_address} connections of {address} are open"
         return ""
 
@@ -142,12 +145,12 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def eof_received(self) -> bool:
-        """What came before is answered still."""
+        """What came before is answered still, but over TLS, which ends as a whole."""
         self._has_ended = True
         self.server.broker.submit(self.client, News.HALF_CLOSED)
         if not self._is_busy:
             self._go_on()
-        return True
+        return self._transport.can_write_eof()
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -223,6 +226,8 @@ class Connection(asyncio.Protocol):
 
 def _keep_alive(connection: socket.socket) -> None:
     """Notice a peer that has lost its power, or its way."""
+    if connection.family == socket.AF_UNIX:
+        return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
         for option, value in (

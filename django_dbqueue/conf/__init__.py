@@ -17,6 +17,7 @@ from ..exceptions import shown
 from .bounds import (
     BIGINT_MAX,
     PORT_MAX,
+    PROCESSES_MAX,
     Bound,
     Parsed,
     ProcessRange,

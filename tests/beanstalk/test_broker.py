@@ -9,6 +9,7 @@ from django.db import transaction
 from django_dbqueue.beanstalk import commands, replies, rows
 from django_dbqueue.beanstalk.handlers import tube
 from django_dbqueue.beanstalk.inbox import News
+from django_dbqueue.beanstalk.listening import TCPAddress
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client
@@ -237,8 +238,9 @@ def test_a_broker_that_fails_says_so_and_gives_back_what_is_held():
 
     async def fail():
         server = Server("default", 65535, Limits())
-        port = await server.start("127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        address = TCPAddress("127.0.0.1", 0)
+        await server.start(address)
+        reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
         writer.write(b"reserve\r\n")
         assert await reader.readline() == b"RESERVED %d 1\r\n" % made.pk
         server.broker.submit(Client(), "what nobody knows")
