@@ -1,4 +1,4 @@
-"""Processes that start from one that has set the project up are as if they had done it themselves."""
+"""A process that starts from one that has set the project up is as if it had done so itself."""
 
 import os
 
