@@ -76,7 +76,7 @@ def _all_rows(sql: str) -> list[tuple[Any, ...]]:
         import psycopg
 
         connection.ensure_connection()
-        return psycopg.Cursor(connection.connection).execute(sql, prepare=True).fetchall()
+        return list(psycopg.Cursor(connection.connection).execute(sql, prepare=True).fetchall())
     with connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())

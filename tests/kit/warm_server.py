@@ -102,7 +102,7 @@ def set_up_project() -> tuple[dict[str, str | None], dict[str, str]]:
         names.add(name)
         return kept(self, name)
 
-    os._Environ.__getitem__ = noting  # type: ignore[method-assign]
+    os._Environ.__getitem__ = noting  # type: ignore[method-assign,assignment]
     look_from(str(Path.cwd()))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
     django.setup()

@@ -154,8 +154,12 @@ def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selecte
 
         def test_page_of_worker(database_url):
             pass
+
+        def test_parser():
+            pass
     """
     (pytester.mkdir("mail") / "test_pages.py").write_text(dedent(pages))
+    assert "test_parser" not in selected("--each-database")
     everything = selected()
     found = [selected("--share-rows", f"{number}/2") for number in (1, 2)]
     for name in everything:
