@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-NICE = 10
+NICE = 5
 HALF_A_BODY = b"put 0 0 60 60000\r\n" + b"x" * 30_000
 PAUSE_SECONDS = 1.0
 ASKED_AT_ONCE = 200  # commands of a client that reads no answers
