@@ -24,9 +24,10 @@ from ..lifecycle.table import Table, table_of
 from ..worker.session import ReconnectBackoff, Session
 from ..worker.wakeup import Wakeup
 from . import commands, replies, verbs
-from .answers import Asked, answered, pauses_of
+from .answers import pauses_of
 from .faults import FAULTS, is_to_be_repeated
 from .inbox import Inbox, News, Wanted
+from .looking import answer_some
 from .models import TubeJob
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
 from .state import Client, State
@@ -42,7 +43,8 @@ LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
-CLAIMS = {*RESERVES, commands.ReserveJob}
+# What is done for a client that is gone, too.
+CHANGES = VERBS.keys() - {commands.ReserveJob}
 
 
 class Broker:
@@ -143,7 +145,7 @@ class Broker:
             if isinstance(news, News):
                 self._note(client, news)
         given = [one for one in wanted if not isinstance(one[1], News)]
-        return [one for one in given if not (one[0].is_gone and type(one[1]) in CLAIMS)]
+        return [one for one in given if not one[0].is_gone or type(one[1]) in CHANGES]
 
     def _serve(self, wanted: list[Wanted]) -> None:
         writing: dict[type[Any], list[Wanted]] = defaultdict(list)
@@ -163,9 +165,7 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
-        known: dict[str, Any] = {}
-        for client, command in others:
-            self._reply(client, answered(Asked(self.table, self.state, client, command, known)))
+        self._inbox.put_back(answer_some(self.table, self.state, others, self._reply))
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
