@@ -1,7 +1,8 @@
 """The turns of those who change no job: they take little of anybody else's time."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..lifecycle.table import Table
@@ -11,6 +12,8 @@ from .inbox import Wanted
 from .state import Client, State
 
 LOOK_SECONDS = 0.002  # of each turn of the broker
+CROWD = 10  # Where more ask at once, they leave the broker to others for twice the time they took.
+REST = 2
 # What they are answered does not depend on who asks, or on the tube alone that it uses.
 SAME_FOR_ALL = {
     *(commands.Stats, commands.StatsTube, commands.StatsJob, commands.ListTubes, commands.Peek),
@@ -18,26 +21,49 @@ SAME_FOR_ALL = {
 SAME_IN_A_TUBE = {commands.PeekReady, commands.PeekDelayed, commands.PeekBuried}
 
 
-def answer_some(
-    table: Table, state: State, asked: Sequence[Wanted], reply: Callable[[Client, bytes], object]
-) -> list[Wanted]:
-    """Answer for a while, and after that what was answered to somebody already; what is left."""
-    end = time.monotonic() + LOOK_SECONDS
-    known: dict[str, Any] = {}
-    answers: dict[Any, bytes] = {}
-    left: list[Wanted] = []
-    for number, (client, command) in enumerate(asked):
-        question = _question(client, command)
-        answer = answers.get(question)
-        if answer is None:
-            if number and time.monotonic() >= end:
-                left.append((client, command))
-                continue
-            answer = answered(Asked(table, state, client, command, known))
-            if question is not None:
-                answers[question] = answer
-        reply(client, answer)
-    return left
+class Looks:
+    """Who asks for something that changes no job, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._asked: deque[Wanted] = deque()
+        self._at = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._asked)
+
+    def add(self, asked: Iterable[Wanted]) -> None:
+        self._asked += asked
+
+    @property
+    def due_at(self) -> float:
+        """When it is their turn."""
+        return self._at if self._asked else float("inf")
+
+    def answer_some(
+        self, table: Table, state: State, reply: Callable[[Client, bytes], object]
+    ) -> None:
+        """For a while; after that only what was answered to somebody already."""
+        began = time.monotonic()
+        if began < self.due_at:
+            return
+        is_crowd, answers, known = len(self._asked) > CROWD, dict[Any, bytes](), dict[str, Any]()
+        left: list[Wanted] = []
+        try:
+            while self._asked:
+                client, command = self._asked[0]
+                question = _question(client, command)
+                answer = answers.get(question)
+                if answer is None and answers and time.monotonic() >= began + LOOK_SECONDS:
+                    left.append((client, command))
+                elif not client.is_gone:
+                    answer = answer or answered(Asked(table, state, client, command, known))
+                    answers[question or (client, command)] = answer
+                    reply(client, answer)
+                self._asked.popleft()
+        finally:
+            self._asked.extendleft(reversed(left))
+        now = time.monotonic()
+        self._at = now + REST * (now - began) if is_crowd else now
 
 
 def _question(client: Client, command: Any) -> Any:

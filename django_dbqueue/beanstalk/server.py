@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import socket
+import sys
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import cast
@@ -12,15 +14,16 @@ from typing import cast
 from . import commands, replies
 from .broker import Broker
 from .inbox import News
-from .protocol import CommandReader, Refused
+from .protocol import Refused
+from .reading import READ_AT_ONCE, WAITING_MAX, Said
 from .state import Client
 from .turns import LINES_AT_ONCE, Turns
 from .writing import bound
 
 logger = logging.getLogger("django_dbqueue")
 
-READ_AT_ONCE = 16 * 1024  # bytes
-WAITING_MAX = READ_AT_ONCE  # bytes of a client's that wait for their turn, before it is read on
+# After which the loop and the broker leave the interpreter to each other, where both want it.
+SWITCH_SECONDS = 0.0005
 # Seconds: a client that has begun a command, or has answers to read, may be silent for so long.
 PATIENCE_SECONDS = 60.0
 # Seconds of silence after which the kernel asks whether a peer lives, and in which it must answer.
@@ -61,6 +64,7 @@ class Server:
         return int(self._listener.sockets[0].getsockname()[1])
 
     def _run_broker(self) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             self.broker.run()
         finally:
@@ -98,9 +102,12 @@ class Server:
     def _pass_on(self) -> None:
         with self._lock:
             answers, self._answers = self._answers, deque()
+        heard: dict[Client, list[bytes | None]] = defaultdict(list)
         for client, reply in answers:
+            heard[client].append(reply)
+        for client, given in heard.items():
             if (connection := self.connections.get(client)) is not None:
-                connection.answered(reply)
+                connection.answered(given)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -110,9 +117,9 @@ class Connection(asyncio.BufferedProtocol):
         self.server = server
         self.client = Client()
         self.address = ""
-        self._reader = CommandReader(server.broker.state.job_size_max)
+        self._said = Said(server.broker.state.job_size_max)
         self._transport: asyncio.Transport
-        self._is_busy = False  # a command waits for its answer
+        self._asked = 0  # commands that wait for their answers
         self._is_in_turn = False  # it has said more than one turn of its takes
         self._is_full = False  # the client does not read what it is answered
         self._has_ended = False  # the client says nothing more
@@ -146,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.server.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._reader.feed(self.server.buffer[:nbytes])
+        self._said.feed(self.server.buffer[:nbytes])
         if self._is_in_turn:
             self._listen()
         else:
@@ -156,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         """What came before is answered still."""
         self._has_ended = True
         self.server.broker.submit(self.client, News.HALF_CLOSED)
-        if not (self._is_busy or self._is_in_turn):
+        if not (self._asked or self._is_in_turn):
             self._go_on()
         return True
 
@@ -169,14 +176,15 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_in_turn:
             self._go_on()
 
-    def answered(self, reply: bytes | None) -> None:
-        """None: what became of the command is unknown."""
-        self._is_busy = False
-        if reply is None:
+    def answered(self, given: Sequence[bytes | None]) -> None:
+        """None: what became of a command is unknown."""
+        self._asked -= len(given)
+        known = [reply for reply in given if reply is not None]
+        self._transport.write(b"".join(known))
+        if len(known) < len(given):
             self.close()
-            return
-        self._transport.write(reply)
-        self._go_on()
+        elif not self._asked:
+            self._go_on()
 
     def close(self) -> None:
         self._transport.close()
@@ -188,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         for _ in range(LINES_AT_ONCE):
             if self._is_waiting or self._transport.is_closing():
                 break
-            command = self._reader.next()
+            command = self._said.next()
             if not isinstance(command, Refused):
                 self._say(refused)
                 self._take(command)
@@ -221,8 +229,9 @@ class Connection(asyncio.BufferedProtocol):
             self._say([refused.reply])
             self._go_on_later()
         else:
-            self._is_busy = True
-            self.server.broker.submit(self.client, command)
+            given = self._said.together_with(command)
+            self._asked = len(given)
+            self.server.broker.submit(self.client, *given)
 
     def _go_on_later(self) -> None:
         self._is_in_turn = True
@@ -232,16 +241,16 @@ class Connection(asyncio.BufferedProtocol):
         """Read on, also while a command waits: else nobody would notice that the client is gone."""
         if self._transport.is_closing() or self._has_ended:
             return
-        held = len(self._reader)
+        held = len(self._said)
         if (self._is_waiting or self._is_in_turn) and held > WAITING_MAX:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-        self._set_alarm(needed=self._is_full or (held > 0 and not self._is_busy))
+        self._set_alarm(needed=self._is_full or (held > 0 and not self._asked))
 
     @property
     def _is_waiting(self) -> bool:
-        return self._is_busy or self._is_full
+        return self._asked > 0 or self._is_full
 
     def _set_alarm(self, *, needed: bool) -> None:
         """Close what is silent in the middle of a command, or leaves its answers unread."""

@@ -5,9 +5,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-LINES_AT_ONCE = 16  # of one client in one turn, of those that are no commands
+LINES_AT_ONCE = 50  # of one client in one turn, of those that are no commands
 # Of each turn of all, and then others are heard: the loop shares the interpreter with the broker.
-TURN_SECONDS, REST_SECONDS = 0.001, 0.002
+TURN_SECONDS, REST_SECONDS = 0.001, 0.004
 
 
 class Turns:
