@@ -21,7 +21,7 @@ PAUSE_SECONDS = 1.0
 ASKED_AT_ONCE = 200  # commands of a client that reads no answers
 LINES_AT_ONCE = 100
 LINES_EACH = 500  # of a connection; then it says no more, and hears all
-FUZZERS = 16
+FUZZERS = 64
 TALK_SECONDS = 300.0  # in which the lines of a connection are answered
 NOBODYS = b"18446744073709551615"
 # What no other client is harmed by, for the tubes that are named are these clients' alone.
