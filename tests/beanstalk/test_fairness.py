@@ -7,6 +7,7 @@ from django.db.utils import Error, OperationalError
 
 from django_dbqueue.beanstalk import apart, broker, commands, faults, looking
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.beanstalk.protocol import Refused
 from django_dbqueue.beanstalk.reading import Said
 from django_dbqueue.beanstalk.turns import Turns
 from django_dbqueue.beanstalk.verbs import VERBS
@@ -124,5 +125,6 @@ def test_a_clients_bytes_are_puts_for_one_statement_and_what_follows():
     said.feed(b"put 0 0 60 1\r\nx\r\n" * 150 + b"reserve\r\nput 0 0 60 1\r\ny\r\n")
     found = []
     while (command := said.next()) is not None:
+        assert not isinstance(command, Refused)
         found.append(len(said.together_with(command)))
     assert found == [100, 50, 1, 1]

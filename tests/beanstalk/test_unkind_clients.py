@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import unkind as proof
 from tests.kit.beanstalk_server import serving, talking
 from tests.kit.waiting import wait_until
 
@@ -61,6 +62,21 @@ def test_hundreds_of_slow_clients_hold_up_no_other_and_pin_no_memory(database_ur
                 assert talker.reserve()[0] == key
                 assert talker.ask(f"delete {key}") == ["DELETED"]
         assert resident(process.pid) < MEMORY_MAX
+
+
+def test_next_to_all_kinds_and_fuzzed_lines_a_good_client_loses_nothing(database_url):
+    """As ``make unkind`` does, in short."""
+    with serving(database_url) as (process, port):
+        known = proof.keep(port)
+        with proof.unkind("clients", port, "--count=120") as clients:
+            assert clients.stdout.readline() == "ready\n"
+            with proof.unkind("lines", port, "--lines=3000") as fuzzing:
+                times = proof.measure(port, lambda: fuzzing.poll() is None)
+                assert fuzzing.wait() == 0
+        assert times
+        assert proof.kept(port) == known
+        assert 0 < proof.memory(process.pid) < MEMORY_MAX
+        assert "Traceback" not in process.stderr
 
 
 def test_lines_of_nonsense_leave_it_well(database_url):
