@@ -101,3 +101,13 @@ def test_none_makes_room_that_is_more_urgent_than_the_new_one(desk):
     assert desk.answers[client][before] == replies.OUT_OF_MEMORY
     assert desk.answers[client][before + 1].startswith(b"INSERTED")
     assert (bodies(Status.READY), bodies(Status.BURIED)) == ([b"2"], [b"0"])
+
+
+def test_more_than_a_statement_may_hold_is_put_in_several(desk):
+    client = desk.client("full")
+    before = len(desk.answers[client])
+    desk.broker.submit(client, *[commands.Put(5, 0, 60, b"x" * 65_000)] * 300)
+    desk.turn()
+    assert {answer.split()[0] for answer in desk.answers[client][before:]} == {b"INSERTED"}
+    assert len(desk.answers[client]) == before + 300
+    assert TubeJob.objects.count() == 300
