@@ -12,6 +12,7 @@ than 100 MiB, or a job is lost.
 
 import argparse
 import itertools
+import signal
 import subprocess
 import sys
 import tempfile
@@ -152,6 +153,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each part that has no end")
     parser.add_argument("--seed", type=int, default=5)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and end what was started
     times = [f"p{share} {name}" for share in (50, 99) for name in HEADS]
     print(f"| | crashes | MiB | {' | '.join(times)} |\n|{'---|' * (3 + len(times))}")
     wrong = [

@@ -23,7 +23,7 @@ LINES_AT_ONCE = 100
 LINES_EACH = 500  # of a connection; then it says no more, and hears all
 FUZZERS = 64
 TALK_SECONDS = 300.0  # in which the lines of a connection are answered
-NOBODYS = b"18446744073709551615"
+NOBODYS = b"00000000000000000000"  # also where some of it is lost
 # What no other client is harmed by, for the tubes that are named are these clients' alone.
 LINES = (
     *(b"put 0 0 60 5", b"put 0 0 1 0\r\n", b"put 1 2 3 4\r\nabcd", b"put 0 0"),
@@ -32,7 +32,16 @@ LINES = (
     *(b"release " + NOBODYS + b" 0 0", b"bury " + NOBODYS + b" 1", b"touch " + NOBODYS),
     *(b"kick-job " + NOBODYS, b"peek " + NOBODYS, b"peek-ready", b"peek-delayed", b"peek-buried"),
     *(b"stats-job " + NOBODYS, b"stats-tube fuzzed", b"list-tube-used", b"list-tubes-watched"),
-    *(b"list-tubes", b"stats", b"", b" ", b"x" * 300, b"use " + b"y" * 200),
+    *(
+        b"list-tubes",
+        b"stats",
+        b"",
+        b"kick 18446744073709551615",
+        b"put 4294967296 0 0 1",
+        b" ",
+        b"x" * 300,
+        b"use " + b"y" * 200,
+    ),
 )
 SIGNS = b" \r\n\0-x\xff\xc3"
 KEPT_WHOLE = 0.01  # of the lines; the others get some bytes that are wrong
