@@ -11,6 +11,7 @@ MAIL_ARGS ?=
 MAIL_PACKAGES ?=
 ADMIN_ARGS ?=
 BEANSTALK_ARGS ?=
+UNKIND_ARGS ?=
 TASKS_ARGS ?=
 TORTURE_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
@@ -28,7 +29,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk bench-quick dist mysql clean packages redis beanstalkd jackd
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist mysql clean packages redis beanstalkd jackd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -157,6 +158,9 @@ bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million
 
 bench-beanstalk: packages beanstalkd $(STAMPS)/servers  ## clients of runbeanstalkd next to those of beanstalkd (2 minutes); BEANSTALK_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.beanstalk $(BEANSTALK_ARGS)
+
+unkind: packages $(STAMPS)/servers  ## a client of runbeanstalkd next to 500 unkind ones and a million fuzzed lines, on each database (10 minutes); UNKIND_ARGS
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.unkind $(UNKIND_ARGS)
 
 bench-quick: packages $(STAMPS)/servers  ## drain no-op jobs beside bare SQL only (3 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.drain --quick $(BENCH_ARGS)

@@ -85,7 +85,8 @@ def beanstalkd(*options: str) -> Iterator[int]:
 
 
 @contextmanager
-def ours(place: str, folder: str) -> Iterator[int]:
+def ours(place: str, folder: str, *options: str) -> Iterator[tuple[int, int]]:
+    """The process' id, and its port."""
     environment = {"DATABASE_URL": url(place, Path(folder)), "DBQUEUE_TESTS": "1", "DEBUG": "0"}
     command = [sys.executable, "manage.py"]
     subprocess.run(
@@ -94,9 +95,9 @@ def ours(place: str, folder: str) -> Iterator[int]:
         env=os.environ | environment,
         check=True,
     )
-    listen = ["runbeanstalkd", "--listen", "127.0.0.1:0"]
-    with running([*command, *listen], **environment) as (_, log):
-        yield wait_for(lambda: port_in(log.read_text()))
+    listen = ["runbeanstalkd", "--listen", "127.0.0.1:0", *options]
+    with running([*command, *listen], **environment) as (pid, log):
+        yield pid, wait_for(lambda: port_in(log.read_text()))
 
 
 def port_in(text: str) -> int | None:
@@ -132,7 +133,7 @@ def main() -> None:
             "beanstalkd, synced": stack.enter_context(beanstalkd("-b", str(log), "-f", "0")),
         }
         for place in options.only or PLACES:
-            ports[place] = stack.enter_context(ours(place, folder))
+            _, ports[place] = stack.enter_context(ours(place, folder))
         for name, port in ports.items():
             found = [asyncio.run(rate(port, count, options.seconds)) for count in CONNECTIONS]
             rates[name] = found

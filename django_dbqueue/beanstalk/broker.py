@@ -9,14 +9,13 @@ import logging
 import threading
 import time
 import uuid
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Set
 from typing import Any
 
 from django.db.utils import Error
 
 from ..dialects import Dialect
-from ..exceptions import QueueFull
 from ..lifecycle import reap
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.promotion import next_moves, promote
@@ -24,9 +23,11 @@ from ..lifecycle.table import Table, table_of
 from ..worker.session import ReconnectBackoff, Session
 from ..worker.wakeup import Wakeup
 from . import commands, replies, verbs
-from .answers import Asked, answered, pauses_of
+from .answers import pauses_of
+from .apart import write_apart
 from .faults import FAULTS, is_to_be_repeated
 from .inbox import Inbox, News, Wanted
+from .looking import Looks
 from .models import TubeJob
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
 from .state import Client, State
@@ -42,13 +43,15 @@ LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
-CLAIMS = {*RESERVES, commands.ReserveJob}
+# What is done for a client that is gone, too.
+CHANGES = VERBS.keys() - {commands.ReserveJob}
+CLAIMS_OR_CHANGES = VERBS.keys() | RESERVES
 
 
 class Broker:
     """Takes commands from any thread, and answers them from its own, by ``answer``.
 
-    A client gives a command once the one before is answered.
+    A client gives a command once the one before is answered, but for puts after a put.
     """
 
     def __init__(self, using: str, answer: Answer, job_size_max: int = JOB_SIZE) -> None:
@@ -61,7 +64,8 @@ class Broker:
         self._session = Session({using}, on_connect=self._on_connect)
         self._backoff = ReconnectBackoff("serving tubes")
         self._inbox = Inbox(self.state.commands, self.wakeup.notify)
-        self._answered: set[Client] = set()  # in this turn
+        self._looks = Looks()
+        self._answered: Counter[Client] = Counter()  # in this turn
         self._unsure: list[str] = []  # owners of claims that may have been committed
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
@@ -69,9 +73,9 @@ class Broker:
 
     # From any thread
 
-    def submit(self, client: Client, command: Any) -> None:
-        """A command, or news of the client."""
-        self._inbox.put(client, command)
+    def submit(self, client: Client, *given: Any) -> None:
+        """A command, several puts, or news of the client."""
+        self._inbox.put(client, *given)
 
     def note_refused(self, client: Client, refused: Refused) -> None:
         """A command that was understood, and is answered already."""
@@ -127,12 +131,20 @@ class Broker:
             self._give_back()
             self._serve(wanted)
         except Error:
-            done = self._answered | self.state.waiters.keys()
-            self._inbox.put_back([one for one in wanted if one[0] not in done])
+            self._inbox.put_back(self._unanswered(wanted))
             raise
         self._end_waits()
         self._give_back()
         return self._rest()
+
+    def _unanswered(self, wanted: list[Wanted]) -> list[Wanted]:
+        """What is to be done in another turn: a client is answered in the order of its commands."""
+        done, found = self._answered.copy(), []
+        for client, command in wanted:
+            done[client] -= 1
+            if done[client] < 0 and client not in self.state.waiters:
+                found.append((client, command))
+        return found
 
     def _take(self) -> list[Wanted]:
         """The commands that are for this turn. News are noted first: nobody who is gone shall get a
@@ -143,19 +155,17 @@ class Broker:
             if isinstance(news, News):
                 self._note(client, news)
         given = [one for one in wanted if not isinstance(one[1], News)]
-        return [one for one in given if not (one[0].is_gone and type(one[1]) in CLAIMS)]
+        self._looks.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
+        return [one for one in given if type(one[1]) in _done_for(one[0])]
 
     def _serve(self, wanted: list[Wanted]) -> None:
         writing: dict[type[Any], list[Wanted]] = defaultdict(list)
-        others: list[Wanted] = []
         for client, command in wanted:
             kind = type(command)
             if kind in VERBS:
                 writing[kind].append((client, command))
-            elif kind in RESERVES:
-                self.state.wait(client, getattr(command, "seconds", float("inf")))
             else:
-                others.append((client, command))
+                self.state.wait(client, getattr(command, "seconds", float("inf")))
         is_due = self.state.end_pauses() or time.monotonic() >= self._look_at
         looks = bool(self.state.waiters) and (bool(wanted) or is_due)
         if writing or looks:
@@ -163,9 +173,7 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
-        known: dict[str, Any] = {}
-        for client, command in others:
-            self._reply(client, answered(Asked(self.table, self.state, client, command, known)))
+        self._looks.answer_some(self.table, self.state, self._reply)
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
@@ -192,23 +200,9 @@ class Broker:
         except FAULTS as error:
             if is_to_be_repeated(self.table, error):
                 raise
-        for kind, given in writing.items():
-            for one in given:
-                self._write_alone(kind, one)
+        write_apart(self.table, writing, self._transact, self._reply)
         if waiting:
             self._transact(lambda turn: verbs.reserve(turn, waiting))
-
-    def _write_alone(self, kind: type[Any], one: Wanted) -> None:
-        try:
-            self._transact(lambda turn: VERBS[kind](turn, [one]))
-        except QueueFull as full:
-            logger.warning("%s", full)
-            self._reply(one[0], replies.OUT_OF_MEMORY)
-        except FAULTS as error:
-            if is_to_be_repeated(self.table, error):
-                raise
-            logger.exception("%s cannot be carried out", kind.__name__)
-            self._reply(one[0], replies.INTERNAL_ERROR)
 
     def _transact(self, work: Callable[[Turn], None]) -> None:
         """One transaction; where its commit gets no answer, its clients are left without one, too:
@@ -232,13 +226,14 @@ class Broker:
                     self._reply(client, None)
             raise
         turn.committed()
+        self._answered.update(client for client, _ in turn.again)
         self._inbox.put_back(turn.again)
         for client, reply in turn.answers:
             self._reply(client, reply)
 
     def _reply(self, client: Client, reply: bytes | None) -> None:
         self.state.waiters.pop(client, None)
-        self._answered.add(client)
+        self._answered[client] += 1
         self.answer(client, reply)
 
     def _refresh(self) -> None:
@@ -290,8 +285,13 @@ class Broker:
     def _rest(self) -> float:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
+        due.append(self._looks.due_at)
         if self.state.waiters:
             due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
         for client, waiter in self.state.waiters.items():
             due += [waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())
+
+
+def _done_for(client: Client) -> Set[type[Any]]:
+    return CHANGES if client.is_gone else CLAIMS_OR_CHANGES

@@ -32,10 +32,10 @@ class Inbox:
     def __bool__(self) -> bool:
         return bool(self._wanted)
 
-    def put(self, client: Client, command: Any) -> None:
-        self.count(type(command))
+    def put(self, client: Client, *commands: Any) -> None:
         with self._lock:
-            self._wanted.append((client, command))
+            self._commands.update(map(type, commands))
+            self._wanted += [(client, command) for command in commands]
         self._notify()
 
     def count(self, kind: type[Any] | None) -> None:

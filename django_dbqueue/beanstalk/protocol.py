@@ -133,7 +133,7 @@ class CommandReader:
         """The bytes that it holds."""
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         self._buffer += data
 
     def next(self) -> Command | Refused | None:

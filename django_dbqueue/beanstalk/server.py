@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import socket
+import sys
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,14 +15,16 @@ from .access import Access
 from .broker import Broker
 from .inbox import News
 from .listening import Address
-from .protocol import CommandReader, Refused
+from .protocol import Refused
+from .reading import READ_AT_ONCE, WAITING_MAX, Said
 from .state import Client
+from .turns import LINES_AT_ONCE, Turns
+from .writing import bound
 
 logger = logging.getLogger("django_dbqueue")
 
-AT_ONCE = 100  # refused lines that one client is answered before others have their turn
-# Bytes of answers that a client may leave unread, and of commands that wait for their turn.
-UNREAD_MAX = 256 * 1024
+# After which the loop and the broker leave the interpreter to each other, where both want it.
+SWITCH_SECONDS = 0.0005
 # Seconds: a client that has begun a command, or has answers to read, may be silent for so long.
 PATIENCE_SECONDS = 60.0
 # Seconds of silence after which the kernel asks whether a peer lives, and in which it must answer.
@@ -44,6 +48,9 @@ class Server:
         self.connections: dict[Client, Connection] = {}
         self.addresses: Counter[str] = Counter()
         self.loop = asyncio.get_running_loop()
+        self.turns = Turns(self.loop)
+        # One for all: what is read is taken out of it at once.
+        self.buffer = memoryview(bytearray(READ_AT_ONCE))
         self._listener: asyncio.Server | None = None
         self._answers: deque[tuple[Client, bytes | None]] = deque()
         self._lock = threading.Lock()
@@ -60,6 +67,7 @@ class Server:
         self._thread.start()
 
     def _run_broker(self) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             self.broker.run()
         finally:
@@ -97,28 +105,32 @@ class Server:
     def _pass_on(self) -> None:
         with self._lock:
             answers, self._answers = self._answers, deque()
+        heard: dict[Client, list[bytes | None]] = defaultdict(list)
         for client, reply in answers:
+            heard[client].append(reply)
+        for client, given in heard.items():
             if (connection := self.connections.get(client)) is not None:
-                connection.answered(reply)
+                connection.answered(given)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One client: a command is handed on once the one before is answered."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.client = Client()
         self.address = ""
-        self._reader = CommandReader(server.broker.state.job_size_max)
+        self._said = Said(server.broker.state.job_size_max)
         self._transport: asyncio.Transport
-        self._is_busy = False  # a command waits for its answer
+        self._asked = 0  # commands that wait for their answers
+        self._is_in_turn = False  # it has said more than one turn of its takes
         self._is_full = False  # the client does not read what it is answered
         self._has_ended = False  # the client says nothing more
         self._alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=UNREAD_MAX)
+        bound(self._transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         if why := self.server.refusal(self.address):
@@ -140,15 +152,21 @@ class Connection(asyncio.Protocol):
                 del self.server.addresses[self.address]
             self.server.broker.submit(self.client, News.GONE)
 
-    def data_received(self, data: bytes) -> None:
-        self._reader.feed(data)
-        self._go_on()
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.server.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._said.feed(self.server.buffer[:nbytes])
+        if self._is_in_turn:
+            self._listen()
+        else:
+            self._go_on()
 
     def eof_received(self) -> bool:
         """What came before is answered still, but over TLS, which ends as a whole."""
         self._has_ended = True
         self.server.broker.submit(self.client, News.HALF_CLOSED)
-        if not self._is_busy:
+        if not (self._asked or self._is_in_turn):
             self._go_on()
         return self._transport.can_write_eof()
 
@@ -158,62 +176,84 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_full = False
-        self._go_on()
+        if not self._is_in_turn:
+            self._go_on()
 
-    def answered(self, reply: bytes | None) -> None:
-        """None: what became of the command is unknown."""
-        self._is_busy = False
-        if reply is None:
+    def answered(self, given: Sequence[bytes | None]) -> None:
+        """None: what became of a command is unknown."""
+        self._asked -= len(given)
+        known = [reply for reply in given if reply is not None]
+        self._transport.write(b"".join(known))
+        if len(known) < len(given):
             self.close()
-            return
-        self._transport.write(reply)
-        self._go_on()
+        elif not self._asked:
+            self._go_on()
 
     def close(self) -> None:
         self._transport.close()
 
     def _go_on(self) -> None:
-        """Hand on the next command, and answer what is none."""
-        for _ in range(AT_ONCE):
+        """Hand on the next command, and answer what is none: some of it."""
+        self._is_in_turn = False
+        refused: list[bytes] = []
+        for _ in range(LINES_AT_ONCE):
             if self._is_waiting or self._transport.is_closing():
                 break
-            command = self._reader.next()
-            if command is None:
-                if self._has_ended:
-                    self.close()
+            command = self._said.next()
+            if not isinstance(command, Refused):
+                self._say(refused)
+                self._take(command)
                 break
-            self._take(command)
+            self._note(command)
+            refused.append(command.reply)
         else:
-            self.server.loop.call_soon(self._go_on)
+            self._go_on_later()
+        self._say(refused)
         self._listen()
+
+    def _say(self, refused: list[bytes]) -> None:
+        if refused:
+            self._transport.write(b"".join(refused))
+            refused.clear()
+
+    def _note(self, refused: Refused) -> None:
+        if refused.kind is not None:
+            self.server.broker.note_refused(self.client, refused)
+
+    def _take(self, command: commands.Command | None) -> None:
+        """None: nothing more has come."""
+        if command is None:
+            if self._has_ended:
+                self.close()
+        elif isinstance(command, commands.Quit):
+            self.close()
+        elif isinstance(command, commands.Put) and self.server.broker.state.is_draining:
+            self._note(refused := Refused(replies.DRAINING, commands.Put))
+            self._say([refused.reply])
+            self._go_on_later()
+        else:
+            given = self._said.together_with(command)
+            self._asked = len(given)
+            self.server.broker.submit(self.client, *given)
+
+    def _go_on_later(self) -> None:
+        self._is_in_turn = True
+        self.server.turns.wait(self._go_on)
 
     def _listen(self) -> None:
         """Read on, also while a command waits: else nobody would notice that the client is gone."""
         if self._transport.is_closing() or self._has_ended:
             return
-        held = len(self._reader)
-        if self._is_waiting and held > UNREAD_MAX:
+        held = len(self._said)
+        if (self._is_waiting or self._is_in_turn) and held > WAITING_MAX:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-        self._set_alarm(needed=self._is_full or (held > 0 and not self._is_busy))
+        self._set_alarm(needed=self._is_full or (held > 0 and not self._asked))
 
     @property
     def _is_waiting(self) -> bool:
-        return self._is_busy or self._is_full
-
-    def _take(self, command: commands.Command | Refused) -> None:
-        if isinstance(command, Refused):
-            if command.kind is not None:
-                self.server.broker.note_refused(self.client, command)
-            self._transport.write(command.reply)
-        elif isinstance(command, commands.Quit):
-            self.close()
-        elif isinstance(command, commands.Put) and self.server.broker.state.is_draining:
-            self._take(Refused(replies.DRAINING, commands.Put))
-        else:
-            self._is_busy = True
-            self.server.broker.submit(self.client, command)
+        return self._asked > 0 or self._is_full
 
     def _set_alarm(self, *, needed: bool) -> None:
         """Close what is silent in the middle of a command, or leaves its answers unread."""

@@ -6,7 +6,7 @@ remembered is written down in the turn, and counts once the transaction is commi
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +22,7 @@ from .rows import ALLOWANCE, ID_MAX, Body, Taken
 from .state import Client, Hold, State
 
 KICKED_AT_ONCE = 500
+INSERT_MAX = 2**20  # bytes of the bodies in one statement, but for a body that is larger
 KICKED = ", kicks = kicks + 1", ()
 RESERVED = ", reserves = reserves + 1", ()
 READY_DELAYED_OR_BURIED = (Status.READY, Status.DELAYED, Status.BURIED)
@@ -85,13 +86,28 @@ Verb: TypeAlias = Callable[[Turn, Given], None]
 
 def put(turn: Turn, given: Given) -> None:
     jobs = [_row(client, command) for client, command in given]
-    TubeJob.objects.using(turn.table.connection.alias).bulk_create(jobs)
+    for some in _statements(jobs):
+        TubeJob.objects.using(turn.table.connection.alias).bulk_create(some)
     for (client, _), job in zip(given, jobs, strict=True):
         turn.answer(client, replies.line("INSERTED", job.pk))
     turn.after.append(lambda: turn.state.note_put([client for client, _ in given]))
     delays = [command.delay for _, command in given if command.delay]
     if delays:
         turn.after.append(lambda: turn.state.note_delayed(min(delays)))
+
+
+def _statements(jobs: Sequence[TubeJob]) -> Iterator[list[TubeJob]]:
+    """As many jobs as one INSERT should hold: MariaDB breaks the connection where it is larger than
+    ``max_allowed_packet``."""
+    some: list[TubeJob] = []
+    size = 0
+    for job in jobs:
+        if some and size + len(job.body) > INSERT_MAX:
+            yield some
+            some, size = [], 0
+        some.append(job)
+        size += len(job.body)
+    yield some
 
 
 def _row(client: Client, given: commands.Put) -> TubeJob:

@@ -198,6 +198,22 @@ def test_the_address_must_be_this_hosts_or_be_insecure_on_purpose(database_url):
         assert "--insecure" in process.stderr
 
 
+@pytest.mark.each_database
+@pytest.mark.skipif(connection.vendor != "mysql", reason="others take what may be asked for")
+def test_a_size_of_jobs_that_no_statement_holds_is_told(database_url):
+    with running(database_url, "runbeanstalkd", "--max-job-size", str(2**30)) as process:
+        assert process.end() == 1
+        assert "max_allowed_packet" in process.stderr
+
+
+def test_jobs_of_several_megabytes_come_and_go(database_url):
+    body = "x" * 5_000_000
+    with serving(database_url, "--max-job-size", "6000000") as (_, port), talking(port) as talker:
+        key = talker.put(body)
+        assert talker.reserve() == (key, body)
+        assert talker.ask(f"delete {key}") == ["DELETED"]
+
+
 def test_an_address_that_is_taken_is_told(served, database_url):
     _, port = served
     with running(database_url, "runbeanstalkd", "--listen", f"127.0.0.1:{port}") as process:

@@ -2,12 +2,15 @@
 
 import random
 import socket
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from benchmarks import unkind as proof
 from tests.kit.beanstalk_server import serving, talking
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 UNKIND = 500
@@ -61,6 +64,21 @@ def test_hundreds_of_slow_clients_hold_up_no_other_and_pin_no_memory(database_ur
         assert resident(process.pid) < MEMORY_MAX
 
 
+def test_next_to_all_kinds_and_fuzzed_lines_a_good_client_loses_nothing(database_url):
+    """As ``make unkind`` does, in short."""
+    with serving(database_url) as (process, port):
+        known = proof.keep(port)
+        with proof.unkind("clients", port, "--count=120") as clients:
+            assert clients.stdout.readline() == "ready\n"
+            with proof.unkind("lines", port, "--lines=3000") as fuzzing:
+                times = proof.measure(port, lambda: fuzzing.poll() is None)
+                assert fuzzing.wait() == 0
+        assert times
+        assert proof.kept(port) == known
+        assert 0 < proof.memory(process.pid) < MEMORY_MAX
+        assert "Traceback" not in process.stderr
+
+
 def test_lines_of_nonsense_leave_it_well(database_url):
     chance = random.Random(5)
     with serving(database_url) as (process, port):
@@ -75,3 +93,21 @@ def test_lines_of_nonsense_leave_it_well(database_url):
             assert talker.ask("list-tube-used") == ["USING", "t"]
         assert resident(process.pid) < MEMORY_MAX
         assert "Traceback" not in process.stderr
+
+
+def test_who_reads_no_answers_is_given_few(database_url):
+    with serving(database_url) as (_, port), talking(port) as talker:
+        greedy = socket.create_connection(("127.0.0.1", port), timeout=30)
+        greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        told = threading.Thread(target=greedy.sendall, args=[b"stats\r\n" * 20_000], daemon=True)
+        told.start()
+        numbers = [0]
+
+        def rests():
+            numbers.append(int(talker.stats("stats")["cmd-stats"]))
+            return numbers[-1] == numbers[-2] + 1
+
+        for _ in range(5):
+            wait_until(rests)
+        assert numbers[-1] < 2000
+        greedy.close()

@@ -38,7 +38,7 @@ class Desk:
 
     def turn(self) -> None:
         self.broker.turn()
-        while self.broker._inbox:
+        while self.broker._inbox or self.broker._looks:
             self.broker.turn()
 
     def put(

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
-from django.db import router
+from django.db import connections, router
 
+from ....dialects.sizes import largest_value
 from ....management.commands._log import log_to_stderr
 from ....management.commands.runworker import stop_without_migrations
 from ....worker.options import REQUESTED, beat_timing
@@ -41,6 +42,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         using = options["database"] or router.db_for_write(TubeJob)
         stop_without_migrations([using])
+        refuse_what_cannot_be_put(using, options["max_job_size"])
         try:
             timing = beat_timing()
         except ImproperlyConfigured as error:
@@ -100,3 +102,12 @@ async def serve(
     reason = signals[0] if signals else REQUESTED.reason
     keeper.stop(reason if is_well else "error")
     return is_well
+
+
+def refuse_what_cannot_be_put(using: str, job_size_max: int) -> None:
+    most = largest_value(connections[using])
+    if most is not None and job_size_max > most:
+        raise CommandError(
+            f"a body of {job_size_max:,} bytes (--max-job-size) does not fit in a statement: the "
+            f"database's max_allowed_packet is enough for {most:,}"
+        )

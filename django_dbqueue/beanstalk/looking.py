@@ -1,0 +1,82 @@
+"""The turns of those who change no job: they take little of anybody else's time."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..lifecycle.table import Table
+from . import commands
+from .answers import Asked, answered
+from .inbox import Wanted
+from .state import Client, State
+
+LOOK_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
+CROWD = 10  # Where more ask at once, they leave the broker to others for twice the time they took.
+REST = 2
+# What they are answered does not depend on who asks, or on the tube alone that it uses.
+SAME_FOR_ALL = {
+    *(commands.Stats, commands.StatsTube, commands.StatsJob, commands.ListTubes, commands.Peek),
+}
+SAME_IN_A_TUBE = {commands.PeekReady, commands.PeekDelayed, commands.PeekBuried}
+
+
+class Looks:
+    """Who asks for something that changes no job, in the order in which they came.
+
+    Those who have come when the first of them is answered share what is looked up for one.
+    """
+
+    def __init__(self) -> None:
+        self._asked: deque[Wanted] = deque()
+        self._sharing: deque[Wanted] = deque()
+        self._known: dict[str, Any] = {}
+        self._answers: dict[Any, bytes] = {}
+        self._at = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._asked or self._sharing)
+
+    def add(self, asked: Iterable[Wanted]) -> None:
+        self._asked += asked
+
+    @property
+    def due_at(self) -> float:
+        """When it is their turn."""
+        return self._at if self else float("inf")
+
+    def answer_some(
+        self, table: Table, state: State, reply: Callable[[Client, bytes], object]
+    ) -> None:
+        """A few, for a while."""
+        began = now = time.monotonic()
+        if began < self.due_at:
+            return
+        is_crowd, count = len(self._asked) + len(self._sharing) > CROWD, 0
+        if not self._sharing:
+            self._sharing, self._asked = self._asked, self._sharing
+            self._known, self._answers = {}, {}
+        while self._sharing and count < ANSWERS_AT_ONCE and now <= began + LOOK_SECONDS:
+            client, command = self._sharing[0]
+            if not client.is_gone:
+                reply(client, self._answer(Asked(table, state, client, command, self._known)))
+            self._sharing.popleft()
+            count, now = count + 1, time.monotonic()
+        self._at = now + REST * (now - began) if is_crowd else now
+
+    def _answer(self, asked: Asked[Any]) -> bytes:
+        question = _question(asked.client, asked.command)
+        answer = self._answers.get(question)
+        if answer is None:
+            answer = answered(asked)
+            if question is not None:
+                self._answers[question] = answer
+        return answer
+
+
+def _question(client: Client, command: Any) -> Any:
+    """Equal where the answers are; None where nobody else has the same one."""
+    kind = type(command)
+    if kind in SAME_FOR_ALL:
+        return kind, command
+    return (kind, client.used) if kind in SAME_IN_A_TUBE else None
