@@ -28,6 +28,7 @@ from ..dialects import Dialect, ErrorKind, dialect_of, installed
 logger = logging.getLogger("django_dbqueue")
 
 RECONNECT_SECONDS_MAX = 1.0  # between tries to reach a database
+REASONS_MAX = 5  # that are logged of one outage
 LOCKED_SECONDS = 10.0  # for which a table that somebody has locked is left alone
 # An attribute of a connection that is somebody else's, and whose session is not ours to change.
 LENT = "dbqueue_lent"
@@ -150,27 +151,34 @@ def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
 
 
 class ReconnectBackoff:
-    """Pauses that grow from 0.1 s while a database stays away; logs the first failure.
+    """Pauses that grow from 0.1 s while a database stays away; logs the first failure, and others
+    for new reasons: a lost connection may be followed by what keeps another from being opened.
     Work is to go on within 3 s of the database's return (a connect may take 2), and outcomes are to
     be written before a reaper may judge, which is ``worker_timeout`` after it."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.failures = 0
+        self._said: set[str] = set()
 
     def failed(self, error: Exception) -> float:
         """Note a failure; how long to wait before the next try."""
         self.failures += 1
         longest = min(RECONNECT_SECONDS_MAX, conf["WORKER_TIMEOUT"] / 4)
         pause: float = min(longest, 0.1 * 2 ** min(self.failures - 1, 9)) * random.uniform(0.7, 1.0)
-        level = logging.WARNING if self.failures == 1 else logging.DEBUG
-        logger.log(level, "%s: %s; trying again until it works", self.what, str(error).strip())
+        reason = str(error).strip()
+        is_new = reason not in self._said and len(self._said) < REASONS_MAX
+        if is_new:
+            self._said.add(reason)
+        level = logging.WARNING if is_new else logging.DEBUG
+        logger.log(level, "%s: %s; trying again until it works", self.what, reason)
         return pause
 
     def worked(self) -> None:
         if self.failures:
             logger.warning("%s works again after %d failures", self.what, self.failures)
         self.failures = 0
+        self._said.clear()
 
 
 def forget_pools() -> None:

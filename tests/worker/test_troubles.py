@@ -138,3 +138,19 @@ def test_no_pause_before_another_try_is_longer_than_a_second():
     assert pauses[0] <= 0.1 < pauses[-1]
     backoff.worked()
     assert backoff.failed(OperationalError("away")) <= 0.1
+
+
+def test_an_outage_is_logged_once_for_each_of_its_first_reasons(caplog):
+    backoff = ReconnectBackoff("trying")
+    for reason in ["killed", "too many", "too many", "killed", *"abcdefgh"]:
+        backoff.failed(OperationalError(reason))
+    assert reasons(caplog) == ["killed", "too many", "a", "b", "c"]
+    backoff.worked()
+    caplog.clear()
+    backoff.failed(OperationalError("killed"))
+    assert reasons(caplog) == ["killed"]
+
+
+def reasons(caplog):
+    warnings = [one for one in caplog.records if one.levelname == "WARNING"]
+    return [one.args[1] for one in warnings if "trying again" in one.message]
