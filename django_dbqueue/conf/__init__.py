@@ -19,11 +19,11 @@ from .bounds import (
     PORT_MAX,
     PROCESSES_MAX,
     Bound,
+    NotEmpty,
     Parsed,
     ProcessRange,
     Range,
     Unlimited,
-    not_empty,
     seconds,
 )
 from .queue_order import parse_order
@@ -233,7 +233,7 @@ conf = Section(
         "SHUTDOWN_TIMEOUT": seconds(),
         "QUEUES": Unlimited("checks.queue_options judges each option"),
         "PROBE_PORT": Range(0, PORT_MAX),
-        "PROBE_HOST": Parsed(not_empty),
+        "PROBE_HOST": NotEmpty(),
         "BEAT_INTERVAL": seconds(0.01),
         "WORKER_TIMEOUT": seconds(0.02),
         "LATE_AFTER": seconds(),

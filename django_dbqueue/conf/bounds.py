@@ -49,6 +49,17 @@ class Parsed(NamedTuple):
         return f"what {self.read.__name__} reads"
 
 
+class NotEmpty(NamedTuple):
+    """Text with more than spaces."""
+
+    def check(self, value: str) -> None:
+        if not value.strip():
+            raise ValueError(f"must not be empty, as {shown(value)} is")
+
+    def __str__(self) -> str:
+        return "text that is not empty"
+
+
 class Unlimited(NamedTuple):
     """Any value of the setting's type, for this reason."""
 
@@ -63,13 +74,6 @@ class Unlimited(NamedTuple):
 
 def seconds(least: float = 0) -> Range:
     return Range(least, SECONDS_MAX, "seconds")
-
-
-def not_empty(value: str) -> str:
-    """``ValueError`` of an empty text, or of one with nothing but spaces."""
-    if not value.strip():
-        raise ValueError(f"it must not be empty, as {shown(value)} is")
-    return value
 
 
 class ProcessRange(NamedTuple):

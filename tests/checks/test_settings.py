@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_dbqueue.checks.tables import check_settings
 from django_dbqueue.conf import Section, wrong_values
-from django_dbqueue.conf.bounds import Parsed, Range, Unlimited
+from django_dbqueue.conf.bounds import NotEmpty, Parsed, Range, Unlimited
 from django_dbqueue.mail.checks import check_settings as check_mail
 from django_dbqueue.mail.conf import BOUNDS, mail_conf
 from django_dbqueue.management.commands.runworker import Command
@@ -42,7 +42,7 @@ def default_of(key):
 def test_each_setting_has_bounds_or_says_why_it_has_none():
     known = {s.prefix + name for s in Section.all for name in s}
     assert known == JUDGED.keys() | CHOSEN
-    assert {type(bounds) for bounds in JUDGED.values()} == {Range, Parsed, Unlimited}
+    assert {type(bounds) for bounds in JUDGED.values()} == {Range, Parsed, NotEmpty, Unlimited}
     assert all(bounds.why for bounds in JUDGED.values() if isinstance(bounds, Unlimited))
     numbers = {key for key in JUDGED if type(default_of(key)) in {int, float}}
     assert numbers == RANGES.keys() | {"MAIL_FINAL_TIMEOUT"}
@@ -85,13 +85,17 @@ def test_the_answer_to_a_mail_takes_less_time_than_the_mail(value):
     [
         ("QUEUE_ORDER", ["high=0"], "the weight of 'high' must be a whole number of at least 1"),
         ("QUEUE_ORDER", [7], "7 is no queue's name"),
-        ("PROBE_HOST", " ", "it must not be empty"),
     ],
 )
 def test_what_a_reader_refuses_is_refused_with_its_words(key, value, words):
     [message] = said(key, value)
     assert f"DBQUEUE['{key}'] makes no sense: " in message
     assert words in message
+
+
+def test_a_host_needs_a_name():
+    [message] = said("PROBE_HOST", " ")
+    assert message.startswith("DBQUEUE['PROBE_HOST'] must not be empty, as ' ' is")
 
 
 def test_times_that_contradict_each_other_are_found():

@@ -155,10 +155,16 @@ def test_without_the_package_the_page_of_metrics_says_what_to_install(monkeypatc
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("host", ["", "é" * 300, "nowhere.invalid"])
+@pytest.mark.parametrize("host", ["é" * 300, "nowhere.invalid"])
 def test_a_host_that_is_none_is_refused(host):
     with pytest.raises(PortTaken, match="--probe-port: "):
         Probe(Options(served=all_served(), probe_port=8080, probe_host=host)).open()
+
+
+@pytest.mark.any_database
+def test_a_host_without_a_name_is_refused():
+    with pytest.raises(ValueError, match="probe_host must not be empty"):
+        Options(served=all_served(), probe_host="")
 
 
 @pytest.mark.any_database
