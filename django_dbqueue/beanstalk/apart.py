@@ -5,10 +5,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from django.db.utils import Error
+
 from ..exceptions import QueueFull
 from ..lifecycle.table import Table
 from . import commands, replies
-from .faults import FAULTS, is_to_be_repeated
+from .faults import FAULTS, is_locked, is_to_be_repeated
 from .inbox import Wanted
 from .state import Client
 from .verbs import VERBS, Turn
@@ -16,15 +18,26 @@ from .verbs import VERBS, Turn
 logger = logging.getLogger("django_dbqueue")
 Transact: TypeAlias = Callable[[Callable[[Turn], None]], object]
 Reply: TypeAlias = Callable[[Client, bytes], object]
+Later: TypeAlias = Callable[[Sequence[Wanted]], object]
 
 
 def write_apart(
-    table: Table, writing: Mapping[type[Any], Sequence[Wanted]], transact: Transact, reply: Reply
+    table: Table,
+    writing: Mapping[type[Any], Sequence[Wanted]],
+    transact: Transact,
+    reply: Reply,
+    later: Later,
 ) -> None:
-    """Who asked for what the database or a full tube refuses is told; the others' is done."""
+    """Who asked for what the database or a full tube refuses is told; what somebody has locked is
+    left for ``later``; the others' is done."""
     for kind, given in _parts(writing):
-        if len(given) == 1 or not _is_done(table, kind, given, transact):
-            _one_by_one(table, kind, given, transact, reply)
+        try:
+            if len(given) == 1 or not _is_done(table, kind, given, transact):
+                _one_by_one(table, kind, given, transact, reply)
+        except Error as error:
+            if not is_locked(table, error):
+                raise
+            later(given)
 
 
 def _parts(

@@ -10,12 +10,12 @@ import threading
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from django.db.utils import Error
 
-from ..dialects import Dialect
+from ..dialects import Dialect, ErrorKind
 from ..lifecycle import reap
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.promotion import next_moves, promote
@@ -25,12 +25,12 @@ from ..worker.wakeup import Wakeup
 from . import commands, replies, verbs
 from .answers import pauses_of
 from .apart import write_apart
-from .faults import FAULTS, is_to_be_repeated
+from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
 from .inbox import Inbox, News, Wanted
 from .looking import Looks
 from .models import TubeJob
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
-from .state import Client, State
+from .state import LOCKED_SECONDS, Client, Hold, State
 from .verbs import VERBS, Turn
 
 logger = logging.getLogger("django_dbqueue")
@@ -41,6 +41,7 @@ Answer = Callable[[Client, bytes | None], None]
 # Seconds between looks for what others have put, while somebody waits: it grows up to the longest.
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
+LATER_SECONDS = 1.0  # until that is tried again for whose locks the database waits
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 # What is done for a client that is gone, too.
@@ -130,14 +131,16 @@ class Broker:
         try:
             self._give_back()
             self._serve(wanted)
-        except Error:
+        except Error as error:
             self._inbox.put_back(self._unanswered(wanted))
+            if kind_of(self.table, error) is ErrorKind.AGAIN:
+                self._end_waits()
             raise
         self._end_waits()
         self._give_back()
         return self._rest()
 
-    def _unanswered(self, wanted: list[Wanted]) -> list[Wanted]:
+    def _unanswered(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """What is to be done in another turn: a client is answered in the order of its commands."""
         done, found = self._answered.copy(), []
         for client, command in wanted:
@@ -198,9 +201,9 @@ class Broker:
             self._transact(all_of_them)
             return
         except FAULTS as error:
-            if is_to_be_repeated(self.table, error):
+            if is_to_be_repeated(self.table, error) and not is_locked(self.table, error):
                 raise
-        write_apart(self.table, writing, self._transact, self._reply)
+        write_apart(self.table, writing, self._transact, self._reply, self._put_later)
         if waiting:
             self._transact(lambda turn: verbs.reserve(turn, waiting))
 
@@ -228,8 +231,15 @@ class Broker:
         turn.committed()
         self._answered.update(client for client, _ in turn.again)
         self._inbox.put_back(turn.again)
+        self._put_later(turn.locked, LOCKED_SECONDS)
         for client, reply in turn.answers:
             self._reply(client, reply)
+
+    def _put_later(self, given: Sequence[Wanted], seconds: float = LATER_SECONDS) -> None:
+        """What somebody has locked."""
+        left = self._unanswered(given)
+        self._answered.update(client for client, _ in left)
+        self._inbox.put_later(left, seconds)
 
     def _reply(self, client: Client, reply: bytes | None) -> None:
         self.state.waiters.pop(client, None)
@@ -264,18 +274,25 @@ class Broker:
         gone = [client for client in self.state.clients if client.is_gone]
         held = {key: hold for client in gone for key, hold in client.holds.items()}
         if held:
-            self._transact(lambda turn: verbs.give_back(turn, held, is_over=False))
-            self._look_at = 0.0
+            self._end(held, is_over=False)
         for client in gone:
             self.state.forget(client)
         if ended := self.state.ended():
+            # A client's that was gone already, and whose row was locked.
+            late = {key: hold for key, hold in ended.items() if hold.client.is_gone}
+            over = {key: hold for key, hold in ended.items() if key not in late}
             try:
-                self._transact(lambda turn: verbs.give_back(turn, ended, is_over=True))
+                for holds, is_over in ((late, False), (over, True)):
+                    if holds:
+                        self._end(holds, is_over)
             except Error:
                 self.state.end_later(ended)
                 raise
-            self._look_at = 0.0
         return 0.0
+
+    def _end(self, holds: Mapping[int, Hold], is_over: bool) -> None:
+        self._transact(lambda turn: verbs.give_back(turn, holds, is_over))
+        self._look_at = 0.0
 
     def _end_waits(self) -> None:
         """Answer those who are to wait no longer."""
@@ -285,7 +302,7 @@ class Broker:
     def _rest(self) -> float:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
-        due.append(self._looks.due_at)
+        due += [self._looks.due_at, self._inbox.later_at]
         if self.state.waiters:
             due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
         for client, waiter in self.state.waiters.items():

@@ -1,6 +1,7 @@
 """What clients want, and have not been answered yet."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -28,6 +29,8 @@ class Inbox:
         self._notify = notify
         self._lock = threading.Lock()
         self._wanted: list[Wanted] = []
+        self._later: list[Wanted] = []
+        self.later_at = float("inf")
 
     def __bool__(self) -> bool:
         return bool(self._wanted)
@@ -49,10 +52,19 @@ class Inbox:
                 self._wanted[:0] = wanted
             self._notify()
 
+    def put_later(self, wanted: Sequence[Wanted], seconds: float) -> None:
+        """They come first once this time is over."""
+        if wanted:
+            self._later += wanted
+            self.later_at = min(self.later_at, time.monotonic() + seconds)
+
     def take(self) -> list[Wanted]:
         """All of it, but no second command for the same job: that is for the next time."""
         with self._lock:
             wanted, self._wanted = self._wanted, []
+        if time.monotonic() >= self.later_at:
+            wanted = self._later + wanted
+            self._later, self.later_at = [], float("inf")
         taken: list[Wanted] = []
         named: set[int | None] = set()
         for client, command in wanted:

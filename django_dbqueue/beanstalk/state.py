@@ -13,6 +13,8 @@ from .protocol import JOB_SIZE
 DEFAULT_TUBE = "default"
 NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exist
 MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
+PASSED_SECONDS = 0.5  # for which nobody looks at a job that is locked
+LOCKED_SECONDS = 0.2  # until what is locked is tried again
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -82,6 +84,7 @@ class State:
         self.waiters: dict[Client, Waiter] = {}
         self.holds: dict[int, Hold] = {}
         self._ends: list[tuple[float, int]] = []
+        self.passed: dict[int, float] = {}  # ready jobs that were locked, and for how long
         self.tubes: dict[str, TubeStats] = {}
         self.order: dict[str, None] = {DEFAULT_TUBE: None}  # of tubes, as they were made
         self._order_max = NAMES_MAX
@@ -103,6 +106,16 @@ class State:
         """The clients that have missed a job this time; the others have not."""
         for client, waiter in self.waiters.items():
             waiter.has_missed = client in clients
+
+    def pass_over(self, keys: Iterable[int]) -> None:
+        """Somebody has locked them."""
+        self.passed.update(dict.fromkeys(keys, time.monotonic() + PASSED_SECONDS))
+
+    def passed_over(self) -> set[int]:
+        """Those that nobody looks at now."""
+        now = time.monotonic()
+        self.passed = {key: at for key, at in self.passed.items() if at > now - PASSED_SECONDS}
+        return {key for key, at in self.passed.items() if at > now}
 
     def looks_again(self) -> bool:
         """Whether a client has missed a job, and there may be more."""
@@ -163,6 +176,13 @@ class State:
     def end_later(self, holds: Mapping[int, Hold]) -> None:
         """Those of which ``ended`` told are to be told of again."""
         for key, hold in holds.items():
+            heappush(self._ends, (hold.ends_at, key))
+
+    def end_soon(self, keys: Iterable[int]) -> None:
+        """These holds have ended, and their rows are locked."""
+        for key in keys:
+            hold = self.holds[key]
+            hold.ends_at = time.monotonic() + LOCKED_SECONDS
             heappush(self._ends, (hold.ends_at, key))
 
     def note_put(self, clients: Sequence[Client]) -> None:

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..fields import DbNow
 from ..lifecycle import by_key, holder
+from ..lifecycle.by_key import Done
 from ..lifecycle.claim_end import UNHARMED, RetryDecision
+from ..lifecycle.execute import unlocked_keys
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..states import Status
@@ -23,6 +25,7 @@ from .state import Client, Hold, State
 
 KICKED_AT_ONCE = 500
 INSERT_MAX = 2**20  # bytes of the bodies in one statement, but for a body that is larger
+PASSED_MAX = 1000  # locked jobs of a tube behind which one looks for others
 KICKED = ", kicks = kicks + 1", ()
 RESERVED = ", reserves = reserves + 1", ()
 READY_DELAYED_OR_BURIED = (Status.READY, Status.DELAYED, Status.BURIED)
@@ -40,6 +43,7 @@ class Turn:
         self.owners: list[str] = []  # of the claims that it makes
         self.is_complete = False  # but for the commit
         self.again: list[tuple[Client, Any]] = []  # what is left for the next one
+        self.locked: list[tuple[Client, Any]] = []  # what is left until somebody ends a transaction
 
     def next_owner(self) -> str:
         self.owners.append(self._next_owner())
@@ -52,12 +56,17 @@ class Turn:
         for remember in self.after:
             remember()
 
-    def answer_each(self, wanted: Mapping[int, Client], done: Sequence[int], reply: bytes) -> None:
-        """To those for whose job it was done, and ``NOT_FOUND`` to the others."""
-        for key in done:
-            self.answer(wanted[key], reply)
-        for key in wanted.keys() - set(done):
-            self.answer(wanted[key], replies.NOT_FOUND)
+    def answer_each(self, given: "Given", done: Done, reply: bytes) -> None:
+        """To those for whose job it was done, and ``NOT_FOUND`` to the others, unless somebody has
+        locked their rows."""
+        keys, locked = set(done.keys), set(done.locked)
+        for client, command in given:
+            if command.id in keys:
+                self.answer(client, reply)
+            elif command.id in locked:
+                self.locked.append((client, command))
+            else:
+                self.answer(client, replies.NOT_FOUND)
 
     def held(self, wanted: Mapping[int, Client]) -> dict[int, Hold]:
         """What of that its client holds."""
@@ -131,9 +140,9 @@ def delete(turn: Turn, given: Given) -> None:
     tubes |= {key: hold.tube for key, hold in held.items()}
     claims = {key: hold.owner for key, hold in held.items()}
     deleted = by_key.delete(turn.table, keys, claims)
-    turn.answer_each(wanted, deleted, replies.DELETED)
-    turn.after.append(lambda: turn.state.note_deleted([tubes[key] for key in deleted]))
-    turn.let_go(deleted)
+    turn.answer_each(given, deleted, replies.DELETED)
+    turn.after.append(lambda: turn.state.note_deleted([tubes[key] for key in deleted.keys]))
+    turn.let_go(deleted.keys)
 
 
 def touch(turn: Turn, given: Given) -> None:
@@ -141,8 +150,8 @@ def touch(turn: Turn, given: Given) -> None:
     held = turn.held(wanted)
     claims = {key: hold.owner for key, hold in held.items()}
     touched = by_key.touch(turn.table, claims, ALLOWANCE)
-    turn.answer_each(wanted, touched, replies.TOUCHED)
-    turn.after.append(lambda: turn.state.begin_again(touched))
+    turn.answer_each(given, touched, replies.TOUCHED)
+    turn.after.append(lambda: turn.state.begin_again(touched.keys))
 
 
 def release(turn: Turn, given: Given) -> None:
@@ -152,22 +161,22 @@ def release(turn: Turn, given: Given) -> None:
     for _, command in given:
         if command.id in held:
             alike[command.priority, command.delay][command.id] = held[command.id].owner
-    released: list[int] = []
+    released = Done()
     for (priority, delay), claims in alike.items():
         status = Status.DELAYED if delay else Status.READY
         change = ", priority = %s, delay = %s, releases = releases + 1", [priority, delay]
         decision = RetryDecision(status, delay, "released")
-        released += by_key.end_claims(turn.table, claims, decision, change)
+        released.add(by_key.end_claims(turn.table, claims, decision, change))
         if delay:
             turn.after.append(partial(turn.state.note_delayed, delay))
-    turn.answer_each(wanted, released, replies.RELEASED)
-    turn.let_go(released)
+    turn.answer_each(given, released, replies.RELEASED)
+    turn.let_go(released.keys)
 
 
 def bury(turn: Turn, given: Given) -> None:
     wanted = {command.id: client for client, command in given}
     held = turn.held(wanted)
-    buried: list[int] = []
+    buried = Done()
     for _, command in given:
         if command.id not in held:
             continue
@@ -175,16 +184,14 @@ def bury(turn: Turn, given: Given) -> None:
         change = ", priority = %s, buries = buries + 1, burial = %s"
         given_values = [command.priority, next_burial()]
         decision = RetryDecision(Status.BURIED, 0, "buried")
-        buried += by_key.end_claims(turn.table, claims, decision, (change, given_values))
-    turn.answer_each(wanted, buried, replies.BURIED)
-    turn.let_go(buried)
+        buried.add(by_key.end_claims(turn.table, claims, decision, (change, given_values)))
+    turn.answer_each(given, buried, replies.BURIED)
+    turn.let_go(buried.keys)
 
 
 def kick_job(turn: Turn, given: Given) -> None:
-    wanted = {command.id: client for client, command in given}
-    keys = [key for key in wanted if key <= ID_MAX]
-    kicked = by_key.kick(turn.table, keys, KICKED)
-    turn.answer_each(wanted, kicked, replies.KICKED)
+    keys = [command.id for _, command in given if command.id <= ID_MAX]
+    turn.answer_each(given, by_key.kick(turn.table, keys, KICKED), replies.KICKED)
 
 
 class KickOn(NamedTuple):
@@ -211,8 +218,10 @@ def kick_on(turn: Turn, given: Given) -> None:
 def _kick_some(turn: Turn, client: Client, rest: KickOn) -> None:
     limit = min(rest.bound - rest.kicked, KICKED_AT_ONCE)
     keys = rows.keys_of(turn.table, client.used, rest.status, limit)
-    kicked = rest.kicked + len(by_key.kick(turn.table, keys, KICKED))
-    if len(keys) == KICKED_AT_ONCE and kicked < rest.bound:
+    some = len(by_key.kick(turn.table, keys, KICKED).keys)
+    kicked = rest.kicked + some
+    # None of them: others have locked them all.
+    if some and len(keys) == KICKED_AT_ONCE and kicked < rest.bound:
         turn.again.append((client, rest._replace(kicked=kicked)))
     else:
         turn.answer(client, replies.line("KICKED", kicked))
@@ -223,33 +232,40 @@ def reserve_job(turn: Turn, given: Given) -> None:
     owner, keys = turn.next_owner(), [key for key in wanted if key <= ID_MAX]
     sources = READY_DELAYED_OR_BURIED
     taken = by_key.claim(turn.table, keys, owner, sources, ALLOWANCE, RESERVED)
-    jobs = rows.taken(turn.table, taken) if taken else []
+    jobs = rows.taken(turn.table, taken.keys) if taken.keys else []
     for job in jobs:
-        turn.reserved(wanted[job.id], owner, job)
-    for key in wanted.keys() - set(taken):
-        turn.answer(wanted[key], replies.NOT_FOUND)
+        turn.reserved(wanted.pop(job.id), owner, job)
+    others = [(client, command) for client, command in given if command.id in wanted]
+    turn.answer_each(others, Done([], taken.locked), replies.NOT_FOUND)
 
 
 def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
     """Give each client that waits the job that comes first in the tubes that it watches."""
     chosen = _chosen(turn, waiting)
-    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
     if not chosen:
+        turn.after.append(lambda: turn.state.note_missed(()))
         return
     owner = turn.next_owner()
     taken = by_key.claim(turn.table, list(chosen), owner, allowance=ALLOWANCE, change=RESERVED)
-    for job in rows.taken(turn.table, taken) if taken else []:
+    for job in rows.taken(turn.table, taken.keys) if taken.keys else []:
         if job.has_expired:
             turn.expire(owner, job)
         else:
             turn.reserved(chosen.pop(job.id), owner, job)
+    turn.after.append(lambda: turn.state.pass_over(taken.locked))
+    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
 
 
 def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:
-    """By key, who gets which job; who has waited the longest chooses first."""
-    paused = turn.state.paused()
+    """By key, who gets which job; who has waited the longest chooses first. Those that somebody has
+    locked are passed over."""
+    paused, passed = turn.state.paused(), turn.state.passed
     wanted = Counter(tube for client in waiting for tube in client.watched if tube not in paused)
-    ready = rows.ready(turn.table, wanted) if wanted else {}
+    more = min(2 * len(passed), PASSED_MAX)
+    ready = rows.ready(turn.table, {tube: wanted[tube] + more for tube in wanted}) if wanted else {}
+    if passed:
+        free = _free(turn, {key for jobs in ready.values() for _, key in jobs})
+        ready = {tube: [job for job in jobs if job[1] in free] for tube, jobs in ready.items()}
     chosen: dict[int, Client] = {}
     for client in waiting:
         heads = [ready[tube] for tube in client.watched if ready.get(tube)]
@@ -259,14 +275,23 @@ def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:
     return chosen
 
 
+def _free(turn: Turn, keys: set[int]) -> set[int]:
+    """Those that nobody has locked."""
+    unknown = keys - turn.state.passed_over()
+    free = set(unlocked_keys(turn.table, sorted(unknown)))
+    turn.after.append(lambda: turn.state.pass_over(unknown - free))
+    return free
+
+
 def give_back(turn: Turn, held: Mapping[int, Hold], is_over: bool) -> None:
     """What clients held that are gone, or whose time ``is_over``."""
     claims = {key: hold.owner for key, hold in held.items()}
     change = ", timeouts = timeouts + 1" if is_over else ""
     ended = by_key.end_claims(turn.table, claims, UNHARMED, (change, []))
     if is_over:
-        turn.after.append(lambda: turn.state.note_timeouts(len(ended)))
-    turn.let_go(held)
+        turn.after.append(lambda: turn.state.note_timeouts(len(ended.keys)))
+    turn.after.append(lambda: turn.state.end_soon(ended.locked))
+    turn.let_go(held.keys() - set(ended.locked))
 
 
 def next_burial() -> int:

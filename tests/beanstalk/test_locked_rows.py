@@ -1,0 +1,126 @@
+"""What somebody else's open transaction holds up: its own rows, and nothing else."""
+
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection, connections
+
+from django_dbqueue.beanstalk import commands, replies
+from django_dbqueue.beanstalk.inbox import News
+from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.dialects import dialect_of
+from django_dbqueue.states import Status
+from tests.kit.beanstalk_desk import Desk
+from tests.kit.connections import other_connection
+
+pytestmark = [
+    pytest.mark.usefixtures("db_rows"),
+    pytest.mark.skipif(connection.vendor == "sqlite", reason="it locks no rows"),
+]
+TABLE = TubeJob._meta.db_table
+
+
+@pytest.fixture
+def desk():
+    with connection.cursor() as cursor:
+        cursor.execute(dialect_of(connections["default"]).own_session())
+    return Desk()
+
+
+@contextmanager
+def meanwhile(sql, *params):
+    """A transaction that is open within, and comes to nothing."""
+    other = other_connection()
+    try:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute(sql, params)
+        yield
+        other.rollback()
+    finally:
+        other.close()
+
+
+def deleted(*keys):
+    return meanwhile(f"DELETE FROM {TABLE} WHERE id IN ({', '.join(map(str, keys))})")
+
+
+def test_a_reserve_passes_over_a_locked_row(desk):
+    client = desk.client("a")
+    first, second = desk.put(client), desk.put(client)
+    with deleted(first):
+        desk.ask(client, commands.Reserve())
+        assert desk.hears(client, b"RESERVED %d " % second, 1)
+    assert desk.ask(client, commands.ReserveWithTimeout(2)) is None
+    assert desk.hears(client, b"RESERVED %d " % first)
+
+
+def test_a_reserve_passes_over_hundreds_of_locked_rows(desk):
+    client = desk.client("a")
+    keys = [desk.put(client) for _ in range(300)]
+    with deleted(*keys[:-1]):
+        desk.ask(client, commands.Reserve())
+        assert desk.hears(client, b"RESERVED %d " % keys[-1], 10)
+
+
+def test_who_waits_for_a_locked_row_is_told_that_time_is_over(desk):
+    client = desk.client("a")
+    with deleted(desk.put(client)):
+        desk.ask(client, commands.ReserveWithTimeout(0))
+        assert desk.hears(client, replies.TIMED_OUT, 10)
+
+
+def test_commands_for_a_locked_row_wait_and_hold_up_no_other(desk):
+    client, holder = desk.client("a"), desk.client("a")
+    held, ready = desk.put(holder), desk.put(holder)
+    assert desk.reserve(holder) == held
+    with deleted(held, ready):
+        assert desk.ask(client, commands.Delete(ready)) is None
+        assert desk.ask(holder, commands.Touch(held)) is None
+        other = desk.client("b")
+        key = desk.put(other)
+        assert desk.ask(other, commands.Delete(key)) == replies.DELETED
+        assert desk.ask(other, commands.ReserveJob(ready)) is None
+        assert replies.TOUCHED not in desk.answers[holder]
+    assert desk.hears(client, replies.DELETED)
+    assert desk.hears(holder, replies.TOUCHED)
+    assert desk.hears(other, replies.NOT_FOUND)
+
+
+def test_what_a_client_held_that_is_gone_comes_back_once_its_row_is_free(desk):
+    client, other = desk.client("a"), desk.client("b")
+    key = desk.put(client)
+    assert desk.reserve(client) == key
+    with deleted(key):
+        desk.broker.submit(client, News.GONE)
+        assert desk.put(other)
+    other = desk.client("a")
+    desk.ask(other, commands.Reserve())
+    assert desk.hears(other, b"RESERVED %d " % key)
+    assert TubeJob.objects.get(pk=key).timeouts == 0
+
+
+def test_a_ttr_that_is_over_while_its_row_is_locked_counts_once_it_is_free(desk):
+    client, other = desk.client("a"), desk.client("b")
+    key = desk.put(client, ttr=1)
+    assert desk.reserve(client) == key
+    with deleted(key):
+        desk.ask(other, commands.ReserveWithTimeout(2))
+        assert desk.hears(other, replies.TIMED_OUT)
+    other = desk.client("a")
+    desk.ask(other, commands.Reserve())
+    assert desk.hears(other, b"RESERVED %d " % key)
+    assert TubeJob.objects.get(pk=key).timeouts == 1
+
+
+def test_a_delete_of_what_is_not_committed_yet_is_answered_at_once(desk):
+    key = desk.put(desk.client("a"))
+    row = TubeJob.objects.filter(pk=key)
+    columns = ", ".join(
+        f.column for f in TubeJob._meta.concrete_fields if not f.primary_key
+    )
+    sql = f"INSERT INTO {TABLE} (id, {columns}) SELECT {key + 1000}, {columns} FROM {TABLE}"
+    client = desk.client("b")
+    with meanwhile(sql):
+        assert desk.ask(client, commands.Delete(key + 1000)) == replies.NOT_FOUND
+    assert row.get().status == Status.READY
