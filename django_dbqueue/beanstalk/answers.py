@@ -12,6 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from django.db import transaction
+from django.db.models import QuerySet
+
+from ..dialects.base import RowsLocked
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..models import Queue
@@ -157,6 +161,7 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
     if not _exists(asked.table, asked.state, asked.command.tube):
         return replies.NOT_FOUND
     queues = Queue.objects.db_manager(asked.table.connection.alias)
+    _raise_locked(asked.table, queues.filter(name=asked.command.tube))
     if asked.command.seconds:
         # A row's pause ends after some years; what was asked for is told all the same.
         seconds = min(asked.command.seconds, MAX_SECONDS)
@@ -168,6 +173,15 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
         asked.state.pauses.pop(asked.command.tube, None)
     asked.state.tube(asked.command.tube).pauses += 1
     return replies.PAUSED
+
+
+def _raise_locked(table: Table, queues: QuerySet[Queue]) -> None:
+    """Where a transaction has locked them: to wait for it would hold up everybody."""
+    skips = table.connection.features.has_select_for_update_skip_locked
+    mine = queues.filter(job_table=table.job_table)
+    with transaction.atomic(using=table.connection.alias):
+        if skips and mine.count() > len(mine.select_for_update(skip_locked=True)):
+            raise RowsLocked(f"the pause of a tube of {table.label} is locked by a transaction")
 
 
 def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:

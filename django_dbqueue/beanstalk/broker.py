@@ -176,7 +176,7 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
-        self._looks.answer_some(self.table, self.state, self._reply)
+        self._looks.answer_some(self.table, self.state, self._reply, self._put_later)
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:

@@ -2,12 +2,16 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
+
+from django.db.utils import Error
 
 from ..lifecycle.table import Table
 from . import commands
 from .answers import Asked, answered
+from .apart import Later, Reply
+from .faults import is_locked
 from .inbox import Wanted
 from .state import Client, State
 
@@ -45,10 +49,8 @@ class Looks:
         """When it is their turn."""
         return self._at if self else float("inf")
 
-    def answer_some(
-        self, table: Table, state: State, reply: Callable[[Client, bytes], object]
-    ) -> None:
-        """A few, for a while."""
+    def answer_some(self, table: Table, state: State, reply: Reply, later: Later) -> None:
+        """A few, for a while; those are left for ``later`` who need what somebody has locked."""
         began = now = time.monotonic()
         if began < self.due_at:
             return
@@ -59,7 +61,13 @@ class Looks:
         while self._sharing and count < ANSWERS_AT_ONCE and now <= began + LOOK_SECONDS:
             client, command = self._sharing[0]
             if not client.is_gone:
-                reply(client, self._answer(Asked(table, state, client, command, self._known)))
+                asked = Asked(table, state, client, command, self._known)
+                try:
+                    reply(client, self._answer(asked))
+                except Error as error:
+                    if not is_locked(table, error):
+                        raise
+                    later([(client, command)])
             self._sharing.popleft()
             count, now = count + 1, time.monotonic()
         self._at = now + REST * (now - began) if is_crowd else now

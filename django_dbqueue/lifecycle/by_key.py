@@ -125,9 +125,7 @@ def _meeting(
         return [key for (key,) in cursor.fetchall()]
 
 
-def _written(
-    table: Table, found: Done, sets: str, params: Sequence[Any], change: Change
-) -> Done:
+def _written(table: Table, found: Done, sets: str, params: Sequence[Any], change: Change) -> Done:
     also, values = change
     if found.keys:
         among, these = table.dialect.among(table.pk, found.keys)

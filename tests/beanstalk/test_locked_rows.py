@@ -9,9 +9,12 @@ from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.dialects import dialect_of
+from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
+from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
+from tests.kit.waiting import wait_until
 
 pytestmark = [
     pytest.mark.usefixtures("db_rows"),
@@ -116,11 +119,35 @@ def test_a_ttr_that_is_over_while_its_row_is_locked_counts_once_it_is_free(desk)
 def test_a_delete_of_what_is_not_committed_yet_is_answered_at_once(desk):
     key = desk.put(desk.client("a"))
     row = TubeJob.objects.filter(pk=key)
-    columns = ", ".join(
-        f.column for f in TubeJob._meta.concrete_fields if not f.primary_key
-    )
+    columns = ", ".join(f.column for f in TubeJob._meta.concrete_fields if not f.primary_key)
     sql = f"INSERT INTO {TABLE} (id, {columns}) SELECT {key + 1000}, {columns} FROM {TABLE}"
     client = desk.client("b")
     with meanwhile(sql):
         assert desk.ask(client, commands.Delete(key + 1000)) == replies.NOT_FOUND
     assert row.get().status == Status.READY
+
+
+def test_a_pause_of_a_tube_waits_for_its_row_and_holds_up_no_other(desk):
+    client, other = desk.client("a"), desk.client("a")
+    key = desk.put(client)
+    TubeJob.objects.resume("a")
+    with meanwhile(f"UPDATE {Queue._meta.db_table} SET pause_reason = 'x'"):
+        desk.broker.submit(client, commands.PauseTube("a", 60))
+        desk.turn()
+        assert desk.reserve(other) == key
+        assert replies.PAUSED not in desk.answers[client]
+    assert desk.hears(client, replies.PAUSED)
+
+
+def test_a_put_waits_for_the_room_of_its_tube_and_holds_up_no_other(desk):
+    client, other = desk.client("full"), desk.client("a")
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=5):
+        desk.put(client)
+        with meanwhile("UPDATE dbqueue_queueroom SET room = 0"):
+            desk.broker.submit(client, *[commands.Put(5, 0, 60, b"x")] * 2)
+            desk.broker.submit(other, commands.Put(5, 0, 60, b"x"))
+            desk.turn()
+            assert desk.answers[other][-1].startswith(b"INSERTED")
+        before = len(desk.answers[client])
+        wait_until(lambda: desk.turn() or len(desk.answers[client]) == before + 2)
+    assert TubeJob.objects.count() == 4
