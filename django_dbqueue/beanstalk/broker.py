@@ -4,44 +4,39 @@ One thread does the work of all clients in turns; a turn is one transaction, how
 want something, and is answered once it is committed.
 """
 
-import itertools
 import logging
 import threading
 import time
-import uuid
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from django.db.utils import Error
 
 from ..dialects import Dialect, ErrorKind
 from ..lifecycle import reap
-from ..lifecycle.execute import in_transaction
 from ..lifecycle.promotion import next_moves, promote
-from ..lifecycle.table import Table, table_of
+from ..lifecycle.table import Table
 from ..worker.session import ReconnectBackoff, Session
 from ..worker.wakeup import Wakeup
-from . import commands, replies, verbs
+from . import commands, replies
 from .answers import pauses_of
 from .apart import write_apart
 from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
 from .inbox import Inbox, News, Wanted
+from .joint import Turn
 from .looking import Looks
-from .models import TubeJob
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
-from .state import LOCKED_SECONDS, Client, Hold, State
-from .verbs import VERBS, Turn
+from .reserving import give_back, reserve
+from .state import Client, Hold, State
+from .transactions import Answer, Transactions
+from .verbs import VERBS
 
 logger = logging.getLogger("django_dbqueue")
-
-# The bytes to send; None where nobody knows what became of a command: the connection is closed.
-Answer = Callable[[Client, bytes | None], None]
 
 # Seconds between looks for what others have put, while somebody waits: it grows up to the longest.
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
-LATER_SECONDS = 1.0  # until that is tried again for whose locks the database waits
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 # What is done for a client that is gone, too.
@@ -56,18 +51,13 @@ class Broker:
     """
 
     def __init__(self, using: str, answer: Answer, job_size_max: int = JOB_SIZE) -> None:
-        self.using = using
-        self.answer = answer
-        self.uuid = uuid.uuid4().hex
         self.state = State(job_size_max)
         self.wakeup = Wakeup([using])
-        self._numbers = itertools.count(1)
         self._session = Session({using}, on_connect=self._on_connect)
         self._backoff = ReconnectBackoff("serving tubes")
         self._inbox = Inbox(self.state.commands, self.wakeup.notify)
+        self._transactions = Transactions(using, self.state, self._inbox, answer)
         self._looks = Looks()
-        self._answered: Counter[Client] = Counter()  # in this turn
-        self._unsure: list[str] = []  # owners of claims that may have been committed
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
         self._is_over = threading.Event()
@@ -121,8 +111,13 @@ class Broker:
         dialect.listen()
 
     @property
+    def uuid(self) -> str:
+        """By which its claims are known."""
+        return self._transactions.uuid
+
+    @property
     def table(self) -> Table:
-        return table_of(TubeJob, self.using)
+        return self._transactions.table
 
     def turn(self) -> float:
         """Do what is wanted and what is due; seconds until there may be more to do."""
@@ -132,7 +127,7 @@ class Broker:
             self._give_back()
             self._serve(wanted)
         except Error as error:
-            self._inbox.put_back(self._unanswered(wanted))
+            self._inbox.put_back(self._transactions.unanswered(wanted))
             if kind_of(self.table, error) is ErrorKind.AGAIN:
                 self._end_waits()
             raise
@@ -140,19 +135,10 @@ class Broker:
         self._give_back()
         return self._rest()
 
-    def _unanswered(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """What is to be done in another turn: a client is answered in the order of its commands."""
-        done, found = self._answered.copy(), []
-        for client, command in wanted:
-            done[client] -= 1
-            if done[client] < 0 and client not in self.state.waiters:
-                found.append((client, command))
-        return found
-
     def _take(self) -> list[Wanted]:
         """The commands that are for this turn. News are noted first: nobody who is gone shall get a
         job."""
-        self._answered.clear()
+        self._transactions.begin_turn()
         wanted = self._inbox.take()
         for client, news in wanted:
             if isinstance(news, News):
@@ -176,7 +162,7 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
-        self._looks.answer_some(self.table, self.state, self._reply, self._put_later)
+        self._looks.answer_some(self._transactions, self.state)
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
@@ -195,56 +181,17 @@ class Broker:
                 if kind in writing:
                     verb(turn, writing[kind])
             if waiting:
-                verbs.reserve(turn, waiting)
+                reserve(turn, waiting)
 
         try:
-            self._transact(all_of_them)
+            self._transactions.run(all_of_them)
             return
         except FAULTS as error:
             if is_to_be_repeated(self.table, error) and not is_locked(self.table, error):
                 raise
-        write_apart(self.table, writing, self._transact, self._reply, self._put_later)
+        write_apart(writing, self._transactions)
         if waiting:
-            self._transact(lambda turn: verbs.reserve(turn, waiting))
-
-    def _transact(self, work: Callable[[Turn], None]) -> None:
-        """One transaction; where its commit gets no answer, its clients are left without one, too:
-        what became of their commands is unknown."""
-        turns: list[Turn] = []
-
-        def run() -> Turn:
-            turn = Turn(self.table, self.state, lambda: f"{self.uuid}.{next(self._numbers)}")
-            turns.append(turn)
-            work(turn)
-            turn.is_complete = True
-            return turn
-
-        try:
-            turn = in_transaction(self.table.connection, run)
-        except Error:
-            last = turns[-1] if turns else None
-            if last is not None and last.is_complete:
-                self._unsure += [owner for one in turns for owner in one.owners]
-                for client, _ in last.answers:
-                    self._reply(client, None)
-            raise
-        turn.committed()
-        self._answered.update(client for client, _ in turn.again)
-        self._inbox.put_back(turn.again)
-        self._put_later(turn.locked, LOCKED_SECONDS)
-        for client, reply in turn.answers:
-            self._reply(client, reply)
-
-    def _put_later(self, given: Sequence[Wanted], seconds: float = LATER_SECONDS) -> None:
-        """What somebody has locked."""
-        left = self._unanswered(given)
-        self._answered.update(client for client, _ in left)
-        self._inbox.put_later(left, seconds)
-
-    def _reply(self, client: Client, reply: bytes | None) -> None:
-        self.state.waiters.pop(client, None)
-        self._answered[client] += 1
-        self.answer(client, reply)
+            self._transactions.run(lambda turn: reserve(turn, waiting))
 
     def _refresh(self) -> None:
         """What others may have done meanwhile: pauses, and delayed jobs that are due."""
@@ -268,9 +215,9 @@ class Broker:
     def _give_back(self) -> float:
         """What clients hold that are gone, or whose time is over; what a claim may have taken whose
         commit got no answer."""
-        while self._unsure:
-            reap.give_back(self.table, self._unsure[0])
-            del self._unsure[0]
+        while self._transactions.unsure:
+            reap.give_back(self.table, self._transactions.unsure[0])
+            del self._transactions.unsure[0]
         gone = [client for client in self.state.clients if client.is_gone]
         held = {key: hold for client in gone for key, hold in client.holds.items()}
         if held:
@@ -291,13 +238,14 @@ class Broker:
         return 0.0
 
     def _end(self, holds: Mapping[int, Hold], is_over: bool) -> None:
-        self._transact(lambda turn: verbs.give_back(turn, holds, is_over))
+        self._transactions.run(lambda turn: give_back(turn, holds, is_over))
         self._look_at = 0.0
 
     def _end_waits(self) -> None:
         """Answer those who are to wait no longer."""
         for client, is_warned in self.state.ended_waits():
-            self._reply(client, replies.DEADLINE_SOON if is_warned else replies.TIMED_OUT)
+            word = replies.DEADLINE_SOON if is_warned else replies.TIMED_OUT
+            self._transactions.reply(client, word)
 
     def _rest(self) -> float:
         """Seconds until something is due."""

@@ -7,13 +7,12 @@ from typing import Any
 
 from django.db.utils import Error
 
-from ..lifecycle.table import Table
 from . import commands
 from .answers import Asked, answered
-from .apart import Later, Reply
 from .faults import is_locked
 from .inbox import Wanted
 from .state import Client, State
+from .transactions import Transactions
 
 LOOK_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
 CROWD = 10  # Where more ask at once, they leave the broker to others for twice the time they took.
@@ -49,8 +48,8 @@ class Looks:
         """When it is their turn."""
         return self._at if self else float("inf")
 
-    def answer_some(self, table: Table, state: State, reply: Reply, later: Later) -> None:
-        """A few, for a while; those are left for ``later`` who need what somebody has locked."""
+    def answer_some(self, transactions: Transactions, state: State) -> None:
+        """A few, for a while; those are left for later who need what somebody has locked."""
         began = now = time.monotonic()
         if began < self.due_at:
             return
@@ -61,13 +60,13 @@ class Looks:
         while self._sharing and count < ANSWERS_AT_ONCE and now <= began + LOOK_SECONDS:
             client, command = self._sharing[0]
             if not client.is_gone:
-                asked = Asked(table, state, client, command, self._known)
+                asked = Asked(transactions.table, state, client, command, self._known)
                 try:
-                    reply(client, self._answer(asked))
+                    transactions.reply(client, self._answer(asked))
                 except Error as error:
-                    if not is_locked(table, error):
+                    if not is_locked(transactions.table, error):
                         raise
-                    later([(client, command)])
+                    transactions.put_later([(client, command)])
             self._sharing.popleft()
             count, now = count + 1, time.monotonic()
         self._at = now + REST * (now - began) if is_crowd else now

@@ -1,96 +1,27 @@
-"""The commands that change jobs, each for all clients that give it in one turn.
-
-They run in one transaction, which may be rolled back and run again: what is to be answered and
-remembered is written down in the turn, and counts once the transaction is committed.
-"""
+"""The commands that change jobs, each for all clients that give it in one turn."""
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ..fields import DbNow
-from ..lifecycle import by_key, holder
+from ..lifecycle import by_key
 from ..lifecycle.by_key import Done
-from ..lifecycle.claim_end import UNHARMED, RetryDecision
-from ..lifecycle.execute import unlocked_keys
+from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.policy import MAX_SECONDS
-from ..lifecycle.table import Table
 from ..states import Status
 from . import commands, replies, rows
+from .joint import Given, Turn, Verb
 from .models import TubeJob
-from .rows import ALLOWANCE, ID_MAX, Body, Taken
-from .state import Client, Hold, State
+from .reserving import reserve_job
+from .rows import ALLOWANCE, ID_MAX
+from .state import Client
 
 KICKED_AT_ONCE = 500
 INSERT_MAX = 2**20  # bytes of the bodies in one statement, but for a body that is larger
-PASSED_MAX = 1000  # locked jobs of a tube behind which one looks for others
 KICKED = ", kicks = kicks + 1", ()
-RESERVED = ", reserves = reserves + 1", ()
-READY_DELAYED_OR_BURIED = (Status.READY, Status.DELAYED, Status.BURIED)
-
-
-class Turn:
-    """What all clients want together, in one transaction."""
-
-    def __init__(self, table: Table, state: State, next_owner: Callable[[], str]) -> None:
-        self.table = table
-        self.state = state
-        self._next_owner = next_owner
-        self.answers: list[tuple[Client, bytes]] = []
-        self.after: list[Callable[[], object]] = []
-        self.owners: list[str] = []  # of the claims that it makes
-        self.is_complete = False  # but for the commit
-        self.again: list[tuple[Client, Any]] = []  # what is left for the next one
-        self.locked: list[tuple[Client, Any]] = []  # what is left until somebody ends a transaction
-
-    def next_owner(self) -> str:
-        self.owners.append(self._next_owner())
-        return self.owners[-1]
-
-    def answer(self, client: Client, reply: bytes) -> None:
-        self.answers.append((client, reply))
-
-    def committed(self) -> None:
-        for remember in self.after:
-            remember()
-
-    def answer_each(self, given: "Given", done: Done, reply: bytes) -> None:
-        """To those for whose job it was done, and ``NOT_FOUND`` to the others, unless somebody has
-        locked their rows."""
-        keys, locked = set(done.keys), set(done.locked)
-        for client, command in given:
-            if command.id in keys:
-                self.answer(client, reply)
-            elif command.id in locked:
-                self.locked.append((client, command))
-            else:
-                self.answer(client, replies.NOT_FOUND)
-
-    def held(self, wanted: Mapping[int, Client]) -> dict[int, Hold]:
-        """What of that its client holds."""
-        holds = ((key, client.holds.get(key)) for key, client in wanted.items())
-        return {key: hold for key, hold in holds if hold is not None}
-
-    def reserved(self, client: Client, owner: str, job: Taken) -> None:
-        hold = Hold(owner, client, job.tube, job.ttr)
-        self.answer(client, replies.job("RESERVED", Body(job.id, job.body)))
-        self.after.append(lambda: self.state.hold(job.id, hold))
-
-    def expire(self, owner: str, job: Taken) -> None:
-        """Finish a job that Django enqueued with a time after which it is not to be run."""
-        row = TubeJob(pk=job.id)
-        row.claim_key, row.claim_owner = job.id, owner
-        holder.expire(self.table, row)
-
-    def let_go(self, keys: Iterable[int]) -> None:
-        gone = list(keys)
-        self.after.append(lambda: self.state.let_go(gone))
-
-
-Given: TypeAlias = Sequence[tuple[Client, Any]]
-Verb: TypeAlias = Callable[[Turn, Given], None]
 
 
 def put(turn: Turn, given: Given) -> None:
@@ -225,73 +156,6 @@ def _kick_some(turn: Turn, client: Client, rest: KickOn) -> None:
         turn.again.append((client, rest._replace(kicked=kicked)))
     else:
         turn.answer(client, replies.line("KICKED", kicked))
-
-
-def reserve_job(turn: Turn, given: Given) -> None:
-    wanted = {command.id: client for client, command in given}
-    owner, keys = turn.next_owner(), [key for key in wanted if key <= ID_MAX]
-    sources = READY_DELAYED_OR_BURIED
-    taken = by_key.claim(turn.table, keys, owner, sources, ALLOWANCE, RESERVED)
-    jobs = rows.taken(turn.table, taken.keys) if taken.keys else []
-    for job in jobs:
-        turn.reserved(wanted.pop(job.id), owner, job)
-    others = [(client, command) for client, command in given if command.id in wanted]
-    turn.answer_each(others, Done([], taken.locked), replies.NOT_FOUND)
-
-
-def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
-    """Give each client that waits the job that comes first in the tubes that it watches."""
-    chosen = _chosen(turn, waiting)
-    if not chosen:
-        turn.after.append(lambda: turn.state.note_missed(()))
-        return
-    owner = turn.next_owner()
-    taken = by_key.claim(turn.table, list(chosen), owner, allowance=ALLOWANCE, change=RESERVED)
-    for job in rows.taken(turn.table, taken.keys) if taken.keys else []:
-        if job.has_expired:
-            turn.expire(owner, job)
-        else:
-            turn.reserved(chosen.pop(job.id), owner, job)
-    turn.after.append(lambda: turn.state.pass_over(taken.locked))
-    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
-
-
-def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:
-    """By key, who gets which job; who has waited the longest chooses first. Those that somebody has
-    locked are passed over."""
-    paused, passed = turn.state.paused(), turn.state.passed
-    wanted = Counter(tube for client in waiting for tube in client.watched if tube not in paused)
-    more = min(2 * len(passed), PASSED_MAX)
-    ready = rows.ready(turn.table, {tube: wanted[tube] + more for tube in wanted}) if wanted else {}
-    if passed:
-        free = _free(turn, {key for jobs in ready.values() for _, key in jobs})
-        ready = {tube: [job for job in jobs if job[1] in free] for tube, jobs in ready.items()}
-    chosen: dict[int, Client] = {}
-    for client in waiting:
-        heads = [ready[tube] for tube in client.watched if ready.get(tube)]
-        if heads:
-            _, key = min(heads, key=lambda jobs: jobs[-1]).pop()
-            chosen[key] = client
-    return chosen
-
-
-def _free(turn: Turn, keys: set[int]) -> set[int]:
-    """Those that nobody has locked."""
-    unknown = keys - turn.state.passed_over()
-    free = set(unlocked_keys(turn.table, sorted(unknown)))
-    turn.after.append(lambda: turn.state.pass_over(unknown - free))
-    return free
-
-
-def give_back(turn: Turn, held: Mapping[int, Hold], is_over: bool) -> None:
-    """What clients held that are gone, or whose time ``is_over``."""
-    claims = {key: hold.owner for key, hold in held.items()}
-    change = ", timeouts = timeouts + 1" if is_over else ""
-    ended = by_key.end_claims(turn.table, claims, UNHARMED, (change, []))
-    if is_over:
-        turn.after.append(lambda: turn.state.note_timeouts(len(ended.keys)))
-    turn.after.append(lambda: turn.state.end_soon(ended.locked))
-    turn.let_go(held.keys() - set(ended.locked))
 
 
 def next_burial() -> int:
