@@ -75,5 +75,10 @@ class Turn:
         gone = list(keys)
         self.after.append(lambda: self.state.let_go(gone))
 
+    def end(self, held: Mapping[int, Hold], kept: Iterable[int]) -> None:
+        """Holds, but for those of some keys."""
+        ended = {key: hold for key, hold in held.items() if key not in set(kept)}
+        self.after.append(lambda: self.state.end(ended))
+
 
 Verb: TypeAlias = Callable[[Turn, Given], None]

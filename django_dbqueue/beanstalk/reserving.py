@@ -81,5 +81,6 @@ def give_back(turn: Turn, held: Mapping[int, Hold], is_over: bool) -> None:
     ended = by_key.end_claims(turn.table, claims, UNHARMED, (change, []))
     if is_over:
         turn.after.append(lambda: turn.state.note_timeouts(len(ended.keys)))
-    turn.after.append(lambda: turn.state.end_soon(ended.locked))
-    turn.let_go(held.keys() - set(ended.locked))
+    locked = {key: held[key] for key in ended.locked}
+    turn.after.append(lambda: turn.state.end_soon(locked))
+    turn.end(held, kept=locked)

@@ -140,10 +140,12 @@ class State:
         self.clients.discard(client)
 
     def hold(self, key: int, hold: Hold) -> None:
+        # Somebody may have taken the job from one who does not know it yet.
+        self.let_go([key])
         self.holds[key] = hold
         hold.client.holds[key] = hold
         hold.client.is_worker = True
-        self.begin_again([key])
+        self.begin_again({key: hold})
 
     def let_go(self, keys: Iterable[int]) -> None:
         for key in keys:
@@ -151,10 +153,13 @@ class State:
             if hold is not None:
                 hold.client.holds.pop(key, None)
 
-    def begin_again(self, keys: Iterable[int]) -> None:
-        """The time of these holds."""
-        for key in keys:
-            hold = self.holds[key]
+    def end(self, holds: Mapping[int, Hold]) -> None:
+        """Let go of these, and not of one that has come after."""
+        self.let_go(key for key, hold in holds.items() if self.holds.get(key) is hold)
+
+    def begin_again(self, holds: Mapping[int, Hold]) -> None:
+        """Their time."""
+        for key, hold in holds.items():
             hold.ends_at = time.monotonic() + hold.ttr
             heappush(self._ends, (hold.ends_at, key))
 
@@ -178,10 +183,9 @@ class State:
         for key, hold in holds.items():
             heappush(self._ends, (hold.ends_at, key))
 
-    def end_soon(self, keys: Iterable[int]) -> None:
-        """These holds have ended, and their rows are locked."""
-        for key in keys:
-            hold = self.holds[key]
+    def end_soon(self, holds: Mapping[int, Hold]) -> None:
+        """They have ended, and their rows are locked."""
+        for key, hold in holds.items():
             hold.ends_at = time.monotonic() + LOCKED_SECONDS
             heappush(self._ends, (hold.ends_at, key))
 

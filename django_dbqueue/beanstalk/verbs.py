@@ -74,6 +74,7 @@ def delete(turn: Turn, given: Given) -> None:
     turn.answer_each(given, deleted, replies.DELETED)
     turn.after.append(lambda: turn.state.note_deleted([tubes[key] for key in deleted.keys]))
     turn.let_go(deleted.keys)
+    turn.end(held, kept=deleted.locked)
 
 
 def touch(turn: Turn, given: Given) -> None:
@@ -82,7 +83,9 @@ def touch(turn: Turn, given: Given) -> None:
     claims = {key: hold.owner for key, hold in held.items()}
     touched = by_key.touch(turn.table, claims, ALLOWANCE)
     turn.answer_each(given, touched, replies.TOUCHED)
-    turn.after.append(lambda: turn.state.begin_again(touched.keys))
+    begun = {key: held[key] for key in touched.keys}
+    turn.after.append(lambda: turn.state.begin_again(begun))
+    turn.end(held, kept=[*touched.keys, *touched.locked])
 
 
 def release(turn: Turn, given: Given) -> None:
@@ -101,7 +104,7 @@ def release(turn: Turn, given: Given) -> None:
         if delay:
             turn.after.append(partial(turn.state.note_delayed, delay))
     turn.answer_each(given, released, replies.RELEASED)
-    turn.let_go(released.keys)
+    turn.end(held, kept=released.locked)
 
 
 def bury(turn: Turn, given: Given) -> None:
@@ -117,7 +120,7 @@ def bury(turn: Turn, given: Given) -> None:
         decision = RetryDecision(Status.BURIED, 0, "buried")
         buried.add(by_key.end_claims(turn.table, claims, decision, (change, given_values)))
     turn.answer_each(given, buried, replies.BURIED)
-    turn.let_go(buried.keys)
+    turn.end(held, kept=buried.locked)
 
 
 def kick_job(turn: Turn, given: Given) -> None:
