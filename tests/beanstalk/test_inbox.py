@@ -1,0 +1,37 @@
+"""Which of what clients want is for one turn of the broker."""
+
+from collections import Counter
+
+import pytest
+
+from django_dbqueue.beanstalk import commands
+from django_dbqueue.beanstalk.inbox import Inbox
+from django_dbqueue.beanstalk.state import Client
+
+pytestmark = pytest.mark.any_database
+
+
+@pytest.fixture
+def inbox():
+    return Inbox(Counter(), lambda: None)
+
+
+def test_those_who_ask_about_one_job_are_taken_together(inbox):
+    clients = [Client() for _ in range(20)]
+    for client in clients:
+        inbox.put(client, commands.StatsJob(5))
+    assert [client for client, _ in inbox.take()] == clients
+
+
+def test_those_who_change_one_job_are_taken_one_by_one_in_their_order(inbox):
+    clients = [Client() for _ in range(20)]
+    for client in clients:
+        inbox.put(client, commands.Touch(5))
+    inbox.put(clients[0], commands.Delete(6))
+    assert inbox.take() == [(clients[0], commands.Touch(5)), (clients[0], commands.Delete(6))]
+    found = []
+    while len(found) < 19:
+        inbox.put(clients[0], commands.Touch(5))
+        [(client, _)] = inbox.take()
+        found.append(client)
+    assert found == clients[1:]
