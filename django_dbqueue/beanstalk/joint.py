@@ -7,6 +7,7 @@ counts once the transaction is committed.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ..guard import capture
 from ..lifecycle import holder
 from ..lifecycle.by_key import Done
 from ..lifecycle.table import Table
@@ -40,8 +41,14 @@ class Turn:
         self.answers.append((client, reply))
 
     def committed(self) -> None:
+        """Where something cannot be remembered all else is."""
+        failed: Exception | None = None
         for remember in self.after:
-            remember()
+            with capture() as one:
+                remember()
+            failed = failed or one.error
+        if failed is not None:
+            raise failed
 
     def answer_each(self, given: Given, done: Done, reply: bytes) -> None:
         """To those for whose job it was done, and ``NOT_FOUND`` to the others, unless somebody has

@@ -60,7 +60,12 @@ class Transactions:
                 for client, _ in last.answers:
                     self.reply(client, None)
             raise
-        turn.committed()
+        try:
+            turn.committed()
+        finally:
+            self._tell(turn)
+
+    def _tell(self, turn: Turn) -> None:
         self._answered.update(client for client, _ in turn.again)
         self._inbox.put_back(turn.again)
         self.put_later(turn.locked, LOCKED_SECONDS)

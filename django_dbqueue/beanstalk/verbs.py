@@ -72,7 +72,9 @@ def delete(turn: Turn, given: Given) -> None:
     claims = {key: hold.owner for key, hold in held.items()}
     deleted = by_key.delete(turn.table, keys, claims)
     turn.answer_each(given, deleted, replies.DELETED)
-    turn.after.append(lambda: turn.state.note_deleted([tubes[key] for key in deleted.keys]))
+    # One that was committed in between is in no tube that we know.
+    known = [tubes[key] for key in deleted.keys if key in tubes]
+    turn.after.append(lambda: turn.state.note_deleted(known))
     turn.let_go(deleted.keys)
     turn.end(held, kept=deleted.locked)
 
