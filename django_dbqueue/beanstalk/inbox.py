@@ -16,6 +16,7 @@ CHANGES_ONE = {
     *(commands.Delete, commands.Touch, commands.Release, commands.Bury),
     *(commands.KickJob, commands.ReserveJob),
 }
+PUTS_MAX, PUT_BYTES_MAX = 1000, 4 * 2**20  # of all clients in one turn, but for a larger body
 
 
 class News(Enum):
@@ -65,7 +66,8 @@ class Inbox:
             self.later_at = min(self.later_at, time.monotonic() + seconds)
 
     def take(self) -> list[Wanted]:
-        """All of it, but no second command that changes the same job: that is for the next time."""
+        """All of it, but no second command that changes the same job, and so many puts: the rest is
+        for the next time."""
         with self._lock:
             wanted, self._wanted = self._wanted, []
         if time.monotonic() >= self.later_at:
@@ -74,10 +76,15 @@ class Inbox:
         taken: list[Wanted] = []
         left: list[Wanted] = []
         named: set[int] = set()
+        puts = size = 0
         for client, command in wanted:
             key = command.id if type(command) in CHANGES_ONE else None
-            (left if key in named else taken).append((client, command))
+            is_put = isinstance(command, commands.Put)
+            is_over = is_put and (puts >= PUTS_MAX or size >= PUT_BYTES_MAX)
+            (left if is_over or key in named else taken).append((client, command))
             if key is not None:
                 named.add(key)
+            if is_put:
+                puts, size = puts + 1, size + len(command.body)
         self.put_back(left)
         return taken

@@ -20,7 +20,8 @@ from .rows import ALLOWANCE, ID_MAX
 from .state import Client
 
 KICKED_AT_ONCE = 500
-INSERT_MAX = 2**20  # bytes of the bodies in one statement, but for a body that is larger
+INSERT_MAX = 2**20  # bytes in one statement, but for a body that is larger
+ROW_BYTES, ROWS_MAX = 500, 1000  # what a row takes besides its body, and rows of one statement
 KICKED = ", kicks = kicks + 1", ()
 
 
@@ -42,11 +43,12 @@ def _statements(jobs: Sequence[TubeJob]) -> Iterator[list[TubeJob]]:
     some: list[TubeJob] = []
     size = 0
     for job in jobs:
-        if some and size + len(job.body) > INSERT_MAX:
+        more = ROW_BYTES + len(job.queue) + len(job.body)
+        if some and (size + more > INSERT_MAX or len(some) == ROWS_MAX):
             yield some
             some, size = [], 0
         some.append(job)
-        size += len(job.body)
+        size += more
     yield some
 
 

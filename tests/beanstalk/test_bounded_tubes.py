@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from django_dbqueue.beanstalk import commands, replies
+from django_dbqueue.beanstalk import commands, replies, verbs
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
@@ -111,3 +111,9 @@ def test_more_than_a_statement_may_hold_is_put_in_several(desk):
     assert {answer.split()[0] for answer in desk.answers[client][before:]} == {b"INSERTED"}
     assert len(desk.answers[client]) == before + 300
     assert TubeJob.objects.count() == 300
+
+
+@pytest.mark.any_database
+def test_a_statement_puts_a_thousand_empty_bodies_at_most():
+    jobs = [TubeJob(queue="full", body=b"")] * 2500
+    assert [len(some) for some in verbs._statements(jobs)] == [1000, 1000, 500]
