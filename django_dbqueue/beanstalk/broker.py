@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from django.db.utils import Error
@@ -124,7 +124,7 @@ class Broker:
         self._refresh()
         wanted = self._take()
         try:
-            self._give_back()
+            self._give_back(self._commanding(wanted))
             self._serve(wanted)
         except Error as error:
             self._inbox.put_back(self._transactions.unanswered(wanted))
@@ -132,7 +132,7 @@ class Broker:
                 self._end_waits()
             raise
         self._end_waits()
-        self._give_back()
+        self._give_back(self._commanding([]))
         return self._rest()
 
     def _take(self) -> list[Wanted]:
@@ -212,13 +212,19 @@ class Broker:
                 return float("inf")
             self._look_at = 0.0
 
-    def _give_back(self) -> float:
+    def _commanding(self, wanted: Sequence[Wanted]) -> set[Client]:
+        """Clients that are gone, and have said something that is to be done before."""
+        if not any(client.is_gone for client in self.state.clients):
+            return set()
+        return {client for client, _ in wanted} | self._inbox.clients()
+
+    def _give_back(self, kept: Set[Client] = frozenset()) -> float:
         """What clients hold that are gone, or whose time is over; what a claim may have taken whose
         commit got no answer."""
         while self._transactions.unsure:
             reap.give_back(self.table, self._transactions.unsure[0])
             del self._transactions.unsure[0]
-        gone = [client for client in self.state.clients if client.is_gone]
+        gone = [one for one in self.state.clients if one.is_gone and one not in kept]
         held = {key: hold for client in gone for key, hold in client.holds.items()}
         if held:
             self._end(held, is_over=False)

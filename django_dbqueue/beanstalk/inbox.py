@@ -65,6 +65,12 @@ class Inbox:
             self._later += wanted
             self.later_at = min(self.later_at, time.monotonic() + seconds)
 
+    def clients(self) -> set[Client]:
+        """Those whose commands are here."""
+        with self._lock:
+            wanted = [*self._wanted, *self._later]
+        return {client for client, command in wanted if not isinstance(command, News)}
+
     def take(self) -> list[Wanted]:
         """All of it, but no second command that changes the same job, and so many puts: the rest is
         for the next time."""

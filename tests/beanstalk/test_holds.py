@@ -5,6 +5,7 @@ import pytest
 from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -52,3 +53,27 @@ def test_what_is_not_found_is_held_no_more(desk, command):
     assert desk.ask(client, command(key)) == replies.NOT_FOUND
     assert desk.ask(client, commands.ReserveWithTimeout(0)) == replies.TIMED_OUT
     assert not desk.broker.state.holds
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "priority"),
+    [
+        (lambda key: commands.Bury(key, 7), Status.BURIED, 7),
+        (lambda key: commands.Release(key, 7, 0), Status.READY, 7),
+        (lambda key: commands.Release(key, 7, 60), Status.DELAYED, 7),
+        (commands.Touch, Status.READY, 0),
+    ],
+)
+def test_what_a_client_says_right_before_it_goes_is_done(desk, command, status, priority):
+    client, other = desk.client(), desk.client()
+    key = desk.put(client)
+    assert desk.reserve(client) == key
+    # Of two that name a job the second waits for another turn.
+    desk.broker.submit(other, commands.Touch(key))
+    desk.broker.submit(client, command(key))
+    desk.broker.submit(client, News.GONE)
+    desk.turn()
+    row = TubeJob.objects.get(pk=key)
+    assert (row.status, row.priority) == (status, priority)
+    assert desk.answers[client][-1] != replies.NOT_FOUND
+    assert client not in desk.broker.state.clients
