@@ -37,6 +37,7 @@ logger = logging.getLogger("django_dbqueue")
 # Seconds between looks for what others have put, while somebody waits: it grows up to the longest.
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
+LAST_SECONDS = 5.0  # in which the rest is done of what clients have said, where it is stopped
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 # What is done for a client that is gone, too.
@@ -84,10 +85,19 @@ class Broker:
         try:
             while not self._is_over.is_set():
                 self._rest_for(self._attempt(self.turn))
+            self._attempt(self._last_turns)
         finally:
             for client in self.state.clients:
                 client.is_gone = True
             self._attempt(self._give_back)
+
+    def _last_turns(self) -> float:
+        """Do and answer what clients have said already, but for what would give them jobs."""
+        end = time.monotonic() + LAST_SECONDS
+        self.state.waiters.clear()
+        while self._inbox and time.monotonic() < end:
+            self.turn()
+        return 0.0
 
     def _rest_for(self, seconds: float) -> None:
         if not self.state.waiters or seconds <= 0:
@@ -143,6 +153,8 @@ class Broker:
         for client, news in wanted:
             if isinstance(news, News):
                 self._note(client, news)
+            # Nobody hears of a job that is given in the last turns.
+            client.is_gone |= self._is_over.is_set()
         given = [one for one in wanted if not isinstance(one[1], News)]
         self._looks.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
         return [one for one in given if type(one[1]) in _done_for(one[0])]

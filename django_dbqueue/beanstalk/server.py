@@ -27,6 +27,8 @@ logger = logging.getLogger("django_dbqueue")
 SWITCH_SECONDS = 0.0005
 # Seconds: a client that has begun a command, or has answers to read, may be silent for so long.
 PATIENCE_SECONDS = 60.0
+# Seconds in which clients get their last answers where the server stops, and between looks.
+FLUSH_SECONDS, LOOK_SECONDS = 1.0, 0.02
 # Seconds of silence after which the kernel asks whether a peer lives, and in which it must answer.
 KEEPALIVE_SECONDS, KEEPALIVE_PROBES = 30, 3
 
@@ -74,13 +76,21 @@ class Server:
             self.loop.call_soon_threadsafe(self.is_over.set)
 
     async def stop(self) -> None:
-        """Close all; what clients hold is given back."""
+        """Do and answer what clients have said, give back what they hold, and close all."""
         if self._listener is not None:
             self._listener.close()
-        for connection in list(self.connections.values()):
-            connection.close()
+        for connection in self.connections.values():
+            connection.hear_no_more()
         self.broker.stop()
         await asyncio.to_thread(self._thread.join)
+        self._pass_on()
+        for connection in list(self.connections.values()):
+            connection.close()
+        end = self.loop.time() + FLUSH_SECONDS
+        while self.connections and self.loop.time() < end:
+            await asyncio.sleep(LOOK_SECONDS)
+        for connection in list(self.connections.values()):
+            connection.abort()
 
     def drain(self) -> None:
         """From here on no job comes in."""
@@ -126,6 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_in_turn = False  # it has said more than one turn of its takes
         self._is_full = False  # the client does not read what it is answered
         self._has_ended = False  # the client says nothing more
+        self._hears = True
         self._alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -192,9 +203,19 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         self._transport.close()
 
+    def hear_no_more(self) -> None:
+        """What has been handed on is answered still."""
+        self._hears = False
+        self._transport.pause_reading()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
     def _go_on(self) -> None:
         """Hand on the next command, and answer what is none: some of it."""
         self._is_in_turn = False
+        if not self._hears:
+            return
         refused: list[bytes] = []
         for _ in range(LINES_AT_ONCE):
             if self._is_waiting or self._transport.is_closing():
@@ -242,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _listen(self) -> None:
         """Read on, also while a command waits: else nobody would notice that the client is gone."""
-        if self._transport.is_closing() or self._has_ended:
+        if self._transport.is_closing() or self._has_ended or not self._hears:
             return
         held = len(self._said)
         if (self._is_waiting or self._is_in_turn) and held > WAITING_MAX:
