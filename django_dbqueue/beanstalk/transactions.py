@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 
 from django.db.utils import Error
 
+from ..dialects import ErrorKind
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.table import Table, table_of
+from .faults import kind_of
 from .inbox import Inbox, Wanted
 from .joint import Turn
 from .models import TubeJob
@@ -53,11 +55,13 @@ class Transactions:
 
         try:
             turn = in_transaction(self.table.connection, run)
-        except Error:
+        except Error as error:
             last = turns[-1] if turns else None
-            if last is not None and last.is_complete:
+            # Any other error says that nothing was committed.
+            is_lost = kind_of(self.table, error) is ErrorKind.LOST
+            if last is not None and last.is_complete and is_lost:
                 self.unsure += [owner for one in turns for owner in one.owners]
-                for client, _ in last.answers:
+                for client, _ in [*last.answers, *last.again]:
                     self.reply(client, None)
             raise
         try:
