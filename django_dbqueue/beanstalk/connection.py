@@ -21,6 +21,7 @@ logger = logging.getLogger("django_dbqueue")
 
 # Seconds: a client that has begun a command, or has answers to read, may be silent for so long.
 PATIENCE_SECONDS = 60.0
+CLOSING_SECONDS = 5.0  # that it has to read the last ones, once it is closed
 # Seconds of silence after which the kernel asks whether a peer lives, and in which it must answer.
 KEEPALIVE_SECONDS, KEEPALIVE_PROBES = 30, 3
 
@@ -39,6 +40,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_full = False  # the client does not read what it is answered
         self._has_ended = False  # the client says nothing more
         self._hears = True
+        self._is_gone = False  # as the broker knows
         self._alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -49,8 +51,8 @@ class Connection(asyncio.BufferedProtocol):
         if why := self.server.refusal(self.address):
             logger.warning("a connection of %s is refused: %s", self.address, why)
             self._transport.write(replies.OUT_OF_MEMORY)
-            self._transport.close()
             self.address = ""
+            self.close()
             return
         _keep_alive(transport.get_extra_info("socket"))
         self.server.addresses[self.address] += 1
@@ -63,6 +65,11 @@ class Connection(asyncio.BufferedProtocol):
             self.server.addresses[self.address] -= 1
             if not self.server.addresses[self.address]:
                 del self.server.addresses[self.address]
+            self._go()
+
+    def _go(self) -> None:
+        if not self._is_gone:
+            self._is_gone = True
             self.server.broker.submit(self.client, News.GONE)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -89,6 +96,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_full = False
+        if self._transport.is_closing():
+            return
+        self._set_alarm(needed=False)
         if not self._is_in_turn:
             self._go_on()
 
@@ -103,7 +113,12 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on()
 
     def close(self) -> None:
+        """Who does not read what is left, or over TLS does not say that it closes too, is given a
+        little time; what it holds is given back at once."""
         self._transport.close()
+        self._set_alarm(needed=True, seconds=CLOSING_SECONDS)
+        if self.client in self.server.connections:
+            self._go()
 
     def hear_no_more(self) -> None:
         """What has been handed on is answered still."""
@@ -165,7 +180,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _listen(self) -> None:
         """Read on, also while a command waits: else nobody would notice that the client is gone."""
-        if self._transport.is_closing() or self._has_ended or not self._hears:
+        if self._transport.is_closing() or not self._hears:
+            return
+        if self._has_ended:
+            self._set_alarm(needed=self._is_full)
             return
         held = len(self._said)
         if (self._is_waiting or self._is_in_turn) and held > WAITING_MAX:
@@ -178,13 +196,14 @@ class Connection(asyncio.BufferedProtocol):
     def _is_waiting(self) -> bool:
         return self._asked > 0 or self._is_full
 
-    def _set_alarm(self, *, needed: bool) -> None:
+    def _set_alarm(self, *, needed: bool, seconds: float | None = None) -> None:
         """Close what is silent in the middle of a command, or leaves its answers unread."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
         if needed:
-            self._alarm = self.server.loop.call_later(PATIENCE_SECONDS, self._transport.abort)
+            patience = PATIENCE_SECONDS if seconds is None else seconds
+            self._alarm = self.server.loop.call_later(patience, self._transport.abort)
 
 
 def _keep_alive(connection: socket.socket) -> None:
