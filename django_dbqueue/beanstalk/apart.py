@@ -8,6 +8,7 @@ from typing import Any
 from django.db.utils import Error
 
 from ..exceptions import QueueFull
+from ..lifecycle.limits import limits_of
 from . import commands, replies
 from .faults import FAULTS, is_locked, is_to_be_repeated
 from .inbox import Wanted
@@ -53,7 +54,7 @@ def _is_done(kind: type[Any], given: Sequence[Wanted], transactions: Transaction
 
 
 def _one_by_one(kind: type[Any], given: Sequence[Wanted], transactions: Transactions) -> None:
-    refused = float("inf")  # the priority of a put that found its tube full: no other gets in
+    refused = float("inf")  # the priority from which on no other put gets in
     for one in given:
         client, command = one
         if kind is commands.Put and command.priority >= refused:
@@ -62,9 +63,12 @@ def _one_by_one(kind: type[Any], given: Sequence[Wanted], transactions: Transact
         try:
             transactions.run(lambda turn, one=one: VERBS[kind](turn, [one]))  # type: ignore[misc]
         except QueueFull as full:
-            logger.warning("%s", full)
+            if refused == float("inf"):
+                logger.warning("%s", full)
             transactions.reply(client, replies.OUT_OF_MEMORY)
-            refused = command.priority
+            # A more urgent one has others make room for it, where any may be made.
+            policy = limits_of(transactions.table.model, client.used)
+            refused = command.priority if policy.when_full == "drop_oldest" else 0
         except FAULTS as error:
             if is_to_be_repeated(transactions.table, error):
                 raise
