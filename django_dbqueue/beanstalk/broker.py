@@ -214,15 +214,16 @@ class Broker:
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
     def _promote(self) -> float:
-        """When the next delayed job will be due; not that of one that somebody has locked."""
-        while True:
-            now = time.monotonic()
-            seconds, _ = next_moves(self.table)
-            if seconds is not None and seconds > 0:
-                return now + seconds
-            if seconds is None or not promote(self.table):
-                return float("inf")
-            self._look_at = 0.0
+        """When the next delayed job will be due; not that of one that somebody has locked. Where
+        very many are, the rest is for the next turns."""
+        now = time.monotonic()
+        seconds, _ = next_moves(self.table)
+        if seconds is not None and seconds > 0:
+            return now + seconds
+        if seconds is None or not promote(self.table):
+            return float("inf")
+        self._look_at = 0.0
+        return now
 
     def _commanding(self, wanted: Sequence[Wanted]) -> set[Client]:
         """Clients that are gone, and have said something that is to be done before."""
@@ -271,6 +272,8 @@ class Broker:
         due += [self._looks.due_at, self._inbox.later_at]
         if self.state.waiters:
             due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
+        elif self.state.due_at <= time.monotonic():
+            due.append(0.0)
         for client, waiter in self.state.waiters.items():
             due += [waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())

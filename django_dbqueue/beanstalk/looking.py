@@ -17,6 +17,7 @@ from .transactions import Transactions
 LOOK_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
 CROWD = 10  # Where more ask at once, they leave the broker to others for twice the time they took.
 REST = 2
+LONG_SECONDS = 0.02  # The same where few have asked for what takes longer.
 # What they are answered does not depend on who asks, or on the tube alone that it uses.
 SAME_FOR_ALL = {
     *(commands.Stats, commands.StatsTube, commands.StatsJob, commands.ListTubes, commands.Peek),
@@ -69,7 +70,8 @@ class Looks:
                     transactions.put_later([(client, command)])
             self._sharing.popleft()
             count, now = count + 1, time.monotonic()
-        self._at = now + REST * (now - began) if is_crowd else now
+        rests = is_crowd or now > began + LONG_SECONDS
+        self._at = now + REST * (now - began) if rests else now
 
     def _answer(self, asked: Asked[Any]) -> bytes:
         question = _question(asked.client, asked.command)

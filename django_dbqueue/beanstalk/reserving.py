@@ -11,7 +11,7 @@ from ..states import Status
 from . import replies, rows
 from .joint import Given, Turn
 from .rows import ALLOWANCE, ID_MAX
-from .state import Client, Hold
+from .state import Client, Hold, State
 
 PASSED_MAX = 1000  # locked jobs of a tube behind which one looks for others
 RESERVED = ", reserves = reserves + 1", ()
@@ -32,9 +32,13 @@ def reserve_job(turn: Turn, given: Given) -> None:
 
 def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
     """Give each client that waits the job that comes first in the tubes that it watches."""
-    chosen = _chosen(turn, waiting)
+    tubes = _tubes(turn.state, waiting)
+    names, is_last = turn.state.part_of(tubes)
+    chosen = _chosen(turn, waiting, {name: tubes[name] for name in names})
+    # They have not seen all that they may get.
+    missing = set() if is_last else set(waiting)
     if not chosen:
-        turn.after.append(lambda: turn.state.note_missed(()))
+        turn.after.append(lambda: turn.state.note_missed(missing))
         return
     owner = turn.next_owner()
     taken = by_key.claim(turn.table, list(chosen), owner, allowance=ALLOWANCE, change=RESERVED)
@@ -44,14 +48,19 @@ def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
         else:
             turn.reserved(chosen.pop(job.id), owner, job)
     turn.after.append(lambda: turn.state.pass_over(taken.locked))
-    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
+    turn.after.append(lambda: turn.state.note_missed(missing | set(chosen.values())))
 
 
-def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:
+def _tubes(state: State, waiting: Sequence[Client]) -> Counter[str]:
+    """Those that may be reserved from, and for how many clients."""
+    paused = state.paused()
+    return Counter(tube for client in waiting for tube in client.watched if tube not in paused)
+
+
+def _chosen(turn: Turn, waiting: Sequence[Client], wanted: Mapping[str, int]) -> dict[int, Client]:
     """By key, who gets which job; who has waited the longest chooses first. Those that somebody has
     locked are passed over."""
-    paused, passed = turn.state.paused(), turn.state.passed
-    wanted = Counter(tube for client in waiting for tube in client.watched if tube not in paused)
+    passed = turn.state.passed
     more = min(2 * len(passed), PASSED_MAX)
     ready = rows.ready(turn.table, {tube: wanted[tube] + more for tube in wanted}) if wanted else {}
     if passed:

@@ -13,6 +13,7 @@ from .protocol import JOB_SIZE
 DEFAULT_TUBE = "default"
 NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exist
 MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
+TUBES_MAX = 500  # that are watched, at which a turn looks
 PASSED_SECONDS = 0.5  # for which nobody looks at a job that is locked
 LOCKED_SECONDS = 0.2  # until what is locked is tried again
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
@@ -84,6 +85,7 @@ class State:
         self.waiters: dict[Client, Waiter] = {}
         self.holds: dict[int, Hold] = {}
         self._ends: list[tuple[float, int]] = []
+        self._looked_up_to = ""  # a name of a tube, where very many are watched
         self.passed: dict[int, float] = {}  # ready jobs that were locked, and for how long
         self.tubes: dict[str, TubeStats] = {}
         self.order: dict[str, None] = {DEFAULT_TUBE: None}  # of tubes, as they were made
@@ -106,6 +108,16 @@ class State:
         """The clients that have missed a job this time; the others have not."""
         for client, waiter in self.waiters.items():
             waiter.has_missed = client in clients
+
+    def part_of(self, tubes: Collection[str]) -> tuple[list[str], bool]:
+        """Those of the tubes at which a turn looks: of very many some, and whether they are the
+        last ones. Each part is another one."""
+        if len(tubes) <= TUBES_MAX:
+            return list(tubes), True
+        names = sorted(name for name in tubes if name > self._looked_up_to)
+        is_last = len(names) <= TUBES_MAX
+        self._looked_up_to = "" if is_last else names[TUBES_MAX - 1]
+        return names[:TUBES_MAX], is_last
 
     def pass_over(self, keys: Iterable[int]) -> None:
         """Somebody has locked them."""

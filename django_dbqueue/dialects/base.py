@@ -88,6 +88,8 @@ class Dialect:
     passes_dead_rows: ClassVar[bool] = False
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
+    # Does a look-up in a recursive query go by an index?
+    seeks_in_recursion: ClassVar[bool] = True
     # Is an index searched with (a, b) > (x, y)?
     compares_rows: ClassVar[bool] = True
     # Seconds between looks for news, where nobody tells of them.
