@@ -15,6 +15,7 @@ from .protocol import CRLF, LINE_MAX
 logger = logging.getLogger("django_dbqueue")
 
 OK, DENIED = b"OK\r\n", b"DENIED\r\n"
+SAID_AT_ONCE = 1024  # bytes that are read of one that is unauthenticated
 TLS_BUFFER = 32 * 1024  # bytes of a connection: two of the largest records
 LOG_LINES = 10  # in a second, about who is denied: anybody can cause one
 
@@ -34,6 +35,8 @@ class Access:
         self.seconds = seconds
         self.most = most
         self._unauthenticated: dict[Unauthenticated, str] = {}  # their addresses; the oldest first
+        # One for all: what is read is taken out of it at once.
+        self.buffer = memoryview(bytearray(SAID_AT_ONCE))
         # Else it is 256 KiB for each of what may be ten thousand connections.
         sslproto.SSLProtocol.max_size = TLS_BUFFER
         self._log_second = 0
@@ -69,7 +72,7 @@ class Access:
         self._logged, self._unlogged = self._logged + 1, 0
 
 
-class Unauthenticated(asyncio.Protocol):
+class Unauthenticated(asyncio.BufferedProtocol):
     """A connection up to its secret, or where none is asked for, up to its certificate."""
 
     def __init__(self, access: Access, make: MakeProtocol) -> None:
@@ -113,9 +116,12 @@ class Unauthenticated(asyncio.Protocol):
         self._transport = found
         self._judge()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.access.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if not self._is_denied:
-            self._said += data
+            self._said += self.access.buffer[:nbytes]
             self._judge()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -39,6 +39,9 @@ class Transport(asyncio.Transport):
     def set_write_buffer_limits(self, high=None, low=None):
         pass
 
+    def set_read_buffer_limits(self, high=None, low=None):
+        self.unheard_max = high
+
     def pause_reading(self):
         pass
 
@@ -113,3 +116,10 @@ def test_who_reads_again_has_all_the_time(says):
         assert made._alarm is None
 
     at_work(read_late)
+
+
+def test_little_is_held_of_what_is_not_taken_yet():
+    async def look(server, made, transport):
+        assert transport.unheard_max <= 16 * 1024
+
+    at_work(look)
