@@ -137,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
         for _ in range(LINES_AT_ONCE):
             if self._is_waiting or self._transport.is_closing():
                 break
-            command = self._said.next()
+            command = self._next()
             if not isinstance(command, Refused):
                 self._say(refused)
                 self._take(command)
@@ -148,6 +148,12 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_later()
         self._say(refused)
         self._listen()
+
+    def _next(self) -> commands.Command | Refused | None:
+        command = self._said.next()
+        if isinstance(command, commands.Put) and self.server.broker.state.is_draining:
+            return Refused(replies.DRAINING, commands.Put)
+        return command
 
     def _say(self, refused: list[bytes]) -> None:
         if refused:
@@ -165,10 +171,6 @@ class Connection(asyncio.BufferedProtocol):
                 self.close()
         elif isinstance(command, commands.Quit):
             self.close()
-        elif isinstance(command, commands.Put) and self.server.broker.state.is_draining:
-            self._note(refused := Refused(replies.DRAINING, commands.Put))
-            self._say([refused.reply])
-            self._go_on_later()
         else:
             given = self._said.together_with(command)
             self._asked = len(given)

@@ -123,3 +123,13 @@ def test_little_is_held_of_what_is_not_taken_yet():
         assert transport.unheard_max <= 16 * 1024
 
     at_work(look)
+
+
+def test_a_drained_server_refuses_many_puts_at_once():
+    async def put(server, made, transport):
+        server.drain()
+        hear(made, b"put 0 0 60 1\r\nx\r\n" * 40)
+        assert transport.written == b"DRAINING\r\n" * 40
+        assert news(server) == [News.CONNECTED]
+
+    at_work(put)

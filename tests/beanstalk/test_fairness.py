@@ -94,6 +94,27 @@ def test_those_who_have_more_to_say_have_turns_one_after_another():
     assert said == ["much", "little", "much", "little", "much", "much"]
 
 
+@pytest.mark.any_database
+def test_who_fails_in_its_turn_takes_it_from_no_other():
+    said = []
+
+    async def talk():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: said.append(type(context["exception"])))
+        turns = Turns(loop)
+
+        def fail():
+            raise InterruptedError
+
+        turns.wait(fail)
+        turns.wait(lambda: said.append("other"))
+        while len(said) < 2:
+            await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(talk(), 5))
+    assert said == [InterruptedError, "other"]
+
+
 def test_puts_of_one_client_are_one_statement_and_answered_in_order(
     desk, django_assert_max_num_queries
 ):
