@@ -17,6 +17,8 @@ logger = logging.getLogger("django_dbqueue")
 OK, DENIED = b"OK\r\n", b"DENIED\r\n"
 SAID_AT_ONCE = 1024  # bytes that are read of one that is unauthenticated
 TLS_BUFFER = 32 * 1024  # bytes of a connection: two of the largest records
+AUTHENTICATION_SECONDS, UNAUTHENTICATED_MAX = 10.0, 100
+HANDSHAKE_MORE = 5.0  # seconds beyond that, for the event loop
 LOG_LINES = 10  # in a second, about who is denied: anybody can cause one
 
 Protocol: TypeAlias = asyncio.Protocol | asyncio.BufferedProtocol
@@ -30,7 +32,12 @@ class Access:
     them: strangers cannot keep out others.
     """
 
-    def __init__(self, credentials: Credentials, seconds: float = 10.0, most: int = 100) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        seconds: float = AUTHENTICATION_SECONDS,
+        most: int = UNAUTHENTICATED_MAX,
+    ) -> None:
         self.credentials = credentials
         self.seconds = seconds
         self.most = most
@@ -52,6 +59,9 @@ class Access:
             [(crowded, _)] = Counter(self._unauthenticated.values()).most_common(1)
             found = (other for other, at in self._unauthenticated.items() if at == crowded)
             next(found).drop(f"{self.most} connections are unauthenticated")
+
+    def has(self, one: "Unauthenticated") -> bool:
+        return one in self._unauthenticated
 
     def remove(self, one: "Unauthenticated") -> None:
         self._unauthenticated.pop(one, None)
@@ -104,9 +114,14 @@ class Unauthenticated(asyncio.BufferedProtocol):
     async def _begin_tls(self, context: ssl.SSLContext) -> None:
         try:
             # None where the connection was lost meanwhile.
-            found = await self._loop.start_tls(self._socket, self, context, server_side=True)
+            found = await self._loop.start_tls(
+                *(self._socket, self, context),
+                server_side=True,
+                # The alarm ends it, and says why.
+                ssl_handshake_timeout=self.access.seconds + HANDSHAKE_MORE,
+            )
         except OSError as error:
-            if isinstance(error, ssl.SSLError):
+            if self.access.has(self):
                 self.access.note_denied(self.address, f"TLS: {reason(error)}")
             self._leave()
             return

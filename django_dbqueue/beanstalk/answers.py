@@ -1,4 +1,4 @@
-"""The commands that change no job."""
+"""What is answered outside the transaction of a turn: questions, ``use``, ``watch``, pauses."""
 
 import logging
 import math
@@ -42,7 +42,7 @@ class Asked(Generic[C]):
     state: State
     client: Client
     command: C
-    # What others have asked in the same turn, and is not looked up once more.
+    # What was looked up for others who came before this answer was begun.
     known: dict[str, Any]
 
 
@@ -202,14 +202,6 @@ def stats_job(asked: Asked[commands.StatsJob]) -> bytes:
     return replies.NOT_FOUND if found is None else replies.job_stats(found)
 
 
-def _counts(asked: Asked[Any], tube: str | None) -> dict[str, int]:
-    name = f"counts {tube}"
-    if name not in asked.known:
-        asked.known[name] = rows.counts(asked.table, tube)
-    counts: dict[str, int] = asked.known[name]
-    return counts
-
-
 def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
     name = asked.command.tube
     if not _exists(asked.table, asked.state, name):
@@ -236,7 +228,7 @@ def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
 
 
 def stats(asked: Asked[Any]) -> bytes:
-    counts, used = _counts(asked, None), resource.getrusage(resource.RUSAGE_SELF)
+    counts, used = rows.counts(asked.table), resource.getrusage(resource.RUSAGE_SELF)
     kinds = ("urgent", "ready", "reserved", "delayed", "buried")
     found: dict[str, Any] = {f"current-jobs-{kind}": counts[kind] for kind in kinds}
     found |= {f"cmd-{name}": asked.state.commands[kind] for kind, name in NAMES.items()}

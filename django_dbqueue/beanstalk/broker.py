@@ -25,7 +25,7 @@ from .apart import write_apart
 from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
 from .inbox import Inbox, News, Wanted
 from .joint import Turn
-from .looking import Looks
+from .one_by_one import OneByOne
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
 from .reserving import give_back, reserve
 from .state import Client, Hold, State
@@ -58,7 +58,7 @@ class Broker:
         self._backoff = ReconnectBackoff("serving tubes")
         self._inbox = Inbox(self.state.commands, self.wakeup.notify)
         self._transactions = Transactions(using, self.state, self._inbox, answer)
-        self._looks = Looks()
+        self._others = OneByOne()
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
         self._is_over = threading.Event()
@@ -156,7 +156,7 @@ class Broker:
             # Nobody hears of a job that is given in the last turns.
             client.is_gone |= self._is_over.is_set()
         given = [one for one in wanted if not isinstance(one[1], News)]
-        self._looks.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
+        self._others.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
         return [one for one in given if type(one[1]) in _done_for(one[0])]
 
     def _serve(self, wanted: list[Wanted]) -> None:
@@ -174,7 +174,7 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
-        self._looks.answer_some(self._transactions, self.state)
+        self._others.answer_some(self._transactions, self.state)
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
@@ -269,7 +269,7 @@ class Broker:
     def _rest(self) -> float:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
-        due += [self._looks.due_at, self._inbox.later_at]
+        due += [self._others.due_at, self._inbox.later_at]
         if self.state.waiters:
             due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
         elif self.state.due_at <= time.monotonic():

@@ -27,7 +27,8 @@ KEEPALIVE_SECONDS, KEEPALIVE_PROBES = 30, 3
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One client: a command is handed on once the one before is answered."""
+    """One client: a command is handed on once those before it are answered, but for puts that came
+    together."""
 
     def __init__(self, server: "Server") -> None:
         self.server = server

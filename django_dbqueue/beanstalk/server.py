@@ -19,8 +19,8 @@ logger = logging.getLogger("django_dbqueue")
 
 # After which the loop and the broker leave the interpreter to each other, where both want it.
 SWITCH_SECONDS = 0.0005
-# Seconds in which clients get their last answers where the server stops, and between looks.
-FLUSH_SECONDS, LOOK_SECONDS = 1.0, 0.02
+# Seconds in which clients get their last answers where the server stops, and of each nap in there.
+FLUSH_SECONDS, FLUSH_NAP = 1.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Server:
             connection.close()
         end = self.loop.time() + FLUSH_SECONDS
         while self.connections and self.loop.time() < end:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(FLUSH_NAP)
         for connection in list(self.connections.values()):
             connection.abort()
 

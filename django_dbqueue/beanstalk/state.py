@@ -76,7 +76,8 @@ class Pause:
 
 
 class State:
-    """All of it; in one thread's hands."""
+    """All of it, in the broker's hands; the loop counts commands, and says who is a producer and
+    that no job comes in any more."""
 
     def __init__(self, job_size_max: int = JOB_SIZE) -> None:
         self.job_size_max = job_size_max

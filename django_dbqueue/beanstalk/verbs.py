@@ -166,7 +166,7 @@ def _kick_some(turn: Turn, client: Client, rest: KickOn) -> None:
 
 
 def next_burial() -> int:
-    """Grows from one to the next."""
+    """Grows from one to the next, as far as the servers' clocks agree."""
     return time.time_ns()
 
 

@@ -127,3 +127,24 @@ def test_little_is_read_of_one_that_is_unauthenticated(secret_file):
     one = asyncio.run(come())
     assert isinstance(one, asyncio.BufferedProtocol)
     assert len(one.get_buffer(-1)) <= 1024
+
+
+def test_a_handshake_has_the_time_that_was_given_and_any_error_of_it_is_told(caplog):
+    given = []
+
+    async def start_tls(*args, **options):
+        given.append(options["ssl_handshake_timeout"])
+        raise ConnectionResetError("the peer is gone")
+
+    async def come():
+        access = Access(Mock(context=object()), seconds=90)
+        asyncio.get_running_loop().start_tls = start_tls
+        one, transport = access.guard(Plain)(), Transport()
+        transport.is_closing.return_value = False
+        one.connection_made(transport)
+        await one._task
+        assert not access._unauthenticated
+
+    asyncio.run(come())
+    assert given[0] >= 90
+    assert "192.0.2.1 is denied: TLS: the peer is gone" in caplog.text

@@ -76,7 +76,7 @@ def news(server):
 
 
 def test_who_quits_is_gone_at_once_and_closed_in_time(monkeypatch):
-    monkeypatch.setattr(connections, "CLOSING_SECONDS", 0.01, raising=False)
+    monkeypatch.setattr(connections, "CLOSING_SECONDS", 0.01)
 
     async def quit_and_wait(server, made, transport):
         hear(made, b"quit\r\n")
@@ -91,7 +91,7 @@ def test_who_quits_is_gone_at_once_and_closed_in_time(monkeypatch):
 
 
 def test_one_connection_too_many_is_closed_in_time_too(monkeypatch):
-    monkeypatch.setattr(connections, "CLOSING_SECONDS", 0.01, raising=False)
+    monkeypatch.setattr(connections, "CLOSING_SECONDS", 0.01)
 
     async def wait(server, made, transport):
         assert transport.written == b"OUT_OF_MEMORY\r\n"

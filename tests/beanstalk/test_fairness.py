@@ -13,7 +13,7 @@ from django_dbqueue.beanstalk import (
     broker,
     commands,
     faults,
-    looking,
+    one_by_one,
     replies,
     rows,
     state,
@@ -57,7 +57,7 @@ def test_who_peeks_in_another_tube_is_told_of_that(desk):
 
 
 def test_who_asks_and_changes_nothing_waits_for_those_who_do(desk, monkeypatch):
-    monkeypatch.setattr(looking, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(one_by_one, "ANSWERING_SECONDS", 0.0)
     asking = [desk.client() for _ in range(10)]
     for number, client in enumerate(asking):
         desk.broker.submit(client, commands.Use(f"tube{number}"))
@@ -167,11 +167,11 @@ def test_a_clients_bytes_are_puts_for_one_statement_and_what_follows():
 
 
 def test_an_expensive_question_of_few_leaves_the_broker_to_others(desk, monkeypatch):
-    monkeypatch.setattr(looking, "LONG_SECONDS", 0.0, raising=False)
+    monkeypatch.setattr(one_by_one, "LONG_SECONDS", 0.0)
     client, other = desk.client(), desk.client()
     desk.broker.submit(client, commands.Stats())
     desk.broker.turn()
-    assert desk.broker._looks._at > time.monotonic()
+    assert desk.broker._others._at > time.monotonic()
     assert desk.put(other)
 
 
@@ -201,7 +201,7 @@ def test_jobs_that_are_due_become_ready_in_several_turns(desk, monkeypatch):
 
 
 def test_who_watches_very_many_tubes_gets_the_job_of_any(desk, monkeypatch):
-    monkeypatch.setattr(state, "TUBES_MAX", 10, raising=False)
+    monkeypatch.setattr(state, "TUBES_MAX", 10)
     client = desk.client()
     for number in range(45):
         desk.ask(client, commands.Watch(f"tube{number}"))

@@ -136,7 +136,7 @@ def test_a_server_whose_queue_of_connections_is_full_is_alive(path):
 
 @pytest.mark.any_database
 def test_a_folder_that_somebody_has_locked_is_told_and_no_stop_waits_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "LOCK_PAUSE", 0.001, raising=False)
+    monkeypatch.setattr(places, "LOCK_PAUSE", 0.001)
     path = tmp_path / "tubes.sock"
     address = UnixAddress(str(path))
 

@@ -1,4 +1,5 @@
-"""The turns of those who change no job: they take little of anybody else's time."""
+"""Commands that are answered one by one, outside the transaction of the broker's turn: they take
+little of anybody else's time."""
 
 import time
 from collections import deque
@@ -14,7 +15,7 @@ from .inbox import Wanted
 from .state import Client, State
 from .transactions import Transactions
 
-LOOK_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
+ANSWERING_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
 CROWD = 10  # Where more ask at once, they leave the broker to others for twice the time they took.
 REST = 2
 LONG_SECONDS = 0.02  # The same where few have asked for what takes longer.
@@ -25,8 +26,8 @@ SAME_FOR_ALL = {
 SAME_IN_A_TUBE = {commands.PeekReady, commands.PeekDelayed, commands.PeekBuried}
 
 
-class Looks:
-    """Who asks for something that changes no job, in the order in which they came.
+class OneByOne:
+    """Who wants something that is no change of a job, in the order in which they came.
 
     Those who have come when the first of them is answered share what is looked up for one.
     """
@@ -58,7 +59,7 @@ class Looks:
         if not self._sharing:
             self._sharing, self._asked = self._asked, self._sharing
             self._known, self._answers = {}, {}
-        while self._sharing and count < ANSWERS_AT_ONCE and now <= began + LOOK_SECONDS:
+        while self._sharing and count < ANSWERS_AT_ONCE and now <= began + ANSWERING_SECONDS:
             client, command = self._sharing[0]
             if not client.is_gone:
                 asked = Asked(transactions.table, state, client, command, self._known)
