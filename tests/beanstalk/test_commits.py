@@ -1,12 +1,15 @@
 """A commit that fails, and one that gets no answer."""
 
+from typing import Any
+
 import pytest
 from django.db import connections
 from django.db.utils import OperationalError
 
-from django_dbqueue.beanstalk import commands
+from django_dbqueue.beanstalk import broker, commands, replies
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.dialects import ErrorKind, dialect_of
+from django_dbqueue.dialects.base import RowsLocked
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
 
@@ -23,7 +26,7 @@ def fail_once(monkeypatch):
     """The next commit."""
 
     def fail(kind, *, is_done):
-        connection = connections["default"]
+        connection: Any = connections["default"]
         really_commit, dialect = connection._commit, dialect_of(connection)
 
         def commit():
@@ -36,6 +39,19 @@ def fail_once(monkeypatch):
         monkeypatch.setattr(dialect, "kind_of_code", lambda error: kind)
 
     return fail
+
+
+def test_who_waits_is_told_that_time_is_over_though_all_is_locked(desk, monkeypatch):
+    def reserve(turn, waiting):
+        raise RowsLocked("by somebody")
+
+    client = desk.client("a")
+    monkeypatch.setattr(broker, "reserve", reserve)
+    monkeypatch.setattr(dialect_of(connections["default"]), "retry_pauses", lambda: iter(()))
+    desk.broker.submit(client, commands.ReserveWithTimeout(0))
+    with pytest.raises(RowsLocked):
+        desk.broker.turn()
+    assert desk.answers[client][-1] == replies.TIMED_OUT
 
 
 def bodies():
