@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -96,7 +97,7 @@ def test_those_who_have_more_to_say_have_turns_one_after_another():
 
 @pytest.mark.any_database
 def test_who_fails_in_its_turn_takes_it_from_no_other():
-    said = []
+    said: list[Any] = []
 
     async def talk():
         loop = asyncio.get_running_loop()
