@@ -7,7 +7,7 @@ import ipaddress
 import os
 import socket
 import stat
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +19,7 @@ UNIX = "unix:"
 PATH_MAX = 107  # bytes of a Unix socket's path, on Linux
 SOCKET_MODE = 0o600
 LOCK_TRIES, LOCK_PAUSE = 40, 0.05  # of the folder; seconds
+_nap = threading.Event()
 
 
 class TCPAddress:
@@ -116,7 +117,7 @@ def _lock(folder: int) -> None:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            time.sleep(LOCK_PAUSE)
+            _nap.wait(LOCK_PAUSE)
     raise OSError(errno.EAGAIN, "its folder is locked by another process")
 
 
