@@ -7,6 +7,8 @@ import threading
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 
+from django.db import connections
+
 from .access import Access
 from .broker import Broker
 from .connection import Connection
@@ -63,6 +65,7 @@ class Server:
         try:
             self.broker.run()
         finally:
+            connections.close_all()  # this thread's
             self.loop.call_soon_threadsafe(self.is_over.set)
 
     async def stop(self) -> None:
