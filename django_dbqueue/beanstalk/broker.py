@@ -14,7 +14,6 @@ from typing import Any
 from django.db.utils import Error
 
 from ..dialects import Dialect, ErrorKind
-from ..lifecycle import reap
 from ..lifecycle.promotion import next_moves, promote
 from ..lifecycle.table import Table
 from ..worker.session import ReconnectBackoff, Session
@@ -23,7 +22,7 @@ from . import commands, replies
 from .answers import pauses_of
 from .apart import write_apart
 from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
-from .inbox import Inbox, News, Wanted
+from .inbox import CHANGES_ONE, Inbox, News, Wanted
 from .joint import Turn
 from .one_by_one import OneByOne
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
@@ -43,6 +42,7 @@ RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 # What is done for a client that is gone, too.
 CHANGES = VERBS.keys() - {commands.ReserveJob}
 CLAIMS_OR_CHANGES = VERBS.keys() | RESERVES
+Named = Set[tuple[Client, int]]  # clients, and jobs by their keys
 
 
 class Broker:
@@ -89,6 +89,7 @@ class Broker:
         finally:
             for client in self.state.clients:
                 client.is_gone = True
+            self._transactions.unsure_at = 0.0
             self._attempt(self._give_back)
 
     def _last_turns(self) -> float:
@@ -134,7 +135,7 @@ class Broker:
         self._refresh()
         wanted = self._take()
         try:
-            self._give_back(self._commanding(wanted))
+            self._give_back(self._named(wanted))
             self._serve(wanted)
         except Error as error:
             self._inbox.put_back(self._transactions.unanswered(wanted))
@@ -142,7 +143,7 @@ class Broker:
                 self._end_waits()
             raise
         self._end_waits()
-        self._give_back(self._commanding([]))
+        self._give_back(self._named([]))
         return self._rest()
 
     def _take(self) -> list[Wanted]:
@@ -225,36 +226,42 @@ class Broker:
         self._look_at = 0.0
         return now
 
-    def _commanding(self, wanted: Sequence[Wanted]) -> set[Client]:
-        """Clients that are gone, and have said something that is to be done before."""
+    def _named(self, wanted: Sequence[Wanted]) -> Named:
+        """What clients that are gone have said of which jobs, and is to be done before."""
         if not any(client.is_gone for client in self.state.clients):
             return set()
-        return {client for client, _ in wanted} | self._inbox.clients()
+        said = [*wanted, *self._inbox.all()]
+        return {(one, what.id) for one, what in said if one.is_gone and type(what) in CHANGES_ONE}
 
-    def _give_back(self, kept: Set[Client] = frozenset()) -> float:
+    def _give_back(self, kept: Named = frozenset()) -> float:
         """What clients hold that are gone, or whose time is over; what a claim may have taken whose
         commit got no answer."""
-        while self._transactions.unsure:
-            reap.give_back(self.table, self._transactions.unsure[0])
-            del self._transactions.unsure[0]
-        gone = [one for one in self.state.clients if one.is_gone and one not in kept]
+        self._transactions.give_back_unsure()
+        gone = [client for client in self.state.clients if client.is_gone]
         held = {key: hold for client in gone for key, hold in client.holds.items()}
-        if held:
-            self._end(held, is_over=False)
+        if ended := {key: one for key, one in held.items() if (one.client, key) not in kept}:
+            self._end(ended, is_over=False)
         for client in gone:
-            self.state.forget(client)
-        if ended := self.state.ended():
-            # A client's that was gone already, and whose row was locked.
-            late = {key: hold for key, hold in ended.items() if hold.client.is_gone}
-            over = {key: hold for key, hold in ended.items() if key not in late}
-            try:
-                for holds, is_over in ((late, False), (over, True)):
-                    if holds:
-                        self._end(holds, is_over)
-            except Error:
-                self.state.end_later(ended)
-                raise
+            if not any((client, key) in kept for key in client.holds):
+                self.state.forget(client)
+        self._end_overdue(kept)
         return 0.0
+
+    def _end_overdue(self, kept: Named) -> None:
+        ended = self.state.ended()
+        # Clients' that were gone already, and whose rows were locked.
+        late = {key: hold for key, hold in ended.items() if hold.client.is_gone}
+        named = {key: hold for key, hold in late.items() if (hold.client, key) in kept}
+        self.state.end_soon(named)
+        over = {key: hold for key, hold in ended.items() if key not in late}
+        late = {key: hold for key, hold in late.items() if key not in named}
+        try:
+            for holds, is_over in ((late, False), (over, True)):
+                if holds:
+                    self._end(holds, is_over)
+        except Error:
+            self.state.end_later(late | over)
+            raise
 
     def _end(self, holds: Mapping[int, Hold], is_over: bool) -> None:
         self._transactions.run(lambda turn: give_back(turn, holds, is_over))
@@ -269,7 +276,7 @@ class Broker:
     def _rest(self) -> float:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
-        due += [self._others.due_at, self._inbox.later_at]
+        due += [self._others.due_at, self._inbox.later_at, self._transactions.unsure_at]
         if self.state.waiters:
             due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
         elif self.state.due_at <= time.monotonic():

@@ -65,11 +65,9 @@ class Inbox:
             self._later += wanted
             self.later_at = min(self.later_at, time.monotonic() + seconds)
 
-    def clients(self) -> set[Client]:
-        """Those whose commands are here."""
+    def all(self) -> list[Wanted]:
         with self._lock:
-            wanted = [*self._wanted, *self._later]
-        return {client for client, command in wanted if not isinstance(command, News)}
+            return [*self._later, *self._wanted]
 
     def take(self) -> list[Wanted]:
         """All of it, but no second command that changes the same job, and so many puts: the rest is

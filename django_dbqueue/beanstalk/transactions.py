@@ -1,14 +1,19 @@
 """The transactions of the broker's turns, and who has been answered in this one."""
 
 import itertools
+import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
+from ..lifecycle import by_key
+from ..lifecycle.claim_end import UNHARMED
 from ..lifecycle.execute import in_transaction
+from ..lifecycle.held import find_held
 from ..lifecycle.table import Table, table_of
 from .faults import kind_of
 from .inbox import Inbox, Wanted
@@ -27,7 +32,8 @@ class Transactions:
     def __init__(self, using: str, state: State, inbox: Inbox, answer: Answer) -> None:
         self.using = using
         self.uuid = uuid.uuid4().hex
-        self.unsure: list[str] = []  # owners of claims that may have been committed
+        self._unsure: list[str] = []  # owners of claims that may have been committed
+        self.unsure_at = float("inf")  # when they are looked for
         self._state = state
         self._inbox = inbox
         self._answer = answer
@@ -60,7 +66,8 @@ class Transactions:
             # Any other error says that nothing was committed.
             is_lost = kind_of(self.table, error) is ErrorKind.LOST
             if last is not None and last.is_complete and is_lost:
-                self.unsure += [owner for one in turns for owner in one.owners]
+                self._unsure += [owner for one in turns for owner in one.owners]
+                self.unsure_at = 0.0
                 for client, _ in [*last.answers, *last.again]:
                     self.reply(client, None)
             raise
@@ -75,6 +82,19 @@ class Transactions:
         self.put_later(turn.locked, LOCKED_SECONDS)
         for client, reply in turn.answers:
             self.reply(client, reply)
+
+    def give_back_unsure(self) -> None:
+        """What claims may have taken of which nobody was told; what is locked another time."""
+        if time.monotonic() < self.unsure_at:
+            return
+        left: list[str] = []
+        for owner in self._unsure:
+            held = find_held(self.table, "owner = %s AND retry_at IS NOT NULL", [owner])
+            if held:
+                self.run(partial(_end_claims, {one.key: owner for one in held}))
+                left.append(owner)
+        self._unsure = left
+        self.unsure_at = time.monotonic() + LOCKED_SECONDS if left else float("inf")
 
     def reply(self, client: Client, reply: bytes | None) -> None:
         self._state.waiters.pop(client, None)
@@ -95,3 +115,7 @@ class Transactions:
             if done[client] < 0 and client not in self._state.waiters:
                 found.append((client, command))
         return found
+
+
+def _end_claims(claims: Mapping[int, str], turn: Turn) -> None:
+    by_key.end_claims(turn.table, claims, UNHARMED)

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 from django.db import connection, connections
+from django.db.utils import InterfaceError
 
 from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
@@ -101,6 +102,39 @@ def test_what_a_client_held_that_is_gone_comes_back_once_its_row_is_free(desk):
     desk.ask(other, commands.Reserve())
     assert desk.hears(other, b"RESERVED %d " % key)
     assert TubeJob.objects.get(pk=key).timeouts == 0
+
+
+def test_what_a_client_holds_that_is_gone_comes_back_though_another_row_of_its_is_locked(desk):
+    client, other = desk.client("a"), desk.client("a")
+    locked, free = desk.put(client), desk.put(client)
+    assert {desk.reserve(client), desk.reserve(client)} == {locked, free}
+    with deleted(locked):
+        desk.broker.submit(client, commands.Bury(locked, 7), News.GONE)
+        desk.turn()
+        assert desk.reserve(other) == free
+    wait_until(lambda: desk.turn() or client not in desk.broker.state.clients)
+    row = TubeJob.objects.get(pk=locked)
+    assert (row.status, row.priority) == (Status.BURIED, 7)
+
+
+def test_what_a_claim_may_have_taken_comes_back_once_its_row_is_free(desk, monkeypatch):
+    client, other = desk.client("a"), desk.client("b")
+    key = desk.put(client)
+    really_commit = connections["default"].commit
+
+    def commit():
+        monkeypatch.undo()
+        really_commit()
+        raise InterfaceError("nobody answers")
+
+    monkeypatch.setattr(connections["default"], "_commit", commit)
+    desk.broker.submit(client, commands.ReserveWithTimeout(0))
+    with pytest.raises(InterfaceError):
+        desk.broker.turn()
+    assert TubeJob.objects.get(pk=key).status == Status.CLAIMED
+    with deleted(key):
+        assert desk.put(other)
+    wait_until(lambda: desk.turn() or TubeJob.objects.get(pk=key).status == Status.READY)
 
 
 def test_a_ttr_that_is_over_while_its_row_is_locked_counts_once_it_is_free(desk):
