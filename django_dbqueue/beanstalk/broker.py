@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 from django.db.utils import Error
@@ -90,7 +91,7 @@ class Broker:
             for client in self.state.clients:
                 client.is_gone = True
             self._transactions.unsure_at = 0.0
-            self._attempt(self._give_back)
+            self._attempt(partial(self._give_back, is_last=True))
 
     def _last_turns(self) -> float:
         """Do and answer what clients have said already, but for what would give them jobs."""
@@ -135,7 +136,7 @@ class Broker:
         self._refresh()
         wanted = self._take()
         try:
-            self._give_back(self._named(wanted))
+            self._give_back(wanted)
             self._serve(wanted)
         except Error as error:
             self._inbox.put_back(self._transactions.unanswered(wanted))
@@ -143,7 +144,7 @@ class Broker:
                 self._end_waits()
             raise
         self._end_waits()
-        self._give_back(self._named([]))
+        self._give_back()
         return self._rest()
 
     def _take(self) -> list[Wanted]:
@@ -226,18 +227,13 @@ class Broker:
         self._look_at = 0.0
         return now
 
-    def _named(self, wanted: Sequence[Wanted]) -> Named:
-        """What clients that are gone have said of which jobs, and is to be done before."""
-        if not any(client.is_gone for client in self.state.clients):
-            return set()
-        said = [*wanted, *self._inbox.all()]
-        return {(one, what.id) for one, what in said if one.is_gone and type(what) in CHANGES_ONE}
-
-    def _give_back(self, kept: Named = frozenset()) -> float:
+    def _give_back(self, wanted: Sequence[Wanted] = (), *, is_last: bool = False) -> float:
         """What clients hold that are gone, or whose time is over; what a claim may have taken whose
-        commit got no answer."""
+        commit got no answer. What they have said before is done first, unless this is the last."""
         self._transactions.give_back_unsure()
         gone = [client for client in self.state.clients if client.is_gone]
+        is_due = bool(gone) or self.state.next_end() <= time.monotonic()
+        kept = self._named(wanted) if is_due and not is_last else set()
         held = {key: hold for client in gone for key, hold in client.holds.items()}
         if ended := {key: one for key, one in held.items() if (one.client, key) not in kept}:
             self._end(ended, is_over=False)
@@ -246,6 +242,11 @@ class Broker:
                 self.state.forget(client)
         self._end_overdue(kept)
         return 0.0
+
+    def _named(self, wanted: Sequence[Wanted]) -> Named:
+        """Clients that are gone, and jobs that are named by what they have said."""
+        said = [*wanted, *self._inbox.all()]
+        return {(one, what.id) for one, what in said if one.is_gone and type(what) in CHANGES_ONE}
 
     def _end_overdue(self, kept: Named) -> None:
         ended = self.state.ended()
