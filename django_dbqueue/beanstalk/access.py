@@ -15,7 +15,10 @@ from .protocol import CRLF, LINE_MAX
 logger = logging.getLogger("django_dbqueue")
 
 OK, DENIED = b"OK\r\n", b"DENIED\r\n"
+SAID_AT_ONCE = 1024  # bytes that are read of one that is unauthenticated
 TLS_BUFFER = 32 * 1024  # bytes of a connection: two of the largest records
+AUTHENTICATION_SECONDS, UNAUTHENTICATED_MAX = 10.0, 100
+HANDSHAKE_MORE = 5.0  # seconds beyond that, for the event loop
 LOG_LINES = 10  # in a second, about who is denied: anybody can cause one
 
 Protocol: TypeAlias = asyncio.Protocol | asyncio.BufferedProtocol
@@ -29,11 +32,18 @@ class Access:
     them: strangers cannot keep out others.
     """
 
-    def __init__(self, credentials: Credentials, seconds: float = 10.0, most: int = 100) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        seconds: float = AUTHENTICATION_SECONDS,
+        most: int = UNAUTHENTICATED_MAX,
+    ) -> None:
         self.credentials = credentials
         self.seconds = seconds
         self.most = most
         self._unauthenticated: dict[Unauthenticated, str] = {}  # their addresses; the oldest first
+        # One for all: what is read is taken out of it at once.
+        self.buffer = memoryview(bytearray(SAID_AT_ONCE))
         # Else it is 256 KiB for each of what may be ten thousand connections.
         sslproto.SSLProtocol.max_size = TLS_BUFFER
         self._log_second = 0
@@ -49,6 +59,9 @@ class Access:
             [(crowded, _)] = Counter(self._unauthenticated.values()).most_common(1)
             found = (other for other, at in self._unauthenticated.items() if at == crowded)
             next(found).drop(f"{self.most} connections are unauthenticated")
+
+    def has(self, one: "Unauthenticated") -> bool:
+        return one in self._unauthenticated
 
     def remove(self, one: "Unauthenticated") -> None:
         self._unauthenticated.pop(one, None)
@@ -69,7 +82,7 @@ class Access:
         self._logged, self._unlogged = self._logged + 1, 0
 
 
-class Unauthenticated(asyncio.Protocol):
+class Unauthenticated(asyncio.BufferedProtocol):
     """A connection up to its secret, or where none is asked for, up to its certificate."""
 
     def __init__(self, access: Access, make: MakeProtocol) -> None:
@@ -101,9 +114,14 @@ class Unauthenticated(asyncio.Protocol):
     async def _begin_tls(self, context: ssl.SSLContext) -> None:
         try:
             # None where the connection was lost meanwhile.
-            found = await self._loop.start_tls(self._socket, self, context, server_side=True)
+            found = await self._loop.start_tls(
+                *(self._socket, self, context),
+                server_side=True,
+                # The alarm ends it, and says why.
+                ssl_handshake_timeout=self.access.seconds + HANDSHAKE_MORE,
+            )
         except OSError as error:
-            if isinstance(error, ssl.SSLError):
+            if self.access.has(self):
                 self.access.note_denied(self.address, f"TLS: {reason(error)}")
             self._leave()
             return
@@ -113,9 +131,12 @@ class Unauthenticated(asyncio.Protocol):
         self._transport = found
         self._judge()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.access.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if not self._is_denied:
-            self._said += data
+            self._said += self.access.buffer[:nbytes]
             self._judge()
 
     def connection_lost(self, exc: Exception | None) -> None:

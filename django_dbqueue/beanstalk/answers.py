@@ -1,4 +1,4 @@
-"""The commands that change no job."""
+"""What is answered outside the transaction of a turn: questions, ``use``, ``watch``, pauses."""
 
 import logging
 import math
@@ -12,6 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from django.db import transaction
+from django.db.models import QuerySet
+
+from ..dialects.base import RowsLocked
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..models import Queue
@@ -38,7 +42,7 @@ class Asked(Generic[C]):
     state: State
     client: Client
     command: C
-    # What others have asked in the same turn, and is not looked up once more.
+    # What was looked up for others who came before this answer was begun.
     known: dict[str, Any]
 
 
@@ -157,6 +161,7 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
     if not _exists(asked.table, asked.state, asked.command.tube):
         return replies.NOT_FOUND
     queues = Queue.objects.db_manager(asked.table.connection.alias)
+    _raise_locked(asked.table, queues.filter(name=asked.command.tube))
     if asked.command.seconds:
         # A row's pause ends after some years; what was asked for is told all the same.
         seconds = min(asked.command.seconds, MAX_SECONDS)
@@ -168,6 +173,15 @@ def pause_tube(asked: Asked[commands.PauseTube]) -> bytes:
         asked.state.pauses.pop(asked.command.tube, None)
     asked.state.tube(asked.command.tube).pauses += 1
     return replies.PAUSED
+
+
+def _raise_locked(table: Table, queues: QuerySet[Queue]) -> None:
+    """Where a transaction has locked them: to wait for it would hold up everybody."""
+    skips = table.connection.features.has_select_for_update_skip_locked
+    mine = queues.filter(job_table=table.job_table)
+    with transaction.atomic(using=table.connection.alias):
+        if skips and mine.count() > len(mine.select_for_update(skip_locked=True)):
+            raise RowsLocked(f"the pause of a tube of {table.label} is locked by a transaction")
 
 
 def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:
@@ -186,14 +200,6 @@ def pauses_of(table: Table, known: dict[str, Pause]) -> dict[str, Pause]:
 def stats_job(asked: Asked[commands.StatsJob]) -> bytes:
     found = rows.stats_of(asked.table, asked.command.id) if asked.command.id <= ID_MAX else None
     return replies.NOT_FOUND if found is None else replies.job_stats(found)
-
-
-def _counts(asked: Asked[Any], tube: str | None) -> dict[str, int]:
-    name = f"counts {tube}"
-    if name not in asked.known:
-        asked.known[name] = rows.counts(asked.table, tube)
-    counts: dict[str, int] = asked.known[name]
-    return counts
 
 
 def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
@@ -222,7 +228,7 @@ def stats_tube(asked: Asked[commands.StatsTube]) -> bytes:
 
 
 def stats(asked: Asked[Any]) -> bytes:
-    counts, used = _counts(asked, None), resource.getrusage(resource.RUSAGE_SELF)
+    counts, used = rows.counts(asked.table), resource.getrusage(resource.RUSAGE_SELF)
     kinds = ("urgent", "ready", "reserved", "delayed", "buried")
     found: dict[str, Any] = {f"current-jobs-{kind}": counts[kind] for kind in kinds}
     found |= {f"cmd-{name}": asked.state.commands[kind] for kind, name in NAMES.items()}

@@ -2,29 +2,33 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db.utils import Error
 
 from ..exceptions import QueueFull
-from ..lifecycle.table import Table
+from ..lifecycle.limits import limits_of
 from . import commands, replies
-from .faults import FAULTS, is_to_be_repeated
+from .faults import FAULTS, is_locked, is_to_be_repeated
 from .inbox import Wanted
-from .state import Client
-from .verbs import VERBS, Turn
+from .transactions import Transactions
+from .verbs import VERBS
 
 logger = logging.getLogger("django_dbqueue")
-Transact: TypeAlias = Callable[[Callable[[Turn], None]], object]
-Reply: TypeAlias = Callable[[Client, bytes], object]
 
 
-def write_apart(
-    table: Table, writing: Mapping[type[Any], Sequence[Wanted]], transact: Transact, reply: Reply
-) -> None:
-    """Who asked for what the database or a full tube refuses is told; the others' is done."""
+def write_apart(writing: Mapping[type[Any], Sequence[Wanted]], transactions: Transactions) -> None:
+    """Who asked for what the database or a full tube refuses is told; what somebody has locked is
+    left for later; the others' is done."""
     for kind, given in _parts(writing):
-        if len(given) == 1 or not _is_done(table, kind, given, transact):
-            _one_by_one(table, kind, given, transact, reply)
+        try:
+            if len(given) == 1 or not _is_done(kind, given, transactions):
+                _one_by_one(kind, given, transactions)
+        except Error as error:
+            if not is_locked(transactions.table, error):
+                raise
+            transactions.put_later(given)
 
 
 def _parts(
@@ -39,33 +43,34 @@ def _parts(
             yield kind, part
 
 
-def _is_done(table: Table, kind: type[Any], given: Sequence[Wanted], transact: Transact) -> bool:
+def _is_done(kind: type[Any], given: Sequence[Wanted], transactions: Transactions) -> bool:
     try:
-        transact(lambda turn: VERBS[kind](turn, given))
+        transactions.run(lambda turn: VERBS[kind](turn, given))
     except FAULTS as error:
-        if is_to_be_repeated(table, error):
+        if is_to_be_repeated(transactions.table, error):
             raise
         return False
     return True
 
 
-def _one_by_one(
-    table: Table, kind: type[Any], given: Sequence[Wanted], transact: Transact, reply: Reply
-) -> None:
-    refused = float("inf")  # the priority of a put that found its tube full: no other gets in
+def _one_by_one(kind: type[Any], given: Sequence[Wanted], transactions: Transactions) -> None:
+    refused = float("inf")  # the priority from which on no other put gets in
     for one in given:
         client, command = one
         if kind is commands.Put and command.priority >= refused:
-            reply(client, replies.OUT_OF_MEMORY)
+            transactions.reply(client, replies.OUT_OF_MEMORY)
             continue
         try:
-            transact(lambda turn, one=one: VERBS[kind](turn, [one]))  # type: ignore[misc]
+            transactions.run(lambda turn, one=one: VERBS[kind](turn, [one]))  # type: ignore[misc]
         except QueueFull as full:
-            logger.warning("%s", full)
-            reply(client, replies.OUT_OF_MEMORY)
-            refused = command.priority
+            if refused == float("inf"):
+                logger.warning("%s", full)
+            transactions.reply(client, replies.OUT_OF_MEMORY)
+            # A more urgent one has others make room for it, where any may be made.
+            policy = limits_of(transactions.table.model, client.used)
+            refused = command.priority if policy.when_full == "drop_oldest" else 0
         except FAULTS as error:
-            if is_to_be_repeated(table, error):
+            if is_to_be_repeated(transactions.table, error):
                 raise
             logger.exception("%s cannot be carried out", kind.__name__)
-            reply(client, replies.INTERNAL_ERROR)
+            transactions.reply(client, replies.INTERNAL_ERROR)

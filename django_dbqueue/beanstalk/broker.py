@@ -4,48 +4,46 @@ One thread does the work of all clients in turns; a turn is one transaction, how
 want something, and is answered once it is committed.
 """
 
-import itertools
 import logging
 import threading
 import time
-import uuid
-from collections import Counter, defaultdict
-from collections.abc import Callable, Set
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 from django.db.utils import Error
 
-from ..dialects import Dialect
-from ..lifecycle import reap
-from ..lifecycle.execute import in_transaction
+from ..dialects import Dialect, ErrorKind
 from ..lifecycle.promotion import next_moves, promote
-from ..lifecycle.table import Table, table_of
+from ..lifecycle.table import Table
 from ..worker.session import ReconnectBackoff, Session
 from ..worker.wakeup import Wakeup
-from . import commands, replies, verbs
+from . import commands, replies
 from .answers import pauses_of
 from .apart import write_apart
-from .faults import FAULTS, is_to_be_repeated
-from .inbox import Inbox, News, Wanted
-from .looking import Looks
-from .models import TubeJob
+from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
+from .inbox import CHANGES_ONE, Inbox, News, Wanted
+from .joint import Turn
+from .one_by_one import OneByOne
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
-from .state import Client, State
-from .verbs import VERBS, Turn
+from .reserving import give_back, reserve
+from .state import Client, Hold, State
+from .transactions import Answer, Transactions
+from .verbs import VERBS
 
 logger = logging.getLogger("django_dbqueue")
-
-# The bytes to send; None where nobody knows what became of a command: the connection is closed.
-Answer = Callable[[Client, bytes | None], None]
 
 # Seconds between looks for what others have put, while somebody waits: it grows up to the longest.
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.2
 IDLE_SECONDS = 1.0  # while nobody waits
+LAST_SECONDS = 5.0  # in which the rest is done of what clients have said, where it is stopped
 REFRESH_SECONDS = 0.2  # between looks for delayed jobs that are due, and for pauses
 RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 # What is done for a client that is gone, too.
 CHANGES = VERBS.keys() - {commands.ReserveJob}
 CLAIMS_OR_CHANGES = VERBS.keys() | RESERVES
+Named = Set[tuple[Client, int]]  # clients, and jobs by their keys
 
 
 class Broker:
@@ -55,18 +53,13 @@ class Broker:
     """
 
     def __init__(self, using: str, answer: Answer, job_size_max: int = JOB_SIZE) -> None:
-        self.using = using
-        self.answer = answer
-        self.uuid = uuid.uuid4().hex
         self.state = State(job_size_max)
         self.wakeup = Wakeup([using])
-        self._numbers = itertools.count(1)
         self._session = Session({using}, on_connect=self._on_connect)
         self._backoff = ReconnectBackoff("serving tubes")
         self._inbox = Inbox(self.state.commands, self.wakeup.notify)
-        self._looks = Looks()
-        self._answered: Counter[Client] = Counter()  # in this turn
-        self._unsure: list[str] = []  # owners of claims that may have been committed
+        self._transactions = Transactions(using, self.state, self._inbox, answer)
+        self._others = OneByOne()
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
         self._is_over = threading.Event()
@@ -93,10 +86,20 @@ class Broker:
         try:
             while not self._is_over.is_set():
                 self._rest_for(self._attempt(self.turn))
+            self._attempt(self._last_turns)
         finally:
             for client in self.state.clients:
                 client.is_gone = True
-            self._attempt(self._give_back)
+            self._transactions.unsure_at = 0.0
+            self._attempt(partial(self._give_back, is_last=True))
+
+    def _last_turns(self) -> float:
+        """Do and answer what clients have said already, but for what would give them jobs."""
+        end = time.monotonic() + LAST_SECONDS
+        self.state.waiters.clear()
+        while self._inbox and time.monotonic() < end:
+            self.turn()
+        return 0.0
 
     def _rest_for(self, seconds: float) -> None:
         if not self.state.waiters or seconds <= 0:
@@ -120,42 +123,42 @@ class Broker:
         dialect.listen()
 
     @property
+    def uuid(self) -> str:
+        """By which its claims are known."""
+        return self._transactions.uuid
+
+    @property
     def table(self) -> Table:
-        return table_of(TubeJob, self.using)
+        return self._transactions.table
 
     def turn(self) -> float:
         """Do what is wanted and what is due; seconds until there may be more to do."""
         self._refresh()
         wanted = self._take()
         try:
-            self._give_back()
+            self._give_back(wanted)
             self._serve(wanted)
-        except Error:
-            self._inbox.put_back(self._unanswered(wanted))
+        except Error as error:
+            self._inbox.put_back(self._transactions.unanswered(wanted))
+            if kind_of(self.table, error) is ErrorKind.AGAIN:
+                self._end_waits()
             raise
         self._end_waits()
         self._give_back()
         return self._rest()
 
-    def _unanswered(self, wanted: list[Wanted]) -> list[Wanted]:
-        """What is to be done in another turn: a client is answered in the order of its commands."""
-        done, found = self._answered.copy(), []
-        for client, command in wanted:
-            done[client] -= 1
-            if done[client] < 0 and client not in self.state.waiters:
-                found.append((client, command))
-        return found
-
     def _take(self) -> list[Wanted]:
         """The commands that are for this turn. News are noted first: nobody who is gone shall get a
         job."""
-        self._answered.clear()
+        self._transactions.begin_turn()
         wanted = self._inbox.take()
         for client, news in wanted:
             if isinstance(news, News):
                 self._note(client, news)
+            # Nobody hears of a job that is given in the last turns.
+            client.is_gone |= self._is_over.is_set()
         given = [one for one in wanted if not isinstance(one[1], News)]
-        self._looks.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
+        self._others.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
         return [one for one in given if type(one[1]) in _done_for(one[0])]
 
     def _serve(self, wanted: list[Wanted]) -> None:
@@ -173,7 +176,7 @@ class Broker:
         if looks:
             self._pause = LOOK_SECONDS if wanted else min(LOOK_SECONDS_MAX, self._pause * 1.5)
             self._look_at = 0.0 if self.state.looks_again() else time.monotonic() + self._pause
-        self._looks.answer_some(self.table, self.state, self._reply)
+        self._others.answer_some(self._transactions, self.state)
 
     def _note(self, client: Client, news: News) -> None:
         if news is News.CONNECTED:
@@ -192,49 +195,17 @@ class Broker:
                 if kind in writing:
                     verb(turn, writing[kind])
             if waiting:
-                verbs.reserve(turn, waiting)
+                reserve(turn, waiting)
 
         try:
-            self._transact(all_of_them)
+            self._transactions.run(all_of_them)
             return
         except FAULTS as error:
-            if is_to_be_repeated(self.table, error):
+            if is_to_be_repeated(self.table, error) and not is_locked(self.table, error):
                 raise
-        write_apart(self.table, writing, self._transact, self._reply)
+        write_apart(writing, self._transactions)
         if waiting:
-            self._transact(lambda turn: verbs.reserve(turn, waiting))
-
-    def _transact(self, work: Callable[[Turn], None]) -> None:
-        """One transaction; where its commit gets no answer, its clients are left without one, too:
-        what became of their commands is unknown."""
-        turns: list[Turn] = []
-
-        def run() -> Turn:
-            turn = Turn(self.table, self.state, lambda: f"{self.uuid}.{next(self._numbers)}")
-            turns.append(turn)
-            work(turn)
-            turn.is_complete = True
-            return turn
-
-        try:
-            turn = in_transaction(self.table.connection, run)
-        except Error:
-            last = turns[-1] if turns else None
-            if last is not None and last.is_complete:
-                self._unsure += [owner for one in turns for owner in one.owners]
-                for client, _ in last.answers:
-                    self._reply(client, None)
-            raise
-        turn.committed()
-        self._answered.update(client for client, _ in turn.again)
-        self._inbox.put_back(turn.again)
-        for client, reply in turn.answers:
-            self._reply(client, reply)
-
-    def _reply(self, client: Client, reply: bytes | None) -> None:
-        self.state.waiters.pop(client, None)
-        self._answered[client] += 1
-        self.answer(client, reply)
+            self._transactions.run(lambda turn: reserve(turn, waiting))
 
     def _refresh(self) -> None:
         """What others may have done meanwhile: pauses, and delayed jobs that are due."""
@@ -245,49 +216,72 @@ class Broker:
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
     def _promote(self) -> float:
-        """When the next delayed job will be due; not that of one that somebody has locked."""
-        while True:
-            now = time.monotonic()
-            seconds, _ = next_moves(self.table)
-            if seconds is not None and seconds > 0:
-                return now + seconds
-            if seconds is None or not promote(self.table):
-                return float("inf")
-            self._look_at = 0.0
+        """When the next delayed job will be due; not that of one that somebody has locked. Where
+        very many are, the rest is for the next turns."""
+        now = time.monotonic()
+        seconds, _ = next_moves(self.table)
+        if seconds is not None and seconds > 0:
+            return now + seconds
+        if seconds is None or not promote(self.table):
+            return float("inf")
+        self._look_at = 0.0
+        return now
 
-    def _give_back(self) -> float:
+    def _give_back(self, wanted: Sequence[Wanted] = (), *, is_last: bool = False) -> float:
         """What clients hold that are gone, or whose time is over; what a claim may have taken whose
-        commit got no answer."""
-        while self._unsure:
-            reap.give_back(self.table, self._unsure[0])
-            del self._unsure[0]
+        commit got no answer. What they have said before is done first, unless this is the last."""
+        self._transactions.give_back_unsure()
         gone = [client for client in self.state.clients if client.is_gone]
+        is_due = bool(gone) or self.state.next_end() <= time.monotonic()
+        kept = self._named(wanted) if is_due and not is_last else set()
         held = {key: hold for client in gone for key, hold in client.holds.items()}
-        if held:
-            self._transact(lambda turn: verbs.give_back(turn, held, is_over=False))
-            self._look_at = 0.0
+        if ended := {key: one for key, one in held.items() if (one.client, key) not in kept}:
+            self._end(ended, is_over=False)
         for client in gone:
-            self.state.forget(client)
-        if ended := self.state.ended():
-            try:
-                self._transact(lambda turn: verbs.give_back(turn, ended, is_over=True))
-            except Error:
-                self.state.end_later(ended)
-                raise
-            self._look_at = 0.0
+            if not any((client, key) in kept for key in client.holds):
+                self.state.forget(client)
+        self._end_overdue(kept)
         return 0.0
+
+    def _named(self, wanted: Sequence[Wanted]) -> Named:
+        """Clients that are gone, and jobs that are named by what they have said."""
+        said = [*wanted, *self._inbox.all()]
+        return {(one, what.id) for one, what in said if one.is_gone and type(what) in CHANGES_ONE}
+
+    def _end_overdue(self, kept: Named) -> None:
+        ended = self.state.ended()
+        # Clients' that were gone already, and whose rows were locked.
+        late = {key: hold for key, hold in ended.items() if hold.client.is_gone}
+        named = {key: hold for key, hold in late.items() if (hold.client, key) in kept}
+        self.state.end_soon(named)
+        over = {key: hold for key, hold in ended.items() if key not in late}
+        late = {key: hold for key, hold in late.items() if key not in named}
+        try:
+            for holds, is_over in ((late, False), (over, True)):
+                if holds:
+                    self._end(holds, is_over)
+        except Error:
+            self.state.end_later(late | over)
+            raise
+
+    def _end(self, holds: Mapping[int, Hold], is_over: bool) -> None:
+        self._transactions.run(lambda turn: give_back(turn, holds, is_over))
+        self._look_at = 0.0
 
     def _end_waits(self) -> None:
         """Answer those who are to wait no longer."""
         for client, is_warned in self.state.ended_waits():
-            self._reply(client, replies.DEADLINE_SOON if is_warned else replies.TIMED_OUT)
+            word = replies.DEADLINE_SOON if is_warned else replies.TIMED_OUT
+            self._transactions.reply(client, word)
 
     def _rest(self) -> float:
         """Seconds until something is due."""
         due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
-        due.append(self._looks.due_at)
+        due += [self._others.due_at, self._inbox.later_at, self._transactions.unsure_at]
         if self.state.waiters:
             due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
+        elif self.state.due_at <= time.monotonic():
+            due.append(0.0)
         for client, waiter in self.state.waiters.items():
             due += [waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())

@@ -10,7 +10,18 @@ from ..lifecycle.table import Table
 FAULTS = (Error, ValueError, ValidationError, QueueFull)
 
 
+def kind_of(table: Table, error: Exception) -> ErrorKind | None:
+    return table.dialect.error_kind(error) if isinstance(error, Error) else None
+
+
 def is_to_be_repeated(table: Table, error: Exception) -> bool:
     """Whether the database asks for another try, or is away."""
-    kind = table.dialect.error_kind(error) if isinstance(error, Error) else None
+    kind = kind_of(table, error)
     return kind is not None and kind is not ErrorKind.FULL
+
+
+def is_locked(table: Table, error: Exception) -> bool:
+    """Whether it has lasted for seconds that somebody has locked what the command needs; others may
+    need something else, but for a database that is locked as a whole."""
+    locks_rows = table.connection.features.has_select_for_update
+    return locks_rows and kind_of(table, error) is ErrorKind.AGAIN

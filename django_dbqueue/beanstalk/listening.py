@@ -7,6 +7,7 @@ import ipaddress
 import os
 import socket
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ BACKLOG = 1024
 UNIX = "unix:"
 PATH_MAX = 107  # bytes of a Unix socket's path, on Linux
 SOCKET_MODE = 0o600
+LOCK_TRIES, LOCK_PAUSE = 40, 0.05  # of the folder; seconds
+_nap = threading.Event()
 
 
 class TCPAddress:
@@ -87,7 +90,7 @@ class UnixAddress:
         return made
 
     def leave(self) -> None:
-        """Remove its socket, unless another server's is there."""
+        """Remove its socket, unless another server's is there, or somebody keeps the folder."""
         with suppress(OSError), self._alone():
             if self._made is not None and os.path.samestat(os.lstat(self.path), self._made):
                 Path(self.path).unlink()
@@ -97,13 +100,25 @@ class UnixAddress:
         """Of two servers that find an abandoned socket at once, one takes its place."""
         folder = os.open(Path(self.path).parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            _lock(folder)
             yield
         finally:
             os.close(folder)
 
 
 Address = TCPAddress | UnixAddress
+
+
+def _lock(folder: int) -> None:
+    """``OSError`` where somebody keeps it: a server holds it for a moment, and others may hold it
+    for ever."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            _nap.wait(LOCK_PAUSE)
+    raise OSError(errno.EAGAIN, "its folder is locked by another process")
 
 
 def is_abandoned(path: str) -> bool:

@@ -1,34 +1,28 @@
-"""The sockets of the server: bytes to commands, and answers to bytes."""
+"""Listens, keeps the connections, and runs the broker in a thread."""
 
 import asyncio
 import logging
-import socket
 import sys
 import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from . import commands, replies
+from django.db import connections
+
 from .access import Access
 from .broker import Broker
-from .inbox import News
+from .connection import Connection
 from .listening import Address
-from .protocol import Refused
-from .reading import READ_AT_ONCE, WAITING_MAX, Said
+from .reading import READ_AT_ONCE
 from .state import Client
-from .turns import LINES_AT_ONCE, Turns
-from .writing import bound
+from .turns import Turns
 
 logger = logging.getLogger("django_dbqueue")
 
 # After which the loop and the broker leave the interpreter to each other, where both want it.
 SWITCH_SECONDS = 0.0005
-# Seconds: a client that has begun a command, or has answers to read, may be silent for so long.
-PATIENCE_SECONDS = 60.0
-# Seconds of silence after which the kernel asks whether a peer lives, and in which it must answer.
-KEEPALIVE_SECONDS, KEEPALIVE_PROBES = 30, 3
+# Seconds in which clients get their last answers where the server stops, and of each nap in there.
+FLUSH_SECONDS, FLUSH_NAP = 1.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class Limits:
 
 
 class Server:
-    """Listens, and keeps the connections."""
+    """All of it."""
 
     def __init__(self, using: str, job_size_max: int, limits: Limits) -> None:
         self.limits = limits
@@ -71,16 +65,25 @@ class Server:
         try:
             self.broker.run()
         finally:
+            connections.close_all()  # this thread's
             self.loop.call_soon_threadsafe(self.is_over.set)
 
     async def stop(self) -> None:
-        """Close all; what clients hold is given back."""
+        """Do and answer what clients have said, give back what they hold, and close all."""
         if self._listener is not None:
             self._listener.close()
-        for connection in list(self.connections.values()):
-            connection.close()
+        for connection in self.connections.values():
+            connection.hear_no_more()
         self.broker.stop()
         await asyncio.to_thread(self._thread.join)
+        self._pass_on()
+        for connection in list(self.connections.values()):
+            connection.close()
+        end = self.loop.time() + FLUSH_SECONDS
+        while self.connections and self.loop.time() < end:
+            await asyncio.sleep(FLUSH_NAP)
+        for connection in list(self.connections.values()):
+            connection.abort()
 
     def drain(self) -> None:
         """From here on no job comes in."""
@@ -111,168 +114,3 @@ class Server:
         for client, given in heard.items():
             if (connection := self.connections.get(client)) is not None:
                 connection.answered(given)
-
-
-class Connection(asyncio.BufferedProtocol):
-    """One client: a command is handed on once the one before is answered."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.client = Client()
-        self.address = ""
-        self._said = Said(server.broker.state.job_size_max)
-        self._transport: asyncio.Transport
-        self._asked = 0  # commands that wait for their answers
-        self._is_in_turn = False  # it has said more than one turn of its takes
-        self._is_full = False  # the client does not read what it is answered
-        self._has_ended = False  # the client says nothing more
-        self._alarm: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        bound(self._transport)
-        peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
-        if why := self.server.refusal(self.address):
-            logger.warning("a connection of %s is refused: %s", self.address, why)
-            self._transport.write(replies.OUT_OF_MEMORY)
-            self._transport.close()
-            self.address = ""
-            return
-        _keep_alive(transport.get_extra_info("socket"))
-        self.server.addresses[self.address] += 1
-        self.server.connections[self.client] = self
-        self.server.broker.submit(self.client, News.CONNECTED)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._set_alarm(needed=False)
-        if self.server.connections.pop(self.client, None) is not None:
-            self.server.addresses[self.address] -= 1
-            if not self.server.addresses[self.address]:
-                del self.server.addresses[self.address]
-            self.server.broker.submit(self.client, News.GONE)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self.server.buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._said.feed(self.server.buffer[:nbytes])
-        if self._is_in_turn:
-            self._listen()
-        else:
-            self._go_on()
-
-    def eof_received(self) -> bool:
-        """What came before is answered still, but over TLS, which ends as a whole."""
-        self._has_ended = True
-        self.server.broker.submit(self.client, News.HALF_CLOSED)
-        if not (self._asked or self._is_in_turn):
-            self._go_on()
-        return self._transport.can_write_eof()
-
-    def pause_writing(self) -> None:
-        self._is_full = True
-        self._set_alarm(needed=True)
-
-    def resume_writing(self) -> None:
-        self._is_full = False
-        if not self._is_in_turn:
-            self._go_on()
-
-    def answered(self, given: Sequence[bytes | None]) -> None:
-        """None: what became of a command is unknown."""
-        self._asked -= len(given)
-        known = [reply for reply in given if reply is not None]
-        self._transport.write(b"".join(known))
-        if len(known) < len(given):
-            self.close()
-        elif not self._asked:
-            self._go_on()
-
-    def close(self) -> None:
-        self._transport.close()
-
-    def _go_on(self) -> None:
-        """Hand on the next command, and answer what is none: some of it."""
-        self._is_in_turn = False
-        refused: list[bytes] = []
-        for _ in range(LINES_AT_ONCE):
-            if self._is_waiting or self._transport.is_closing():
-                break
-            command = self._said.next()
-            if not isinstance(command, Refused):
-                self._say(refused)
-                self._take(command)
-                break
-            self._note(command)
-            refused.append(command.reply)
-        else:
-            self._go_on_later()
-        self._say(refused)
-        self._listen()
-
-    def _say(self, refused: list[bytes]) -> None:
-        if refused:
-            self._transport.write(b"".join(refused))
-            refused.clear()
-
-    def _note(self, refused: Refused) -> None:
-        if refused.kind is not None:
-            self.server.broker.note_refused(self.client, refused)
-
-    def _take(self, command: commands.Command | None) -> None:
-        """None: nothing more has come."""
-        if command is None:
-            if self._has_ended:
-                self.close()
-        elif isinstance(command, commands.Quit):
-            self.close()
-        elif isinstance(command, commands.Put) and self.server.broker.state.is_draining:
-            self._note(refused := Refused(replies.DRAINING, commands.Put))
-            self._say([refused.reply])
-            self._go_on_later()
-        else:
-            given = self._said.together_with(command)
-            self._asked = len(given)
-            self.server.broker.submit(self.client, *given)
-
-    def _go_on_later(self) -> None:
-        self._is_in_turn = True
-        self.server.turns.wait(self._go_on)
-
-    def _listen(self) -> None:
-        """Read on, also while a command waits: else nobody would notice that the client is gone."""
-        if self._transport.is_closing() or self._has_ended:
-            return
-        held = len(self._said)
-        if (self._is_waiting or self._is_in_turn) and held > WAITING_MAX:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-        self._set_alarm(needed=self._is_full or (held > 0 and not self._asked))
-
-    @property
-    def _is_waiting(self) -> bool:
-        return self._asked > 0 or self._is_full
-
-    def _set_alarm(self, *, needed: bool) -> None:
-        """Close what is silent in the middle of a command, or leaves its answers unread."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        if needed:
-            self._alarm = self.server.loop.call_later(PATIENCE_SECONDS, self._transport.abort)
-
-
-def _keep_alive(connection: socket.socket) -> None:
-    """Notice a peer that has lost its power, or its way."""
-    if connection.family == socket.AF_UNIX:
-        return
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        for option, value in (
-            (socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS),
-            (socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS // KEEPALIVE_PROBES),
-            (socket.TCP_KEEPCNT, KEEPALIVE_PROBES),
-        ):
-            connection.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -13,6 +13,9 @@ from .protocol import JOB_SIZE
 DEFAULT_TUBE = "default"
 NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exist
 MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
+TUBES_MAX = 500  # that are watched, at which a turn looks
+PASSED_SECONDS = 0.5  # for which nobody looks at a job that is locked
+LOCKED_SECONDS = 0.2  # until what is locked is tried again
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -73,7 +76,8 @@ class Pause:
 
 
 class State:
-    """All of it; in one thread's hands."""
+    """All of it, in the broker's hands; the loop counts commands, and says who is a producer and
+    that no job comes in any more."""
 
     def __init__(self, job_size_max: int = JOB_SIZE) -> None:
         self.job_size_max = job_size_max
@@ -82,6 +86,8 @@ class State:
         self.waiters: dict[Client, Waiter] = {}
         self.holds: dict[int, Hold] = {}
         self._ends: list[tuple[float, int]] = []
+        self._looked_up_to = ""  # a name of a tube, where very many are watched
+        self.passed: dict[int, float] = {}  # ready jobs that were locked, and for how long
         self.tubes: dict[str, TubeStats] = {}
         self.order: dict[str, None] = {DEFAULT_TUBE: None}  # of tubes, as they were made
         self._order_max = NAMES_MAX
@@ -103,6 +109,26 @@ class State:
         """The clients that have missed a job this time; the others have not."""
         for client, waiter in self.waiters.items():
             waiter.has_missed = client in clients
+
+    def part_of(self, tubes: Collection[str]) -> tuple[list[str], bool]:
+        """Those of the tubes at which a turn looks: of very many some, and whether they are the
+        last ones. Each part is another one."""
+        if len(tubes) <= TUBES_MAX:
+            return list(tubes), True
+        names = sorted(name for name in tubes if name > self._looked_up_to)
+        is_last = len(names) <= TUBES_MAX
+        self._looked_up_to = "" if is_last else names[TUBES_MAX - 1]
+        return names[:TUBES_MAX], is_last
+
+    def pass_over(self, keys: Iterable[int]) -> None:
+        """Somebody has locked them."""
+        self.passed.update(dict.fromkeys(keys, time.monotonic() + PASSED_SECONDS))
+
+    def passed_over(self) -> set[int]:
+        """Those that nobody looks at now."""
+        now = time.monotonic()
+        self.passed = {key: at for key, at in self.passed.items() if at > now - PASSED_SECONDS}
+        return {key for key, at in self.passed.items() if at > now}
 
     def looks_again(self) -> bool:
         """Whether a client has missed a job, and there may be more."""
@@ -127,10 +153,12 @@ class State:
         self.clients.discard(client)
 
     def hold(self, key: int, hold: Hold) -> None:
+        # Somebody may have taken the job from one who does not know it yet.
+        self.let_go([key])
         self.holds[key] = hold
         hold.client.holds[key] = hold
         hold.client.is_worker = True
-        self.begin_again([key])
+        self.begin_again({key: hold})
 
     def let_go(self, keys: Iterable[int]) -> None:
         for key in keys:
@@ -138,10 +166,13 @@ class State:
             if hold is not None:
                 hold.client.holds.pop(key, None)
 
-    def begin_again(self, keys: Iterable[int]) -> None:
-        """The time of these holds."""
-        for key in keys:
-            hold = self.holds[key]
+    def end(self, holds: Mapping[int, Hold]) -> None:
+        """Let go of these, and not of one that has come after."""
+        self.let_go(key for key, hold in holds.items() if self.holds.get(key) is hold)
+
+    def begin_again(self, holds: Mapping[int, Hold]) -> None:
+        """Their time."""
+        for key, hold in holds.items():
             hold.ends_at = time.monotonic() + hold.ttr
             heappush(self._ends, (hold.ends_at, key))
 
@@ -163,6 +194,12 @@ class State:
     def end_later(self, holds: Mapping[int, Hold]) -> None:
         """Those of which ``ended`` told are to be told of again."""
         for key, hold in holds.items():
+            heappush(self._ends, (hold.ends_at, key))
+
+    def end_soon(self, holds: Mapping[int, Hold]) -> None:
+        """They have ended, and their rows are locked."""
+        for key, hold in holds.items():
+            hold.ends_at = time.monotonic() + LOCKED_SECONDS
             heappush(self._ends, (hold.ends_at, key))
 
     def note_put(self, clients: Sequence[Client]) -> None:

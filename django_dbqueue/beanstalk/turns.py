@@ -31,6 +31,8 @@ class Turns:
     def _go(self) -> None:
         self._is_set = False
         end = time.monotonic() + TURN_SECONDS
-        while self._calls and time.monotonic() < end:
-            self._calls.popleft()()
-        self._set()
+        try:
+            while self._calls and time.monotonic() < end:
+                self._calls.popleft()()
+        finally:
+            self._set()

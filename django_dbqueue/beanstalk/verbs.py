@@ -1,87 +1,28 @@
-"""The commands that change jobs, each for all clients that give it in one turn.
-
-They run in one transaction, which may be rolled back and run again: what is to be answered and
-remembered is written down in the turn, and counts once the transaction is committed.
-"""
+"""The commands that change jobs, each for all clients that give it in one turn."""
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ..fields import DbNow
-from ..lifecycle import by_key, holder
-from ..lifecycle.claim_end import UNHARMED, RetryDecision
+from ..lifecycle import by_key
+from ..lifecycle.by_key import Done
+from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.policy import MAX_SECONDS
-from ..lifecycle.table import Table
 from ..states import Status
 from . import commands, replies, rows
+from .joint import Given, Turn, Verb
 from .models import TubeJob
-from .rows import ALLOWANCE, ID_MAX, Body, Taken
-from .state import Client, Hold, State
+from .reserving import reserve_job
+from .rows import ALLOWANCE, ID_MAX
+from .state import Client
 
 KICKED_AT_ONCE = 500
-INSERT_MAX = 2**20  # bytes of the bodies in one statement, but for a body that is larger
+INSERT_MAX = 2**20  # bytes in one statement, but for a body that is larger
+ROW_BYTES, ROWS_MAX = 500, 1000  # what a row takes besides its body, and rows of one statement
 KICKED = ", kicks = kicks + 1", ()
-RESERVED = ", reserves = reserves + 1", ()
-READY_DELAYED_OR_BURIED = (Status.READY, Status.DELAYED, Status.BURIED)
-
-
-class Turn:
-    """What all clients want together, in one transaction."""
-
-    def __init__(self, table: Table, state: State, next_owner: Callable[[], str]) -> None:
-        self.table = table
-        self.state = state
-        self._next_owner = next_owner
-        self.answers: list[tuple[Client, bytes]] = []
-        self.after: list[Callable[[], object]] = []
-        self.owners: list[str] = []  # of the claims that it makes
-        self.is_complete = False  # but for the commit
-        self.again: list[tuple[Client, Any]] = []  # what is left for the next one
-
-    def next_owner(self) -> str:
-        self.owners.append(self._next_owner())
-        return self.owners[-1]
-
-    def answer(self, client: Client, reply: bytes) -> None:
-        self.answers.append((client, reply))
-
-    def committed(self) -> None:
-        for remember in self.after:
-            remember()
-
-    def answer_each(self, wanted: Mapping[int, Client], done: Sequence[int], reply: bytes) -> None:
-        """To those for whose job it was done, and ``NOT_FOUND`` to the others."""
-        for key in done:
-            self.answer(wanted[key], reply)
-        for key in wanted.keys() - set(done):
-            self.answer(wanted[key], replies.NOT_FOUND)
-
-    def held(self, wanted: Mapping[int, Client]) -> dict[int, Hold]:
-        """What of that its client holds."""
-        holds = ((key, client.holds.get(key)) for key, client in wanted.items())
-        return {key: hold for key, hold in holds if hold is not None}
-
-    def reserved(self, client: Client, owner: str, job: Taken) -> None:
-        hold = Hold(owner, client, job.tube, job.ttr)
-        self.answer(client, replies.job("RESERVED", Body(job.id, job.body)))
-        self.after.append(lambda: self.state.hold(job.id, hold))
-
-    def expire(self, owner: str, job: Taken) -> None:
-        """Finish a job that Django enqueued with a time after which it is not to be run."""
-        row = TubeJob(pk=job.id)
-        row.claim_key, row.claim_owner = job.id, owner
-        holder.expire(self.table, row)
-
-    def let_go(self, keys: Iterable[int]) -> None:
-        gone = list(keys)
-        self.after.append(lambda: self.state.let_go(gone))
-
-
-Given: TypeAlias = Sequence[tuple[Client, Any]]
-Verb: TypeAlias = Callable[[Turn, Given], None]
 
 
 def put(turn: Turn, given: Given) -> None:
@@ -102,11 +43,12 @@ def _statements(jobs: Sequence[TubeJob]) -> Iterator[list[TubeJob]]:
     some: list[TubeJob] = []
     size = 0
     for job in jobs:
-        if some and size + len(job.body) > INSERT_MAX:
+        more = ROW_BYTES + len(job.queue) + len(job.body)
+        if some and (size + more > INSERT_MAX or len(some) == ROWS_MAX):
             yield some
             some, size = [], 0
         some.append(job)
-        size += len(job.body)
+        size += more
     yield some
 
 
@@ -131,9 +73,12 @@ def delete(turn: Turn, given: Given) -> None:
     tubes |= {key: hold.tube for key, hold in held.items()}
     claims = {key: hold.owner for key, hold in held.items()}
     deleted = by_key.delete(turn.table, keys, claims)
-    turn.answer_each(wanted, deleted, replies.DELETED)
-    turn.after.append(lambda: turn.state.note_deleted([tubes[key] for key in deleted]))
-    turn.let_go(deleted)
+    turn.answer_each(given, deleted, replies.DELETED)
+    # One that was committed in between is in no tube that we know.
+    known = [tubes[key] for key in deleted.keys if key in tubes]
+    turn.after.append(lambda: turn.state.note_deleted(known))
+    turn.let_go(deleted.keys)
+    turn.end(held, kept=deleted.locked)
 
 
 def touch(turn: Turn, given: Given) -> None:
@@ -141,8 +86,10 @@ def touch(turn: Turn, given: Given) -> None:
     held = turn.held(wanted)
     claims = {key: hold.owner for key, hold in held.items()}
     touched = by_key.touch(turn.table, claims, ALLOWANCE)
-    turn.answer_each(wanted, touched, replies.TOUCHED)
-    turn.after.append(lambda: turn.state.begin_again(touched))
+    turn.answer_each(given, touched, replies.TOUCHED)
+    begun = {key: held[key] for key in touched.keys}
+    turn.after.append(lambda: turn.state.begin_again(begun))
+    turn.end(held, kept=[*touched.keys, *touched.locked])
 
 
 def release(turn: Turn, given: Given) -> None:
@@ -152,22 +99,22 @@ def release(turn: Turn, given: Given) -> None:
     for _, command in given:
         if command.id in held:
             alike[command.priority, command.delay][command.id] = held[command.id].owner
-    released: list[int] = []
+    released = Done()
     for (priority, delay), claims in alike.items():
         status = Status.DELAYED if delay else Status.READY
         change = ", priority = %s, delay = %s, releases = releases + 1", [priority, delay]
         decision = RetryDecision(status, delay, "released")
-        released += by_key.end_claims(turn.table, claims, decision, change)
+        released.add(by_key.end_claims(turn.table, claims, decision, change))
         if delay:
             turn.after.append(partial(turn.state.note_delayed, delay))
-    turn.answer_each(wanted, released, replies.RELEASED)
-    turn.let_go(released)
+    turn.answer_each(given, released, replies.RELEASED)
+    turn.end(held, kept=released.locked)
 
 
 def bury(turn: Turn, given: Given) -> None:
     wanted = {command.id: client for client, command in given}
     held = turn.held(wanted)
-    buried: list[int] = []
+    buried = Done()
     for _, command in given:
         if command.id not in held:
             continue
@@ -175,16 +122,14 @@ def bury(turn: Turn, given: Given) -> None:
         change = ", priority = %s, buries = buries + 1, burial = %s"
         given_values = [command.priority, next_burial()]
         decision = RetryDecision(Status.BURIED, 0, "buried")
-        buried += by_key.end_claims(turn.table, claims, decision, (change, given_values))
-    turn.answer_each(wanted, buried, replies.BURIED)
-    turn.let_go(buried)
+        buried.add(by_key.end_claims(turn.table, claims, decision, (change, given_values)))
+    turn.answer_each(given, buried, replies.BURIED)
+    turn.end(held, kept=buried.locked)
 
 
 def kick_job(turn: Turn, given: Given) -> None:
-    wanted = {command.id: client for client, command in given}
-    keys = [key for key in wanted if key <= ID_MAX]
-    kicked = by_key.kick(turn.table, keys, KICKED)
-    turn.answer_each(wanted, kicked, replies.KICKED)
+    keys = [command.id for _, command in given if command.id <= ID_MAX]
+    turn.answer_each(given, by_key.kick(turn.table, keys, KICKED), replies.KICKED)
 
 
 class KickOn(NamedTuple):
@@ -211,66 +156,17 @@ def kick_on(turn: Turn, given: Given) -> None:
 def _kick_some(turn: Turn, client: Client, rest: KickOn) -> None:
     limit = min(rest.bound - rest.kicked, KICKED_AT_ONCE)
     keys = rows.keys_of(turn.table, client.used, rest.status, limit)
-    kicked = rest.kicked + len(by_key.kick(turn.table, keys, KICKED))
-    if len(keys) == KICKED_AT_ONCE and kicked < rest.bound:
+    some = len(by_key.kick(turn.table, keys, KICKED).keys)
+    kicked = rest.kicked + some
+    # None of them: others have locked them all.
+    if some and len(keys) == KICKED_AT_ONCE and kicked < rest.bound:
         turn.again.append((client, rest._replace(kicked=kicked)))
     else:
         turn.answer(client, replies.line("KICKED", kicked))
 
 
-def reserve_job(turn: Turn, given: Given) -> None:
-    wanted = {command.id: client for client, command in given}
-    owner, keys = turn.next_owner(), [key for key in wanted if key <= ID_MAX]
-    sources = READY_DELAYED_OR_BURIED
-    taken = by_key.claim(turn.table, keys, owner, sources, ALLOWANCE, RESERVED)
-    jobs = rows.taken(turn.table, taken) if taken else []
-    for job in jobs:
-        turn.reserved(wanted[job.id], owner, job)
-    for key in wanted.keys() - set(taken):
-        turn.answer(wanted[key], replies.NOT_FOUND)
-
-
-def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
-    """Give each client that waits the job that comes first in the tubes that it watches."""
-    chosen = _chosen(turn, waiting)
-    turn.after.append(lambda: turn.state.note_missed(set(chosen.values())))
-    if not chosen:
-        return
-    owner = turn.next_owner()
-    taken = by_key.claim(turn.table, list(chosen), owner, allowance=ALLOWANCE, change=RESERVED)
-    for job in rows.taken(turn.table, taken) if taken else []:
-        if job.has_expired:
-            turn.expire(owner, job)
-        else:
-            turn.reserved(chosen.pop(job.id), owner, job)
-
-
-def _chosen(turn: Turn, waiting: Sequence[Client]) -> dict[int, Client]:
-    """By key, who gets which job; who has waited the longest chooses first."""
-    paused = turn.state.paused()
-    wanted = Counter(tube for client in waiting for tube in client.watched if tube not in paused)
-    ready = rows.ready(turn.table, wanted) if wanted else {}
-    chosen: dict[int, Client] = {}
-    for client in waiting:
-        heads = [ready[tube] for tube in client.watched if ready.get(tube)]
-        if heads:
-            _, key = min(heads, key=lambda jobs: jobs[-1]).pop()
-            chosen[key] = client
-    return chosen
-
-
-def give_back(turn: Turn, held: Mapping[int, Hold], is_over: bool) -> None:
-    """What clients held that are gone, or whose time ``is_over``."""
-    claims = {key: hold.owner for key, hold in held.items()}
-    change = ", timeouts = timeouts + 1" if is_over else ""
-    ended = by_key.end_claims(turn.table, claims, UNHARMED, (change, []))
-    if is_over:
-        turn.after.append(lambda: turn.state.note_timeouts(len(ended)))
-    turn.let_go(held)
-
-
 def next_burial() -> int:
-    """Grows from one to the next."""
+    """Grows from one to the next, as far as the servers' clocks agree."""
     return time.time_ns()
 
 

@@ -88,6 +88,7 @@ class Dialect:
     passes_dead_rows: ClassVar[bool] = False
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
+    seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
     # Is an index searched with (a, b) > (x, y)?
     compares_rows: ClassVar[bool] = True
     # Seconds between looks for news, where nobody tells of them.
@@ -96,8 +97,7 @@ class Dialect:
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
-    # What to do about a setup_problem.
-    setup_hint: ClassVar[str] = ""
+    setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
     minute: ClassVar[str] = ""  # whole minutes since 1970, UTC

@@ -62,6 +62,7 @@ CALM = 20  # claims without a conflict until the narrow window is tried again
 class MySQL(Dialect):
     impatient_options: ClassVar[Mapping[str, int]] = {"connect_timeout": 2}
     compares_rows = False
+    seeks_in_recursion = False
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"
     clock_pattern = r"UTC_TIMESTAMP\(6?\)"

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from django_dbqueue.beanstalk.access import Access
+from django_dbqueue.beanstalk.access import Access, hand_on
 from django_dbqueue.beanstalk.credentials import CredentialFiles, Credentials
 from tests.beanstalk.conftest import SECRET
 
@@ -63,7 +63,7 @@ async def say(secret_file, make, *parts):
     one.connection_made(transport)
     for part in parts:
         if transport.protocol is None:
-            one.data_received(part)
+            hand_on(one, part)
         else:
             transport.protocol.found += part
     if transport.protocol is None:
@@ -117,3 +117,34 @@ def test_who_comes_often_makes_room_and_others_stay(secret_file):
     dropped, left = asyncio.run(come())
     assert left == ["rare", "other", "often"]
     assert dropped == [False, True, True, True, True, False, False]
+
+
+def test_little_is_read_of_one_that_is_unauthenticated(secret_file):
+    async def come():
+        access = Access(Credentials(CredentialFiles(secret=str(secret_file))))
+        return access.guard(Plain)()
+
+    one = asyncio.run(come())
+    assert isinstance(one, asyncio.BufferedProtocol)
+    assert memoryview(one.get_buffer(-1)).nbytes <= 1024
+
+
+def test_a_handshake_has_the_time_that_was_given_and_any_error_of_it_is_told(caplog):
+    given = []
+
+    async def start_tls(*args, **options):
+        given.append(options["ssl_handshake_timeout"])
+        raise ConnectionResetError("the peer is gone")
+
+    async def come():
+        access = Access(Mock(context=object()), seconds=90)
+        asyncio.get_running_loop().start_tls = start_tls
+        one, transport = access.guard(Plain)(), Transport()
+        transport.is_closing.return_value = False
+        one.connection_made(transport)
+        await one._task
+        assert not access._unauthenticated
+
+    asyncio.run(come())
+    assert given[0] >= 90
+    assert "192.0.2.1 is denied: TLS: the peer is gone" in caplog.text

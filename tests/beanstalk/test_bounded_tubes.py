@@ -3,8 +3,10 @@
 import logging
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.beanstalk import commands, replies
+from django_dbqueue.beanstalk import commands, replies, verbs
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
@@ -77,6 +79,22 @@ def test_a_crowd_at_a_full_tube_costs_few_statements_and_one_warning(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize("when_full", ["reject", "drop_oldest"])
+def test_ever_more_urgent_puts_into_a_full_tube_are_one_warning(desk, caplog, when_full):
+    with limits(TUBE, max_length=1, when_full=when_full):
+        client = desk.client("full")
+        put(desk, client, priority=0)
+        before = len(desk.answers[client])
+        puts = [commands.Put(100 - number, 0, 60, b"x") for number in range(100)]
+        with CaptureQueriesContext(connection) as queries, caplog.at_level(logging.WARNING):
+            desk.broker.submit(client, *puts)
+            desk.turn()
+    assert desk.answers[client][before:] == [replies.OUT_OF_MEMORY] * 100
+    assert len(caplog.records) == 1
+    if when_full == "reject":
+        assert len(queries) <= 40
+
+
 def test_the_oldest_makes_room_and_a_client_may_kick_it_later(desk):
     with limits(TUBE, max_length=2, when_full="drop_oldest"):
         client = desk.client("full")
@@ -111,3 +129,9 @@ def test_more_than_a_statement_may_hold_is_put_in_several(desk):
     assert {answer.split()[0] for answer in desk.answers[client][before:]} == {b"INSERTED"}
     assert len(desk.answers[client]) == before + 300
     assert TubeJob.objects.count() == 300
+
+
+@pytest.mark.any_database
+def test_a_statement_puts_a_thousand_empty_bodies_at_most():
+    jobs = [TubeJob(queue="full", body=b"")] * 2500
+    assert [len(some) for some in verbs._statements(jobs)] == [1000, 1000, 500]

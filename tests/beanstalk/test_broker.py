@@ -68,6 +68,28 @@ def test_puts_of_one_turn_are_one_statement(desk, django_assert_max_num_queries)
     assert len({desk.answers[client][-1] for client in clients}) == 50
 
 
+def test_a_delete_of_what_is_committed_at_that_moment_is_answered(desk, monkeypatch):
+    client = desk.client()
+    key = desk.put(client)
+    monkeypatch.setattr(rows, "tubes_of", lambda table, keys: {})
+    assert desk.ask(client, commands.Delete(key)) == replies.DELETED
+
+
+def test_what_is_committed_is_answered_and_held_though_something_cannot_be_counted(
+    desk, monkeypatch
+):
+    one, two = desk.client(), desk.client()
+    key, other = desk.put(one), desk.put(one)
+    monkeypatch.delattr(type(desk.broker.state), "note_deleted")
+    desk.broker.submit(one, commands.Delete(key))
+    desk.broker.submit(two, commands.ReserveJob(other))
+    with pytest.raises(AttributeError):
+        desk.broker.turn()
+    assert desk.answers[one][-1] == replies.DELETED
+    assert desk.answers[two][-1].startswith(b"RESERVED")
+    assert [*two.holds] == [other]
+
+
 def test_many_who_wait_get_a_job_each(desk):
     waiting = [desk.client("a") for _ in range(20)]
     for client in waiting:

@@ -1,5 +1,7 @@
 """A Unix socket in place of a port: ``--listen unix:PATH``."""
 
+import asyncio
+import fcntl
 import os
 import signal
 import socket
@@ -9,6 +11,7 @@ from contextlib import contextmanager
 import greenstalk
 import pytest
 
+from django_dbqueue.beanstalk import listening as places
 from django_dbqueue.beanstalk.listening import UnixAddress
 from tests.beanstalk.conftest import SECRET
 from tests.kit.processes import QUICK, running
@@ -129,3 +132,36 @@ def test_a_server_whose_queue_of_connections_is_full_is_alive(path):
         busy.listen(0)
         with reached(path), pytest.raises(OSError, match="another server listens there"):
             UnixAddress(str(path))._bind()
+
+
+@pytest.mark.any_database
+def test_a_folder_that_somebody_has_locked_is_told_and_no_stop_waits_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "LOCK_PAUSE", 0.001)
+    path = tmp_path / "tubes.sock"
+    address = UnixAddress(str(path))
+
+    async def listen():
+        return await address.listen(asyncio.Protocol)
+
+    async def start_and_stop():
+        listener = await listen()
+        with locked(tmp_path):
+            address.leave()
+            assert path.exists()
+        address.leave()
+        listener.close()
+
+    with locked(tmp_path), pytest.raises(OSError, match="folder is locked"):
+        asyncio.run(listen())
+    asyncio.run(start_and_stop())
+    assert not path.exists()
+
+
+@contextmanager
+def locked(folder):
+    found = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(found, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(found)

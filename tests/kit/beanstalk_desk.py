@@ -38,7 +38,7 @@ class Desk:
 
     def turn(self) -> None:
         self.broker.turn()
-        while self.broker._inbox or self.broker._looks:
+        while self.broker._inbox or self.broker._others:
             self.broker.turn()
 
     def put(

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....management.commands._types import alias, connections_at_once, seconds
-from ...access import Access
+from ...access import AUTHENTICATION_SECONDS, UNAUTHENTICATED_MAX, Access
 from ...credentials import CredentialFiles, Credentials
 from ...listening import PATH_MAX, SOCKET_MODE, UNIX, Address, TCPAddress, UnixAddress
 from ...protocol import JOB_SIZE, JOB_SIZE_MAX
 from ...server import Limits
 
 PORT = 11300
-AUTHENTICATION_SECONDS, UNAUTHENTICATED = 10.0, 100
 MODE_MAX = 0o777
 
 
@@ -49,7 +48,7 @@ def _add_access(parser: ArgumentParser) -> None:
     add(
         "--max-unauthenticated",
         type=connections_at_once,
-        default=UNAUTHENTICATED,
+        default=UNAUTHENTICATED_MAX,
         help="connections that have not shown who they are",
     )
 

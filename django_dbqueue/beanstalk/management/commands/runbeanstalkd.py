@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from argparse import ArgumentParser
+from collections.abc import Coroutine
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -88,8 +89,9 @@ async def serve(
     if access is not None:
         loop.add_signal_handler(signal.SIGHUP, access.credentials.reload)
     say(f"listening on {address}")
+    silence = timing["worker_timeout"] / 2
     while not (stop.is_set() or server.is_over.is_set()):
-        watch_statements(timing["worker_timeout"] / 2)
+        watch_statements(silence)
         try:
             await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
         except TimeoutError:
@@ -98,10 +100,19 @@ async def serve(
     address.leave()
     if access is not None:
         access.close()
-    await server.stop()
+    await watched(server.stop(), silence)
     reason = signals[0] if signals else REQUESTED.reason
-    keeper.stop(reason if is_well else "error")
+    await watched(asyncio.to_thread(keeper.stop, reason if is_well else "error"), silence)
     return is_well
+
+
+async def watched(work: Coroutine[Any, Any, None], silence: float) -> None:
+    """It may wait for a statement that a silent database never answers."""
+    task = asyncio.create_task(work)
+    while not task.done():
+        watch_statements(silence)
+        await asyncio.wait([task], timeout=WATCH_SECONDS)
+    await task
 
 
 def refuse_what_cannot_be_put(using: str, job_size_max: int) -> None:

@@ -1,19 +1,24 @@
-"""The turns of those who change no job: they take little of anybody else's time."""
+"""Commands that are answered one by one, outside the transaction of the broker's turn: they take
+little of anybody else's time."""
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from ..lifecycle.table import Table
+from django.db.utils import Error
+
 from . import commands
 from .answers import Asked, answered
+from .faults import is_locked
 from .inbox import Wanted
 from .state import Client, State
+from .transactions import Transactions
 
-LOOK_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
+ANSWERING_SECONDS, ANSWERS_AT_ONCE = 0.002, 20  # of each turn of the broker
 CROWD = 10  # Where more ask at once, they leave the broker to others for twice the time they took.
 REST = 2
+LONG_SECONDS = 0.02  # The same where few have asked for what takes longer.
 # What they are answered does not depend on who asks, or on the tube alone that it uses.
 SAME_FOR_ALL = {
     *(commands.Stats, commands.StatsTube, commands.StatsJob, commands.ListTubes, commands.Peek),
@@ -21,8 +26,8 @@ SAME_FOR_ALL = {
 SAME_IN_A_TUBE = {commands.PeekReady, commands.PeekDelayed, commands.PeekBuried}
 
 
-class Looks:
-    """Who asks for something that changes no job, in the order in which they came.
+class OneByOne:
+    """Who wants something that is no change of a job, in the order in which they came.
 
     Those who have come when the first of them is answered share what is looked up for one.
     """
@@ -45,10 +50,8 @@ class Looks:
         """When it is their turn."""
         return self._at if self else float("inf")
 
-    def answer_some(
-        self, table: Table, state: State, reply: Callable[[Client, bytes], object]
-    ) -> None:
-        """A few, for a while."""
+    def answer_some(self, transactions: Transactions, state: State) -> None:
+        """A few, for a while; those are left for later who need what somebody has locked."""
         began = now = time.monotonic()
         if began < self.due_at:
             return
@@ -56,13 +59,20 @@ class Looks:
         if not self._sharing:
             self._sharing, self._asked = self._asked, self._sharing
             self._known, self._answers = {}, {}
-        while self._sharing and count < ANSWERS_AT_ONCE and now <= began + LOOK_SECONDS:
+        while self._sharing and count < ANSWERS_AT_ONCE and now <= began + ANSWERING_SECONDS:
             client, command = self._sharing[0]
             if not client.is_gone:
-                reply(client, self._answer(Asked(table, state, client, command, self._known)))
+                asked = Asked(transactions.table, state, client, command, self._known)
+                try:
+                    transactions.reply(client, self._answer(asked))
+                except Error as error:
+                    if not is_locked(transactions.table, error):
+                        raise
+                    transactions.put_later([(client, command)])
             self._sharing.popleft()
             count, now = count + 1, time.monotonic()
-        self._at = now + REST * (now - began) if is_crowd else now
+        rests = is_crowd or now > began + LONG_SECONDS
+        self._at = now + REST * (now - began) if rests else now
 
     def _answer(self, asked: Asked[Any]) -> bytes:
         question = _question(asked.client, asked.command)

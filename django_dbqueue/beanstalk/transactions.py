@@ -1,0 +1,121 @@
+"""The transactions of the broker's turns, and who has been answered in this one."""
+
+import itertools
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from django.db.utils import Error
+
+from ..dialects import ErrorKind
+from ..lifecycle import by_key
+from ..lifecycle.claim_end import UNHARMED
+from ..lifecycle.execute import in_transaction
+from ..lifecycle.held import find_held
+from ..lifecycle.table import Table, table_of
+from .faults import kind_of
+from .inbox import Inbox, Wanted
+from .joint import Turn
+from .models import TubeJob
+from .state import LOCKED_SECONDS, Client, State
+
+# The bytes to send; None where nobody knows what became of a command: the connection is closed.
+Answer = Callable[[Client, bytes | None], None]
+LATER_SECONDS = 1.0  # until that is tried again for whose locks the database waits
+
+
+class Transactions:
+    """What clients hear of them is committed."""
+
+    def __init__(self, using: str, state: State, inbox: Inbox, answer: Answer) -> None:
+        self.using = using
+        self.uuid = uuid.uuid4().hex
+        self._unsure: list[str] = []  # owners of claims that may have been committed
+        self.unsure_at = float("inf")  # when they are looked for
+        self._state = state
+        self._inbox = inbox
+        self._answer = answer
+        self._numbers = itertools.count(1)
+        self._answered: Counter[Client] = Counter()  # in this turn
+
+    @property
+    def table(self) -> Table:
+        return table_of(TubeJob, self.using)
+
+    def begin_turn(self) -> None:
+        self._answered.clear()
+
+    def run(self, work: Callable[[Turn], None]) -> None:
+        """One transaction; where its commit gets no answer, its clients are left without one, too:
+        what became of their commands is unknown."""
+        turns: list[Turn] = []
+
+        def run() -> Turn:
+            turn = Turn(self.table, self._state, lambda: f"{self.uuid}.{next(self._numbers)}")
+            turns.append(turn)
+            work(turn)
+            turn.is_complete = True
+            return turn
+
+        try:
+            turn = in_transaction(self.table.connection, run)
+        except Error as error:
+            last = turns[-1] if turns else None
+            # Any other error says that nothing was committed.
+            is_lost = kind_of(self.table, error) is ErrorKind.LOST
+            if last is not None and last.is_complete and is_lost:
+                self._unsure += [owner for one in turns for owner in one.owners]
+                self.unsure_at = 0.0
+                for client, _ in [*last.answers, *last.again]:
+                    self.reply(client, None)
+            raise
+        try:
+            turn.committed()
+        finally:
+            self._tell(turn)
+
+    def _tell(self, turn: Turn) -> None:
+        self._answered.update(client for client, _ in turn.again)
+        self._inbox.put_back(turn.again)
+        self.put_later(turn.locked, LOCKED_SECONDS)
+        for client, reply in turn.answers:
+            self.reply(client, reply)
+
+    def give_back_unsure(self) -> None:
+        """What claims may have taken of which nobody was told; what is locked another time."""
+        if time.monotonic() < self.unsure_at:
+            return
+        left: list[str] = []
+        for owner in self._unsure:
+            held = find_held(self.table, "owner = %s AND retry_at IS NOT NULL", [owner])
+            if held:
+                self.run(partial(_end_claims, {one.key: owner for one in held}))
+                left.append(owner)
+        self._unsure = left
+        self.unsure_at = time.monotonic() + LOCKED_SECONDS if left else float("inf")
+
+    def reply(self, client: Client, reply: bytes | None) -> None:
+        self._state.waiters.pop(client, None)
+        self._answered[client] += 1
+        self._answer(client, reply)
+
+    def put_later(self, given: Sequence[Wanted], seconds: float = LATER_SECONDS) -> None:
+        """What somebody has locked."""
+        left = self.unanswered(given)
+        self._answered.update(client for client, _ in left)
+        self._inbox.put_later(left, seconds)
+
+    def unanswered(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """What is to be done in another turn: a client is answered in the order of its commands."""
+        done, found = self._answered.copy(), []
+        for client, command in wanted:
+            done[client] -= 1
+            if done[client] < 0 and client not in self._state.waiters:
+                found.append((client, command))
+        return found
+
+
+def _end_claims(claims: Mapping[int, str], turn: Turn) -> None:
+    by_key.end_claims(turn.table, claims, UNHARMED)

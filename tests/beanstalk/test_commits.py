@@ -1,0 +1,96 @@
+"""A commit that fails, and one that gets no answer."""
+
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.db.utils import OperationalError
+
+from django_dbqueue.beanstalk import broker, commands, replies
+from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.dialects import ErrorKind, dialect_of
+from django_dbqueue.dialects.base import RowsLocked
+from django_dbqueue.states import Status
+from tests.kit.beanstalk_desk import Desk
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+@pytest.fixture
+def fail_once(monkeypatch):
+    """The next commit."""
+
+    def fail(kind, *, is_done):
+        connection: Any = connections["default"]
+        really_commit, dialect = connection._commit, dialect_of(connection)
+
+        def commit():
+            monkeypatch.setattr(connection, "_commit", really_commit)
+            if is_done:
+                really_commit()
+            raise OperationalError("at COMMIT")
+
+        monkeypatch.setattr(connection, "_commit", commit)
+        monkeypatch.setattr(dialect, "kind_of_code", lambda error: kind)
+
+    return fail
+
+
+def test_who_waits_is_told_that_time_is_over_though_all_is_locked(desk, monkeypatch):
+    def reserve(turn, waiting):
+        raise RowsLocked("by somebody")
+
+    client = desk.client("a")
+    monkeypatch.setattr(broker, "reserve", reserve)
+    monkeypatch.setattr(dialect_of(connections["default"]), "retry_pauses", lambda: iter(()))
+    desk.broker.submit(client, commands.ReserveWithTimeout(0))
+    with pytest.raises(RowsLocked):
+        desk.broker.turn()
+    assert desk.answers[client][-1] == replies.TIMED_OUT
+
+
+def bodies():
+    return [bytes(row.body) for row in TubeJob.objects.order_by("pk")]
+
+
+def test_a_put_whose_commit_failed_is_answered_once(desk, fail_once):
+    one, two = desk.client("a"), desk.client("b")
+    before = [len(desk.answers[client]) for client in (one, two)]
+    fail_once(ErrorKind.FULL, is_done=False)
+    desk.broker.submit(one, commands.Put(0, 0, 60, b"1"))
+    desk.broker.submit(two, commands.Put(0, 0, 60, b"2"))
+    desk.turn()
+    heard = [desk.answers[client][at:] for client, at in zip((one, two), before, strict=True)]
+    assert [[answer.split()[0] for answer in some] for some in heard] == [[b"INSERTED"]] * 2
+    assert bodies() == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_who_put_is_left_without_an_answer_where_nobody_knows(desk, fail_once, is_done):
+    client = desk.client("a")
+    fail_once(ErrorKind.LOST, is_done=is_done)
+    desk.broker.submit(client, commands.Put(0, 0, 60, b"1"))
+    with pytest.raises(OperationalError):
+        desk.broker.turn()
+    desk.turn()
+    assert desk.answers[client][-1] is None
+    assert bodies() == [b"1"] * is_done
+
+
+def test_who_kicks_many_is_left_without_an_answer_and_kicks_no_more(desk, fail_once):
+    TubeJob.objects.enqueue_many([{"body": b"x"}] * 700, queue="a")
+    TubeJob.objects.bury()
+    client = desk.client("a")
+    before = len(desk.answers[client])
+    fail_once(ErrorKind.LOST, is_done=True)
+    desk.broker.submit(client, commands.Kick(600))
+    with pytest.raises(OperationalError):
+        desk.broker.turn()
+    desk.turn()
+    assert desk.answers[client][before:] == [None]
+    assert TubeJob.objects.filter(status=Status.READY).count() == 500
