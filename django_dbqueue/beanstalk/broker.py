@@ -85,7 +85,11 @@ class Broker:
         """Until it is stopped; what clients hold then is given back."""
         try:
             while not self._is_over.is_set():
-                self._rest_for(self._attempt(self.turn))
+                seconds = self._attempt(self.turn)
+                if not self.state.waiters or seconds <= 0:
+                    self.wakeup.sleep(seconds)
+                elif self.wakeup.sleep_until_news(seconds):
+                    self._look_at = 0.0
             self._attempt(self._last_turns)
         finally:
             for client in self.state.clients:
@@ -100,12 +104,6 @@ class Broker:
         while self._inbox and time.monotonic() < end:
             self.turn()
         return 0.0
-
-    def _rest_for(self, seconds: float) -> None:
-        if not self.state.waiters or seconds <= 0:
-            self.wakeup.sleep(seconds)
-        elif self.wakeup.sleep_until_news(seconds):
-            self._look_at = 0.0
 
     def _attempt(self, step: Callable[[], float]) -> float:
         """Seconds until another turn; while the database is away everybody waits."""
@@ -159,7 +157,11 @@ class Broker:
             client.is_gone |= self._is_over.is_set()
         given = [one for one in wanted if not isinstance(one[1], News)]
         self._others.add(one for one in given if type(one[1]) not in CLAIMS_OR_CHANGES)
-        return [one for one in given if type(one[1]) in _done_for(one[0])]
+        return [
+            (client, command)
+            for client, command in given
+            if type(command) in (CHANGES if client.is_gone else CLAIMS_OR_CHANGES)
+        ]
 
     def _serve(self, wanted: list[Wanted]) -> None:
         writing: dict[type[Any], list[Wanted]] = defaultdict(list)
@@ -285,7 +287,3 @@ class Broker:
         for client, waiter in self.state.waiters.items():
             due += [waiter.ends_at, client.warned_at()]
         return max(0.0, min(due) - time.monotonic())
-
-
-def _done_for(client: Client) -> Set[type[Any]]:
-    return CHANGES if client.is_gone else CLAIMS_OR_CHANGES

@@ -143,10 +143,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._say(refused)
                 self._take(command)
                 break
-            self._note(command)
+            if command.kind is not None:
+                self.server.broker.note_refused(self.client, command)
             refused.append(command.reply)
         else:
-            self._go_on_later()
+            self._is_in_turn = True
+            self.server.turns.wait(self._go_on)
         self._say(refused)
         self._listen()
 
@@ -161,10 +163,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(refused))
             refused.clear()
 
-    def _note(self, refused: Refused) -> None:
-        if refused.kind is not None:
-            self.server.broker.note_refused(self.client, refused)
-
     def _take(self, command: commands.Command | None) -> None:
         """None: nothing more has come."""
         if command is None:
@@ -176,10 +174,6 @@ class Connection(asyncio.BufferedProtocol):
             given = self._said.together_with(command)
             self._asked = len(given)
             self.server.broker.submit(self.client, *given)
-
-    def _go_on_later(self) -> None:
-        self._is_in_turn = True
-        self.server.turns.wait(self._go_on)
 
     def _listen(self) -> None:
         """Read on, also while a command waits: else nobody would notice that the client is gone."""

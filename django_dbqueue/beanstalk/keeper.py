@@ -3,8 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from django.db import connections
 from django.db.utils import Error
@@ -66,7 +65,8 @@ class Keeper:
         now = time.monotonic()
         if now >= self._beat_at:
             self._beat_at = now + self.timing["beat_interval"]
-            beat = self.heartbeat.beat(self._state())
+            memory = resident(self.heartbeat.pid)
+            beat = self.heartbeat.beat({"running": {}, "memory": memory, "trouble": ""})
             if beat is not None and beat.stop_requested:
                 self.on_stop_request()
         try:
@@ -77,9 +77,6 @@ class Keeper:
             return self._backoff.failed(error)
         self._backoff.worked()
         return min(pause, REAP_SECONDS, max(0.0, self._beat_at - time.monotonic()))
-
-    def _state(self) -> Mapping[str, Any]:
-        return {"running": {}, "memory": resident(self.heartbeat.pid), "trouble": ""}
 
     def _sign_off(self) -> None:
         try:
