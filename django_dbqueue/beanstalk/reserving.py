@@ -11,7 +11,7 @@ from ..states import Status
 from . import replies, rows
 from .joint import Given, Turn
 from .rows import ALLOWANCE, ID_MAX
-from .state import Client, Hold, State
+from .state import Client, Hold
 
 PASSED_MAX = 1000  # locked jobs of a tube behind which one looks for others
 RESERVED = ", reserves = reserves + 1", ()
@@ -32,7 +32,8 @@ def reserve_job(turn: Turn, given: Given) -> None:
 
 def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
     """Give each client that waits the job that comes first in the tubes that it watches."""
-    tubes = _tubes(turn.state, waiting)
+    paused = turn.state.paused()
+    tubes = Counter(tube for client in waiting for tube in client.watched if tube not in paused)
     names, is_last = turn.state.part_of(tubes)
     chosen = _chosen(turn, waiting, {name: tubes[name] for name in names})
     # They have not seen all that they may get.
@@ -49,12 +50,6 @@ def reserve(turn: Turn, waiting: Sequence[Client]) -> None:
             turn.reserved(chosen.pop(job.id), owner, job)
     turn.after.append(lambda: turn.state.pass_over(taken.locked))
     turn.after.append(lambda: turn.state.note_missed(missing | set(chosen.values())))
-
-
-def _tubes(state: State, waiting: Sequence[Client]) -> Counter[str]:
-    """Those that may be reserved from, and for how many clients."""
-    paused = state.paused()
-    return Counter(tube for client in waiting for tube in client.watched if tube not in paused)
 
 
 def _chosen(turn: Turn, waiting: Sequence[Client], wanted: Mapping[str, int]) -> dict[int, Client]:

@@ -156,23 +156,19 @@ def tubes_with_jobs(table: Table) -> set[str]:
     found: set[str] = set()
     if table.dialect.seeks_in_recursion:
         for status in LIVING:
-            found.update(_tubes_in(table, status))
+            least = f"SELECT MIN(queue) FROM {table.name} WHERE status = {status:d}"
+            sql = (
+                f"WITH RECURSIVE tubes(tube) AS (SELECT ({least}) UNION ALL SELECT "
+                f"({least} AND queue > tubes.tube) FROM tubes WHERE tubes.tube IS NOT NULL) "
+                "SELECT tube FROM tubes WHERE tube IS NOT NULL"
+            )
+            found.update(tube for (tube,) in rows(table.connection, sql, []))
         return found
     last = dict.fromkeys(LIVING, "")
     while last:
         last = _first_tubes(table, ">", last)
         found.update(last.values())
     return found
-
-
-def _tubes_in(table: Table, status: Status) -> list[str]:
-    least = f"SELECT MIN(queue) FROM {table.name} WHERE status = {status:d}"
-    sql = (
-        f"WITH RECURSIVE tubes(tube) AS (SELECT ({least}) UNION ALL SELECT "
-        f"({least} AND queue > tubes.tube) FROM tubes WHERE tubes.tube IS NOT NULL) "
-        "SELECT tube FROM tubes WHERE tube IS NOT NULL"
-    )
-    return [tube for (tube,) in rows(table.connection, sql, [])]
 
 
 def _first_tubes(table: Table, compared: str, names: Mapping[Status, str]) -> dict[Status, str]:

@@ -87,11 +87,16 @@ class Transactions:
         """What claims may have taken of which nobody was told; what is locked another time."""
         if time.monotonic() < self.unsure_at:
             return
+
+        def end_claims(claims: Mapping[int, str], turn: Turn) -> None:
+            by_key.end_claims(turn.table, claims, UNHARMED)
+
         left: list[str] = []
         for owner in self._unsure:
             held = find_held(self.table, "owner = %s AND retry_at IS NOT NULL", [owner])
             if held:
-                self.run(partial(_end_claims, {one.key: owner for one in held}))
+                claims = {one.key: owner for one in held}
+                self.run(partial(end_claims, claims))
                 left.append(owner)
         self._unsure = left
         self.unsure_at = time.monotonic() + LOCKED_SECONDS if left else float("inf")
@@ -115,7 +120,3 @@ class Transactions:
             if done[client] < 0 and client not in self._state.waiters:
                 found.append((client, command))
         return found
-
-
-def _end_claims(claims: Mapping[int, str], turn: Turn) -> None:
-    by_key.end_claims(turn.table, claims, UNHARMED)
