@@ -11,7 +11,7 @@ NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost"
 
 @dataclass(frozen=True)
 class Certificate:
-    """In PEM; its key beside it."""
+    """In PEM; its key is in the same folder."""
 
     path: Path
 

@@ -43,72 +43,9 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        add = parser.add_argument
-        place = "TABLE[@DATABASE][:QUEUE]"
-        add("tables", nargs="*", metavar=place, help="default: every queue table")
-        add(
-            "--except",
-            action="append",
-            dest="without",
-            metavar="TABLE:QUEUE",
-            help="leave this queue to other workers; * for any; may be given more than once",
-        )
-        add(
-            "--queue",
-            type=order,
-            dest="queue_order",
-            metavar="NAME,..",
-            help="these queues only, in this order, or by weight: a=3,b=1; mail-* for all such",
-        )
-        add("--processes", type=processes, help="children to run jobs in, or a range: 1-8")
-        add_scaling(parser)
-        add("--threads", type=of_setting("THREADS"), help="jobs at once in each child")
-        together = "async jobs at once in each child, next to threads"
-        add("--coroutines", type=of_setting("COROUTINES"), help=together)
-        batch = "most jobs a claim; default: as the rate demands"
-        add("--batch-size", type=of_setting("BATCH_SIZE"), help=batch)
-        add("--once", action="store_true", help="run one job, if there is one, and stop")
-        add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
-        add(
-            "--stop-when-empty-for",
-            type=seconds,
-            dest="stop_when_empty",
-            metavar="SECONDS",
-            help="stop when no job has been ready for so long",
-        )
-        add("--max-jobs", type=positive, help="exit with 12 after so many jobs")
-        add("--max-time", type=seconds, help="exit with 12 after so many seconds")
-        add(
-            *("--max-memory", "--memory"),
-            type=positive,
-            metavar="MB",
-            help="exit with 12 above, children too",
-        )
-        add("--name", help="what lists and logs call this worker")
-        add("--rest", type=seconds, help="pause of each thread after a job, in seconds")
-        add("--timeout", type=positive, help="time to run of jobs that have none of their own")
-        add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
-        add(
-            "--probe-port",
-            type=of_setting("PROBE_PORT"),
-            metavar="PORT",
-            help="answer /live, /ready and /metrics here",
-        )
-        host = "where --probe-port listens; default: 127.0.0.1"
-        add("--probe-host", type=of_setting("PROBE_HOST"), metavar="HOST", help=host)
-        add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
-        add("--json", action="store_true", help="log one JSON object a line")
-        add("--tries", type=positive, help="attempts, whatever the tables' policies say")
-        add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
-        add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
-        add("--sleep", type=of_setting("SLEEP"), help="longest pause when idle")
-        finish = "seconds for what runs to finish"
-        add("--shutdown-timeout", type=of_setting("SHUTDOWN_TIMEOUT"), help=finish)
-        add("--force", action="store_true", help="work in spite of a pause of everything")
-        add("--config", metavar="PATH", help="a TOML file with these options; or DBQUEUE_CONFIG")
-        add("--show-config", action="store_true", help="show each value and its source, and exit")
-        add("--skip-checks", action="store_true", help="start in spite of what checks say")
-        add("--database", type=alias, help="serve the queue tables of this database alias only")
+        add_work(parser)
+        add_ends(parser)
+        add_manners(parser)
 
     def configured(self, given: dict[str, Any]) -> dict[str, Any]:
         """With what a file adds; shows where each value comes from and exits, if that is asked."""
@@ -240,6 +177,86 @@ class Command(BaseCommand):
             parent=take_parent(),
             **timing(),
         )
+
+
+def add_work(parser: ArgumentParser) -> None:
+    """What is served, and by how many."""
+    add = parser.add_argument
+    place = "TABLE[@DATABASE][:QUEUE]"
+    add("tables", nargs="*", metavar=place, help="default: every queue table")
+    add(
+        "--except",
+        action="append",
+        dest="without",
+        metavar="TABLE:QUEUE",
+        help="leave this queue to other workers; * for any; may be given more than once",
+    )
+    add(
+        "--queue",
+        type=order,
+        dest="queue_order",
+        metavar="NAME,..",
+        help="these queues only, in this order, or by weight: a=3,b=1; mail-* for all such",
+    )
+    add("--processes", type=processes, help="children to run jobs in, or a range: 1-8")
+    add_scaling(parser)
+    add("--threads", type=of_setting("THREADS"), help="jobs at once in each child")
+    together = "async jobs at once in each child, next to threads"
+    add("--coroutines", type=of_setting("COROUTINES"), help=together)
+    batch = "most jobs a claim; default: as the rate demands"
+    add("--batch-size", type=of_setting("BATCH_SIZE"), help=batch)
+
+
+def add_ends(parser: ArgumentParser) -> None:
+    """When it stops by itself."""
+    add = parser.add_argument
+    add("--once", action="store_true", help="run one job, if there is one, and stop")
+    add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
+    add(
+        "--stop-when-empty-for",
+        type=seconds,
+        dest="stop_when_empty",
+        metavar="SECONDS",
+        help="stop when no job has been ready for so long",
+    )
+    add("--max-jobs", type=positive, help="exit with 12 after so many jobs")
+    add("--max-time", type=seconds, help="exit with 12 after so many seconds")
+    add(
+        *("--max-memory", "--memory"),
+        type=positive,
+        metavar="MB",
+        help="exit with 12 above, children too",
+    )
+
+
+def add_manners(parser: ArgumentParser) -> None:
+    """What it is called, what it tells, and how it treats jobs."""
+    add = parser.add_argument
+    add("--name", help="what lists and logs call this worker")
+    add("--rest", type=seconds, help="pause of each thread after a job, in seconds")
+    add("--timeout", type=positive, help="time to run of jobs that have none of their own")
+    add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
+    add(
+        "--probe-port",
+        type=of_setting("PROBE_PORT"),
+        metavar="PORT",
+        help="answer /live, /ready and /metrics here",
+    )
+    host = "where --probe-port listens; default: 127.0.0.1"
+    add("--probe-host", type=of_setting("PROBE_HOST"), metavar="HOST", help=host)
+    add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
+    add("--json", action="store_true", help="log one JSON object a line")
+    add("--tries", type=positive, help="attempts, whatever the tables' policies say")
+    add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
+    add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
+    add("--sleep", type=of_setting("SLEEP"), help="longest pause when idle")
+    finish = "seconds for what runs to finish"
+    add("--shutdown-timeout", type=of_setting("SHUTDOWN_TIMEOUT"), help=finish)
+    add("--force", action="store_true", help="work in spite of a pause of everything")
+    add("--config", metavar="PATH", help="a TOML file with these options; or DBQUEUE_CONFIG")
+    add("--show-config", action="store_true", help="show each value and its source, and exit")
+    add("--skip-checks", action="store_true", help="start in spite of what checks say")
+    add("--database", type=alias, help="serve the queue tables of this database alias only")
 
 
 def add_scaling(parser: ArgumentParser) -> None:
