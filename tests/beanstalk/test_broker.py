@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 
 from django_dbqueue.beanstalk import commands, replies, rows
 from django_dbqueue.beanstalk.handlers import tube
@@ -66,6 +66,18 @@ def test_puts_of_one_turn_are_one_statement(desk, django_assert_max_num_queries)
         desk.turn()
     assert TubeJob.objects.count() == 50
     assert len({desk.answers[client][-1] for client in clients}) == 50
+
+
+def test_who_puts_is_told_the_id_where_one_statement_does_not_tell_those_of_many(desk, monkeypatch):
+    features = type(connections["default"].features)
+    monkeypatch.setattr(features, "can_return_rows_from_bulk_insert", False)
+    clients = [desk.client() for _ in range(3)]
+    for number, client in enumerate(clients):
+        desk.broker.submit(client, commands.Put(0, 0, 60, b"%d" % number))
+    desk.turn()
+    told = {desk.answers[client][-1]: b"%d" % n for n, client in enumerate(clients)}
+    rows = {b"INSERTED %d\r\n" % row.pk: bytes(row.body) for row in TubeJob.objects.all()}
+    assert told == rows
 
 
 def test_a_delete_of_what_is_committed_at_that_moment_is_answered(desk, monkeypatch):
