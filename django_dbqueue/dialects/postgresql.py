@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import Error, OperationalError
+from django.db.utils import Error, InternalError, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
@@ -275,8 +275,8 @@ class PostgreSQL(Dialect):
         state = getattr(error.__cause__, "sqlstate", None)
         if state is not None:
             return ErrorKind.LOST if state.startswith("08") else ERROR_KINDS.get(state)
-        # No server answered that could name a state.
-        return ErrorKind.LOST if isinstance(error, OperationalError) else None
+        # No server answered that could name a state, or psycopg was answered twice at a BEGIN.
+        return ErrorKind.LOST if isinstance(error, OperationalError | InternalError) else None
 
 
 def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:
