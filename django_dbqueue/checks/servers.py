@@ -3,8 +3,8 @@
 ACCEPT = "or accept it by adding '{}' to SILENCED_SYSTEM_CHECKS"
 HINTS = {
     "dbqueue.W010": (
-        "Let workers connect to the server itself: through the pooler nobody hears NOTIFY. The web "
-        f"may well go on with it: {ACCEPT.format('dbqueue.W010')} (docs/deployment.md#pgbouncer)."
+        "Let workers connect to the server itself: through the pooler nobody hears NOTIFY; "
+        f"{ACCEPT.format('dbqueue.W010')}, as for the web (docs/deployment.md#pgbouncer)."
     ),
     "dbqueue.W011": "Let the address follow the primary; workers wait until one answers there.",
     "dbqueue.W012": (
