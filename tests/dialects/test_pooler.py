@@ -115,7 +115,7 @@ def test_a_claim_and_its_completion_are_no_more_statements(pooled):
     prepare()
     for is_pooled in (True, False):
         if not is_pooled:
-            dialect_of(connections["default"])._shared.end()
+            connections["default"].execute_wrappers.clear()
         with CaptureQueriesContext(connections["default"]) as queries:
             for job in Note.objects.claim(limit=2):
                 job.complete()
@@ -143,7 +143,7 @@ def test_a_connection_that_leads_to_the_server_again_is_set_once_again(pooled, m
     own.close()
     own = prepare()
     assert bare_settings() == OURS
-    assert dialect_of(own)._shared is None
+    assert not dialect_of(own).shares_sessions
     assert not [one for one in own.execute_wrappers if "pooler" in type(one).__module__]
 
 

@@ -99,7 +99,7 @@ def cluster(kind: Any, scheme: str, *, synchronous: bool) -> Iterator[Cluster]:
             stack.callback(node.stop)
         nodes[0].start()
         relay = stack.enter_context(Proxy(""))
-        made = Cluster(*nodes, relay, scheme, synchronous)
+        made = Cluster(nodes[0], nodes[1], relay, scheme, synchronous)
         relay.server = made.socket(nodes[0])
         stack.enter_context(alias_to(made.url))
         migrate(ALIAS)
