@@ -268,6 +268,10 @@ class Dialect:
         """SQL for: the database will number another row with this row's key."""
         return "1 = 0"
 
+    def upkeep_problem(self, cursor: CursorWrapper, table: str) -> str:
+        """Why dead rows of a table, by its quoted name, stay for long, or ''."""
+        return ""
+
     def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
         """Ids of checks, and what stands around this server that jobs may suffer from."""
         yield from ()

@@ -55,6 +55,7 @@ ERROR_KINDS = {
     1021: ErrorKind.FULL,
 }
 TRIES = 4
+UNPURGED_MAX = 1_000_000  # transactions whose old rows stay
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
 CALM = 20  # claims without a conflict until the narrow window is tried again
 
@@ -224,11 +225,16 @@ class MySQL(Dialect):
         if cursor.fetchone()[0]:
             yield "dbqueue.W011", "this server takes no writes (read_only): it may be a replica"
         # MariaDB's own; MySQL shows nobody without privileges who replicates from it.
-        names = "'Slaves_connected', 'Rpl_semi_sync_master_status'"
+        names = "'Slaves_connected', 'Rpl_semi_sync_master_status', 'Innodb_history_list_length'"
         cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
         status = dict(cursor.fetchall())
-        if int(status.get("Slaves_connected", 0)) and "ON" not in status.values():
+        if (
+            int(status.get("Slaves_connected", 0))
+            and status.get("Rpl_semi_sync_master_status") != "ON"
+        ):
             yield "dbqueue.W012", "its replicas are asynchronous"
+        if (behind := int(status.get("Innodb_history_list_length", 0))) > UNPURGED_MAX:
+            yield "dbqueue.W014", f"the old rows of {behind:,} transactions are not purged yet"
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")
