@@ -101,6 +101,14 @@ def test_rows_counts_and_errors_are_those_of_the_statement_itself(pooled):
     assert bare_settings() == DEFAULTS
 
 
+def test_they_end_with_the_connection_which_may_be_anybodys_then(pooled):
+    own = prepare()
+    own.close()
+    assert settings_of(own) == DEFAULTS
+    prepare()
+    assert settings_of(own) == OURS
+
+
 def test_our_statements_still_give_up_on_a_lock(pooled):
     prepare()
     job = Note.objects.create()
