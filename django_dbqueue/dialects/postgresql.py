@@ -11,10 +11,9 @@ from django.db.utils import Error, InternalError, OperationalError
 from ..conf import conf
 from ..states import CLAIMABLE
 from . import postgresql_server as server
-from .base import SILENCE_SECONDS, Dialect, ErrorKind, Row, Statement
-from .claims import Claim
+from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
-from .room import ConnectionRoom
+from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -57,6 +56,7 @@ class PostgreSQL(Dialect):
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = RECHECK_SECONDS
     passes_dead_rows = True
+    has_lateral = True
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.backends.utils import CursorWrapper
 
-from .room import ConnectionRoom
+from .types import ConnectionRoom
 
 LAST_NUMBER = """
 SELECT COALESCE(last_value, 0) FROM pg_sequences
