@@ -50,6 +50,7 @@ class Dialect:
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
+    shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
@@ -189,6 +190,10 @@ class Dialect:
         """The statement that makes a connection of our own give up a lock within 2 s."""
         raise NotImplementedError
 
+    def begin_own_session(self, cursor: CursorWrapper) -> None:
+        """Run it, and see to what its answer shows: the first statement of ours on a connection."""
+        cursor.execute(self.own_session())
+
     def keep_to_indexes(self) -> None:
         """From here on, look for rows on this connection as the statements were meant to, whatever
         the database believes of the table. Not for connections that users' code may work on."""
@@ -250,6 +255,18 @@ class Dialect:
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         """Why this table cannot be a queue table, or ''."""
         return ""
+
+    def is_given_again(self, table: str, pk: str) -> str:
+        """SQL for: the database will number another row with this row's key."""
+        return "1 = 0"
+
+    def upkeep_problem(self, cursor: CursorWrapper, table: str) -> str:
+        """Why dead rows of a table, by its quoted name, stay for long, or ''."""
+        return ""
+
+    def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
+        """Ids of checks, and what stands around this server that jobs may suffer from."""
+        yield from ()
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         """Which setting lets a commit be lost after it was confirmed, or ''."""

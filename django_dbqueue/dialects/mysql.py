@@ -5,7 +5,7 @@ index entries at the head of the queue cost little.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -46,6 +46,7 @@ ERROR_KINDS = {
     1021: ErrorKind.FULL,
 }
 TRIES = 4
+UNPURGED_MAX = 1_000_000  # transactions whose old rows stay
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
 CALM = 20  # claims without a conflict until the narrow window is tried again
 
@@ -221,6 +222,22 @@ class MySQL(Dialect):
         cursor.execute("SELECT @@innodb_flush_log_at_trx_commit")
         value = str(cursor.fetchone()[0])
         return "" if value == "1" else f"innodb_flush_log_at_trx_commit is {value}"
+
+    def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
+        cursor.execute("SELECT @@GLOBAL.read_only")
+        if cursor.fetchone()[0]:
+            yield "dbqueue.W011", "this server takes no writes (read_only): it may be a replica"
+        # MariaDB's own; MySQL shows nobody without privileges who replicates from it.
+        names = "'Slaves_connected', 'Rpl_semi_sync_master_status', 'Innodb_history_list_length'"
+        cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
+        status = dict(cursor.fetchall())
+        if (
+            int(status.get("Slaves_connected", 0))
+            and status.get("Rpl_semi_sync_master_status") != "ON"
+        ):
+            yield "dbqueue.W012", "its replicas are asynchronous"
+        if (behind := int(status.get("Innodb_history_list_length", 0))) > UNPURGED_MAX:
+            yield "dbqueue.W014", f"the old rows of {behind:,} transactions are not purged yet"
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")
