@@ -69,6 +69,19 @@ class QueueFilter(admin.SimpleListFilter):
         return queryset.filter(queue=self.value()) if self.value() else queryset
 
 
+class FailureFilter(admin.SimpleListFilter):
+    """The jobs with one failure, as the page of failures links to them."""
+
+    title = "failure"
+    parameter_name = "failure"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(self.value() or "", self.value() or "")] if self.value() else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(failure=self.value()) if self.value() else queryset
+
+
 class KeyFilter(admin.SimpleListFilter):
     """What waits for its concurrency key, and for no time."""
 

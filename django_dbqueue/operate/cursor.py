@@ -25,6 +25,8 @@ from ..dialects import dialect_of
 Cursor = tuple[Any, ...]
 # The largest number in a column of numbers.
 BIGINT_MAX = 2**63 - 1
+# Columns that a list in their order has values of, though others have none.
+TIMES = ("retry_at", "failed_at")
 LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
@@ -80,8 +82,9 @@ def order_of(model: type[Model], ordering: Sequence[Any]) -> Order | None:
             field = model._meta.get_field(name)
         except FieldDoesNotExist:
             return None
-        # No row is before or after one without a value; due jobs have a time.
-        if not isinstance(field, Field) or (field.null and name != "retry_at"):
+        # No row is before or after one without a value; due jobs have a time, and so have failed
+        # ones.
+        if not isinstance(field, Field) or (field.null and name not in TIMES):
             return None
     return Order(whole, signs.pop())
 
