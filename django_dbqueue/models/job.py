@@ -65,7 +65,7 @@ class Job(JobColumns):
             HotIndex(fields=["status", "queue", "priority", "id"], where={"status": 0}),
             HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
             PartialIndex(fields=["status", "id"], where={"status": 4}),
-            HotIndex(fields=["failure", "failed_at"], where={"failure__isnull": False}),
+            HotIndex(fields=["failure", "failed_at", "id"], where={"failure__isnull": False}),
         ]
         constraints = [DedupConstraint(name="%(app_label)s_%(class)s_dedup")]
         default_permissions = PERMISSIONS

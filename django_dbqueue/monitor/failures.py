@@ -203,10 +203,11 @@ def _kinds(table: Table, fingerprints: set[str]) -> dict[str, _Kind]:
 
 def _of_some_job(table: Table, fingerprint: str) -> Failure | None:
     jobs = table.model._base_manager.using(table.connection.alias).filter(failure=fingerprint)
-    for job in jobs.only("pk", "errors")[:1]:
-        for entry in entries(job.errors)[-1:]:
-            told = failure_of(entry)
-            return Failure(fingerprint, told.exception, told.place, told.words)
+    for job in jobs.order_by("failure", "failed_at").only("pk", "errors")[:1]:
+        # A hand, or an erasure, may have left none.
+        [*_, newest] = [{}, *entries(job.errors)]
+        told = failure_of(newest)
+        return Failure(fingerprint, told.exception, told.place, told.words)
     return None
 
 

@@ -32,15 +32,20 @@ LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 @dataclass(frozen=True)
 class Order:
-    """The columns that a list is ordered by, all in one direction; the last one is the key."""
+    """The columns that a list is ordered by, all in one direction; the last one is the key.
+
+    ``along``: columns that are the same in all of its rows, for a database that takes an index by
+    them only where they are named, too.
+    """
 
     names: tuple[str, ...]
     is_descending: bool = False
+    along: tuple[str, ...] = ()
 
     def columns(self, backwards: bool) -> list[str]:
         """For ``order_by``; reversed if ``backwards``."""
         sign = "-" if self.is_descending != backwards else ""
-        return [sign + name for name in self.names]
+        return [sign + name for name in (*self.along, *self.names)]
 
     def after(self, rows: QuerySet[Any], cursor: Cursor, backwards: bool) -> QuerySet[Any]:
         """Of the rows those after a cursor, or those before it if ``backwards``."""

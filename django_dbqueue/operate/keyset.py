@@ -24,6 +24,8 @@ BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
 BY_CONCURRENCY_KEY = Order(("concurrency_key", "priority", "id"))
 BY_FAILURE = Order(("failed_at", "id"), is_descending=True)
+RETRYING = Order(("id",), is_descending=True, along=("failed_at",))
+OF_ONE_FAILURE = Order(("id",), is_descending=True, along=("failure",))
 # By a queue that is one and the same MariaDB would sort.
 BY_CLAIM_IN_QUEUE = Order(("priority", "id"))
 # In which an index holds the rows of a state: that of the claims, that of what moves by itself.
@@ -231,10 +233,15 @@ def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
     """The rows with one failure, by its index: those who are buried in the order of that, the
     newest first."""
     if status is None:
-        return Keyset(queryset, BY_KEY)
+        return Keyset(queryset, OF_ONE_FAILURE)
     if status == Status.BURIED:
-        return Keyset(queryset.filter(failed_at__isnull=False), BY_FAILURE)
-    return Keyset(queryset.filter(failed_at__isnull=True), BY_KEY)
+        # That they are buried is what their time says; by the state PostgreSQL would expect few.
+        buried = queryset.filter(failed_at__isnull=False)
+        its_index = {"status", "retry_at"}
+        leaves = [leaf for leaf in _leaves(buried.query.where) if _column(leaf) not in its_index]
+        buried.query.where = WhereNode(leaves)
+        return Keyset(buried, BY_FAILURE)
+    return Keyset(queryset.filter(failed_at__isnull=True), RETRYING)
 
 
 def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:

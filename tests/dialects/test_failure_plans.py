@@ -2,6 +2,7 @@
 20,000 buried ones of which nine in ten failed alike; with --full five times as many."""
 
 import os
+import re
 import time
 from datetime import timedelta
 
@@ -42,12 +43,12 @@ def _big_table(request, django_db_setup, django_db_blocker):
 def fill(rows):
     """Which failed when is all mixed up."""
     now = timezone.now()
-    ended = {"finished_at": now - timedelta(minutes=5), "attempts": 3}
-    failed = ended | {"status": Status.BURIED, "failed_at": now - timedelta(minutes=5)}
-    done = ended | {"status": Status.DONE, "retry_at": now + timedelta(hours=1)}
+    done = {"status": Status.DONE, "finished_at": now, "retry_at": now + timedelta(hours=1)}
     retrying = {"status": Status.DELAYED, "retry_at": now + timedelta(hours=1), "attempts": 1}
     many, step = rows // 10, 1000
-    for _ in range(0, rows, step):
+    for start in range(0, rows, step):
+        at = now - timedelta(seconds=300 + start // step)
+        failed = {"status": Status.BURIED, "finished_at": at, "failed_at": at, "attempts": 3}
         made = [Big(**done) for _ in range(step)]
         made += [Big(**failed, failure=MANY) for _ in range(max(1, many * step // rows))]
         made += [Big(**failed, failure=FEW) for _ in range(max(1, FEW_JOBS * step // rows))]
@@ -66,8 +67,8 @@ def assert_good(statements, at_least):
 
 
 def _inner(sql):
-    _, _, rest = sql.partition("FROM (SELECT ")
-    return f"SELECT {rest.rpartition(') AS capped')[0]}" if rest else sql
+    inner = re.search(r"FROM \((SELECT .*)\) AS capped", sql)
+    return inner[1] if inner else sql
 
 
 def test_kinds_are_counted_by_their_index(monkeypatch):
@@ -108,7 +109,7 @@ def test_all_states_of_a_kind_are_counted_for_a_question():
     with captured(BIG) as statements:
         for keyset in Choice(failure=RETRYING).keysets(SERVED, CANCEL.sources):
             keyset.count()
-    assert_good([Statement(_inner(s.sql), s.params) for s in statements], at_least=3)
+    assert_good(statements, at_least=3)
 
 
 def test_the_page_costs_what_its_kinds_do():

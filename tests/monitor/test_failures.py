@@ -52,6 +52,9 @@ def test_jobs_that_no_worker_has_counted_are_told_by_their_errors():
     overwrite(job, errors="what a hand wrote")
     [group] = look().groups
     assert (group.fingerprint, group.failure.words) == (job.failure, "what a hand wrote")
+    overwrite(job, errors=[])
+    [group] = look().groups
+    assert (group.fingerprint, group.failure.words, group.here) == (job.failure, "", Failed(1))
 
 
 def test_what_found_no_room_is_one_group():
