@@ -106,10 +106,9 @@ def test_jobs_of_a_kind_are_chosen_by_the_index_and_written_by_key(verb):
 
 
 def test_all_states_of_a_kind_are_counted_for_a_question():
-    with captured(BIG) as statements:
-        for keyset in Choice(failure=RETRYING).keysets(SERVED, CANCEL.sources):
-            keyset.count()
-    assert_good(statements, at_least=3)
+    keysets = list(Choice(failure=RETRYING).keysets(SERVED, CANCEL.sources))
+    assert sum(one.count().number for one in keysets) >= 300
+    assert [took for one in keysets if (took := steps(one.count, BIG)) > 5 * 1000] == []
 
 
 def test_the_page_costs_what_its_kinds_do():
