@@ -120,6 +120,17 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]
 
+    def _batched_insert(self, objs: Any, fields: Any, *args: Any, **kwargs: Any) -> Any:
+        """Without columns of ours that are NULL in each row, as the database writes by itself."""
+        jobs = list(objs)
+        wanted = [
+            one
+            for one in fields
+            if one.name not in enqueue.EMPTY
+            or any(getattr(job, one.attname) is not None for job in jobs)
+        ]
+        return super()._batched_insert(jobs, wanted, *args, **kwargs)  # type: ignore[misc]
+
     def enqueue(self, **columns: Any) -> Enqueued[Any]:
         """``JobManager.enqueue`` on the database of ``using()``."""
         enqueued: Enqueued[Any] = self._whole("enqueue").enqueue(**columns)

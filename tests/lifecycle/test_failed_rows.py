@@ -1,7 +1,9 @@
 """Which rows have the kind of a failure: those that failed, until they are done or kicked."""
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.exceptions import Bury
 from django_dbqueue.lifecycle.errors import entry
@@ -114,3 +116,16 @@ def test_it_is_neither_saved_nor_updated_by_a_caller():
     assert failure(job)[0] not in {"x", None}
     with pytest.raises(ValueError, match="failure"):
         job.save(update_fields=["failure"])
+
+
+def test_an_insert_names_no_column_that_is_empty_in_all_of_its_rows():
+    with CaptureQueriesContext(connection) as found:
+        Note.objects.bulk_create([Note(), Note(text="b")])
+        Note.objects.create()
+    inserts = [one["sql"] for one in found if "INSERT" in one["sql"]]
+    assert len(inserts) == 2
+    assert [
+        name for name in ("fail", "owner", "finished_at") for sql in inserts if name in sql
+    ] == []
+    Note.objects.bulk_create([Note(), Note(dedup_key="a", time_to_run=7)])
+    assert set(Note.objects.values_list("dedup_key", "time_to_run")) == {(None, None), ("a", 7)}
