@@ -14,7 +14,7 @@ from . import tabs
 from .actions import BURY, CANCEL, KICK, RELEASE, act
 from .base import ReadOnlyAdmin
 from .job_page import JobPage
-from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter
+from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
 from .schedule import schedule
 
 LIFECYCLE_LIST = (
@@ -80,11 +80,18 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         order = ORDERS.get(selected) if selected is not None else None
         return order.names if order else super().get_ordering(request)
 
+    def count_states(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> tabs.Counts:
+        if is_of_failure(changelist):
+            return tabs.count_failed(rows)
+        return super().count_states(changelist, selected, rows)
+
     def above_list(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
     ) -> dict[str, Any]:
         context = super().above_list(changelist, selected, rows)
-        if selected == Status.DELAYED:
+        if selected == Status.DELAYED and not is_of_failure(changelist):
             context["dbqueue_schedule"] = schedule(rows, changelist.window_ends)
         return context
 

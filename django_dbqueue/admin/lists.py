@@ -82,6 +82,11 @@ class FailureFilter(admin.SimpleListFilter):
         return queryset.filter(failure=self.value()) if self.value() else queryset
 
 
+def is_of_failure(changelist: Any) -> bool:
+    """Whether a list shows the jobs with one failure."""
+    return any(isinstance(spec, FailureFilter) for spec in changelist.filter_specs)
+
+
 class KeyFilter(admin.SimpleListFilter):
     """What waits for its concurrency key, and for no time."""
 

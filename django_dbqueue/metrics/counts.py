@@ -16,7 +16,7 @@ from ..states import PROMOTABLE, Status
 PRIORITIES_MAX = 100  # whose first job is looked at
 BACKLOG_MAX = 100_000  # jobs in one state that are counted
 QUEUES_MAX = 100  # of a table, that are told apart
-FAILED_MAX = 50_000  # jobs with a failure that are counted together
+FAILED_MAX = 20_000  # jobs with a failure that are counted together
 KIND_MAX = 1_000  # of one kind, where there are more
 KINDS_MAX = 100
 RETRYING = "SUM(CASE WHEN failed_at IS NULL THEN 1 ELSE 0 END)"
@@ -92,7 +92,7 @@ def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict
     """The jobs that are here by the fingerprints of their failures, without those that were buried
     after ``until``, which is as the database has it; of 100 kinds at most.
 
-    Exact where there are no more than 50,000 of any queue; else up to 1,000 of each kind.
+    Exact where there are no more than 20,000 of any queue; else up to 1,000 of each kind.
     """
     sql = (
         f"SELECT failure, {BURIED_UNTIL}, {RETRYING}, COUNT(*) FROM (SELECT failure, failed_at "
@@ -100,7 +100,7 @@ def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict
         "AS capped GROUP BY failure"
     )
     found = [] if queues else rows(table.connection, sql, [until])
-    if found and sum(row[3] for row in found) <= FAILED_MAX:
+    if not queues and sum(row[3] for row in found) <= FAILED_MAX:
         return {str(kind): Failed(int(buried), int(waits)) for kind, buried, waits, _ in found}
     counted = {
         kind: count_kind(table, kind, until, KIND_MAX, queues)

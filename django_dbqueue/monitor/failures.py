@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db.models import F, Max, Sum
 from django.db.utils import Error
 
 from ..exceptions import first_line
@@ -19,7 +20,7 @@ from ..metrics.counts import Failed, count_kind, failed_by_kind
 from ..metrics.failures import start_of
 from ..metrics.recorder import this_minute
 from ..models import FailureCount, FailureKind
-from ..models.failure import KINDS_MAX, OTHER
+from ..models.failure import KINDS_MAX, MINUTES, OTHER
 from ..operate.choice import Choice
 from ..states import Status
 from ..worker.served import Served, all_served
@@ -69,18 +70,45 @@ def failures(
     """What failed in these tables within so many minutes (at most a day), or without that within a
     day, and what is still in them; of all queues, or of some. Whatever a table holds, each look is
     bounded."""
-    found = Failures()
+    found, looks = Failures(), dict[str, Look]()
     for served in all_served() if tables is None else tables:
         wanted = (served.queue,) if served.queue else tuple(queues)
         try:
-            if served.using not in found.shown_at:
-                found.shown_at[served.using] = clock(served)
-            until = found.shown_at[served.using]
-            found.groups += groups_of(served, until, wanted, minutes)
+            if served.using not in looks:
+                looks[served.using] = look(served)
+            found.groups += groups_of(served, looks[served.using], wanted, minutes)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[served.label] = first_line(error)
+    found.shown_at = {using: one.until for using, one in looks.items()}
     found.groups.sort(key=lambda one: (-one.here.buried, -one.day, one.fingerprint))
     return found
+
+
+@dataclass(frozen=True)
+class Look:
+    """At a database: until which moment, in which minute, and what was counted by then of each
+    table: fingerprint, queue, half hour, attempts, and the last minute of these."""
+
+    until: datetime
+    minute: int
+    counts: dict[str, list[tuple[str, str, int, int, int]]]
+
+
+def look(served: Served) -> Look:
+    """At the database of a table."""
+    until, minute = clock(served), this_minute(served.using)
+    first = start_of(minute) - (DAY - MINUTES)
+    counted = FailureCount.objects.using(served.using).filter(minute__gte=first)
+    # A comparison of the rest of the division, which every database knows.
+    half_hour = F("minute") - (F("minute") - first) % (DAY // POINTS)
+    by = counted.values("job_table", "fingerprint", "queue", half_hour=half_hour).order_by()
+    summed: Any = by.annotate(sum=Sum("failed"), last=Max("minute"))
+    columns = "job_table", "fingerprint", "queue", "half_hour", "sum", "last"
+    counts = defaultdict(list)
+    for job_table, fingerprint, queue, start, failed, last in summed.values_list(*columns):
+        point = (int(start) - first) * POINTS // DAY
+        counts[job_table].append((fingerprint, queue, point, int(failed), int(last)))
+    return Look(until, minute, counts)
 
 
 def clock(served: Served) -> datetime:
@@ -93,14 +121,14 @@ def clock(served: Served) -> datetime:
 
 
 def groups_of(
-    served: Served, until: datetime, queues: Sequence[str], minutes: int | None = None
+    served: Served, seen: Look, queues: Sequence[str], minutes: int | None = None
 ) -> list[FailureGroup]:
-    """Those of one table; what nobody can tell apart is one group, which comes last."""
+    """Those of one table; what nobody can tell apart is one group."""
     table = table_of(served.model, served.using)
-    here = failed_by_kind(table, stored(table, until), queues)
-    counted = _counted(served, queues, DAY if minutes is None else minutes)
+    here = failed_by_kind(table, stored(table, seen.until), queues)
+    counted = _counted(served, seen, queues, DAY if minutes is None else minutes)
     wanted = {*counted, *([] if minutes is not None else here)}
-    kinds = _kinds(table, wanted)
+    kinds = _kinds(table, wanted) if wanted else {}
     groups: dict[str, FailureGroup] = {}
     for fingerprint in sorted(wanted):
         kind = kinds.get(fingerprint)
@@ -154,23 +182,21 @@ class Counted:
         group.queues = sorted({*group.queues, *self.queues})
 
 
-def _counted(served: Served, queues: Collection[str], minutes: int) -> dict[str, Counted]:
+def _counted(
+    served: Served, seen: Look, queues: Collection[str], minutes: int
+) -> dict[str, Counted]:
     """By fingerprint, of those that failed within so many minutes."""
-    now = this_minute(served.using)
-    first = start_of(now) - (DAY - 5)
-    counts = FailureCount.objects.using(served.using)
-    counts = counts.filter(job_table=served.job_table, minute__gte=first)
-    counts = counts.filter(queue__in=queues) if queues else counts
     found: dict[str, Counted] = defaultdict(Counted)
     lately: set[str] = set()
-    columns = "fingerprint", "queue", "minute", "failed"
-    for fingerprint, queue, minute, failed in counts.values_list(*columns):
-        one, age = found[fingerprint], start_of(now) - minute
+    for fingerprint, queue, point, failed, last in seen.counts.get(served.job_table, ()):
+        if queues and queue not in queues:
+            continue
+        one = found[fingerprint]
         one.day += failed
-        one.hour += failed if age < HOUR else 0
-        one.per_point[max(0, POINTS - 1 - age * POINTS // DAY)] += failed
+        one.hour += failed if point >= POINTS - HOUR * POINTS // DAY else 0
+        one.per_point[point] += failed
         one.queues.add(queue)
-        if age < minutes:
+        if start_of(seen.minute) - last < minutes:
             lately.add(fingerprint)
     return {name: one for name, one in found.items() if name in lately}
 
