@@ -241,7 +241,9 @@ def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
         leaves = [leaf for leaf in _leaves(buried.query.where) if _column(leaf) not in its_index]
         buried.query.where = WhereNode(leaves)
         return Keyset(buried, BY_FAILURE)
-    return Keyset(queryset.filter(failed_at__isnull=True), RETRYING)
+    # Where the time that all lack is named as well, MariaDB sorts them.
+    is_partial = connections[queryset.db].features.supports_partial_indexes
+    return Keyset(queryset.filter(failed_at__isnull=True), RETRYING if is_partial else BY_KEY)
 
 
 def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
