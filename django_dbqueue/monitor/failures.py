@@ -15,6 +15,7 @@ from ..fields import InstantField
 from ..lifecycle.errors import entries
 from ..lifecycle.execute import rows
 from ..lifecycle.failures import Failure, failure_of
+from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import Failed, count_kind, failed_by_kind
 from ..metrics.failures import start_of
@@ -124,7 +125,7 @@ def groups_of(
     served: Served, seen: Look, queues: Sequence[str], minutes: int | None = None
 ) -> list[FailureGroup]:
     """Those of one table; what nobody can tell apart is one group."""
-    table = table_of(served.model, served.using)
+    table, queues = table_of(served.model, served.using), _with_lanes(served, seen, queues)
     here = failed_by_kind(table, stored(table, seen.until), queues)
     counted = _counted(served, seen, queues, DAY if minutes is None else minutes)
     wanted = {*counted, *([] if minutes is not None else here)}
@@ -139,6 +140,14 @@ def groups_of(
             group.here = here.get(fingerprint, Failed())
             group.first_seen, group.last_seen = kind.first_seen, kind.last_seen
     return list(groups.values())
+
+
+def _with_lanes(served: Served, seen: Look, queues: Sequence[str]) -> Sequence[str]:
+    """The queues, and those of their lanes in which something failed."""
+    if not (queues and served.has_lanes):
+        return queues
+    known = {queue for _, queue, *_ in seen.counts.get(served.job_table, ())}
+    return sorted({*queues, *(one for one in known if base_of(served.model, one) in queues)})
 
 
 def one_group(served: Served, fingerprint: str, until: datetime) -> FailureGroup | None:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from django_dbqueue.mail.models import Email
 from django_dbqueue.metrics import counts
 from django_dbqueue.metrics.counts import Failed
+from django_dbqueue.metrics.recorder import add
 from django_dbqueue.models import FailureCount
 from django_dbqueue.models.failure import OTHER
 from django_dbqueue.monitor.failures import choice_of, failures, one_group
@@ -74,6 +76,13 @@ def test_a_time_and_a_queue_leave_out_the_others():
     assert (group.failure, group.day, group.here) == (kind(NO_PAPER), 1, Failed(1))
     [group] = failures([Served(Note, "default", "other")]).groups
     assert group.here == Failed(1)
+
+
+def test_a_queue_has_the_lanes_in_which_something_failed():
+    for queue in ("default@smtp", "other@smtp"):
+        add(("default", Email._meta.db_table, queue), {"failed": 2}, {kind(): 2})
+    [group] = failures([Served(Email, "default", "default")]).groups
+    assert (group.queues, group.day) == (["default@smtp"], 2)
 
 
 def act(until, fingerprint, **more):
