@@ -10,7 +10,7 @@ from django.template.defaultfilters import filesizeformat
 
 from ..guard import clean
 from ..models import KeyColumns, Traced
-from ..models.job import JobColumns
+from ..models.columns import JobColumns
 from .masking import MASK, is_sensitive, masked
 
 CHARACTERS_MAX = 20_000

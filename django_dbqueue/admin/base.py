@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from ..dialects import dialect_of
 from ..exceptions import QueueFull
-from ..models.job import JobColumns
+from ..models.columns import JobColumns
 from ..states import Status
 from . import confirmation, search, tabs
 from .changelist import JobList

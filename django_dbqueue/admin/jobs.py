@@ -7,13 +7,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ..models import Job
-from ..operate.keyset import ORDERS
+from ..operate.cursor import BY_KEY
+from ..operate.keyset import BY_FAILURE, ORDERS
 from ..states import Status
 from . import tabs
 from .actions import BURY, CANCEL, KICK, RELEASE, act
 from .base import ReadOnlyAdmin
 from .job_page import JobPage
-from .lists import KeyFilter, QueueFilter, StateFilter
+from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
 from .schedule import schedule
 
 LIFECYCLE_LIST = (
@@ -63,7 +64,7 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         return [*names, "concurrency_key"] if is_shown else names
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
-        filters = list(super().get_list_filter(request))
+        filters = [*super().get_list_filter(request), FailureFilter]
         return [*filters, KeyFilter] if self.model.takes_keys else filters
 
     def get_search_fields(self, request: HttpRequest) -> list[Any]:
@@ -72,16 +73,25 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """That of the index: of ready jobs the order in which they are claimed, of claimed and
-        delayed ones that in which they move by themselves."""
+        delayed ones that in which they move by themselves; of one failure the newest first."""
         selected = tabs.selected_state(request)
+        if request.GET.get(FailureFilter.parameter_name):
+            return (BY_FAILURE if selected == Status.BURIED else BY_KEY).columns(backwards=False)
         order = ORDERS.get(selected) if selected is not None else None
         return order.names if order else super().get_ordering(request)
+
+    def count_states(
+        self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
+    ) -> tabs.Counts:
+        if is_of_failure(changelist):
+            return tabs.count_failed(rows)
+        return super().count_states(changelist, selected, rows)
 
     def above_list(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
     ) -> dict[str, Any]:
         context = super().above_list(changelist, selected, rows)
-        if selected == Status.DELAYED:
+        if selected == Status.DELAYED and not is_of_failure(changelist):
             context["dbqueue_schedule"] = schedule(rows, changelist.window_ends)
         return context
 

@@ -69,6 +69,24 @@ class QueueFilter(admin.SimpleListFilter):
         return queryset.filter(queue=self.value()) if self.value() else queryset
 
 
+class FailureFilter(admin.SimpleListFilter):
+    """The jobs with one failure, as the page of failures links to them."""
+
+    title = "failure"
+    parameter_name = "failure"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(self.value() or "", self.value() or "")] if self.value() else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(failure=self.value()) if self.value() else queryset
+
+
+def is_of_failure(changelist: Any) -> bool:
+    """Whether a list shows the jobs with one failure."""
+    return any(isinstance(spec, FailureFilter) for spec in changelist.filter_specs)
+
+
 class KeyFilter(admin.SimpleListFilter):
     """What waits for its concurrency key, and for no time."""
 

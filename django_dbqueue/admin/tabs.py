@@ -1,5 +1,6 @@
 """The states of a queue table as tabs above its list, each with the number of its jobs."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +65,21 @@ def count_each(rows: QuerySet[Any], known: Counts, window_ends: pagination.Windo
         if status not in known:
             keyset = pagination.keyset_of(rows, status, window_ends=window_ends)
             counts[status] = replace(keyset, window_rows=pagination.TAB_WINDOW_ROWS).count()
+    return counts
+
+
+def count_failed(rows: QuerySet[Any]) -> Counts:
+    """The rows with one failure, by its index; at most 1,000 of those that are buried, and as many
+    of the others."""
+    most = pagination.COUNTED_ROWS_MAX
+    buried = rows.filter(failed_at__isnull=False).order_by("failed_at")[: most + 1].count()
+    waiting = rows.filter(failed_at__isnull=True).order_by("failed_at")
+    found = Counter(waiting.values_list("status", flat=True)[: most + 1])
+    is_more = found.total() > most
+    counts: Counts = {s: pagination.capped(found[s.value], is_more) for s in Status}
+    counts[Status.BURIED] = pagination.capped(buried, is_at_least=False)
+    counts[None] = pagination.capped(buried + found.total(), is_more)
+    counts[Status.DONE] = pagination.capped(0, is_at_least=False)  # which ends it
     return counts
 
 

@@ -10,7 +10,7 @@ from ..conf import nearest
 from ..lifecycle.policy import OPTIONS, declared_options, policy_of, problems
 from ..lifecycle.queue_options import says_anything
 from ..models import Job
-from ..models.job import JobColumns
+from ..models.columns import JobColumns
 
 Model = type[Job]
 

@@ -47,7 +47,7 @@ def claim(
     end, params = claim_end(table, allowance)
     sets = (
         f"status = {Status.CLAIMED:d}, owner = %s, attempts = {ONE_MORE}, finished_at = NULL, "
-        f"dequeued_time = {table.dialect.now}, retry_at = {end}"
+        f"failed_at = NULL, dequeued_time = {table.dialect.now}, retry_at = {end}"
     )
     if table.policy.dedup_until == "claim":
         sets += ", dedup_key = NULL"
@@ -75,7 +75,8 @@ def kick(table: Table, keys: Collection[Any], change: Change = NO_CHANGE) -> Don
     """buried or delayed -> ready, with all attempts."""
     found = _locked(table, keys, f"status IN ({_numbers(MOVES['kick'][0])})")
     sets = f"status = {Status.READY:d}, retry_at = NULL, attempts = 0, crashes = 0, losses = 0"
-    return _written(table, found, f"{sets}, finished_at = NULL", [], change)
+    sets += ", finished_at = NULL, failed_at = NULL, failure = NULL"
+    return _written(table, found, sets, [], change)
 
 
 def delete(table: Table, keys: Collection[Any], claims: Claims) -> Done:

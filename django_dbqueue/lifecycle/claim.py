@@ -18,6 +18,7 @@ from . import keyed_claim, versions
 from .claim_end import ONE_MORE, RetryDecision, claim_end, freed
 from .errors import appended, entry
 from .execute import changed, exact_rows, retry, rows
+from .failures import RECORDED, failure_of
 from .keys import HAS_KEY
 from .table import Table
 
@@ -197,12 +198,12 @@ def _bury_unread(table: Table, owner: str, key: Any, error: Exception) -> None:
     mine, params = f"{table.pk} = %s AND {HELD} AND owner = %s", [key, owner]
     sql = f"SELECT attempts, errors FROM {table.by_key} WHERE {mine}"
     for attempts, stored in rows(table.connection, sql, params):
-        errors = appended(stored, entry(error, attempt=attempts, owner=owner))
+        new = entry(error, attempt=attempts, owner=owner)
         sets, _ = freed(table, RetryDecision(Status.BURIED, 0, "buried: it cannot be read"))
         changed(
             table.connection,
-            f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE {mine}",
-            [errors, *params],
+            f"UPDATE {table.by_key} SET {sets}, {RECORDED} WHERE {mine}",
+            [appended(stored, new), failure_of(new).fingerprint, *params],
         )
 
 

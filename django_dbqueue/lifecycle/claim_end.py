@@ -1,12 +1,13 @@
 """How a claim ends: what becomes of the job, how that is said, and the columns that say so."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
 
 from ..exceptions import Bury, Retry, TimeToRunExceeded
 from ..states import Status
+from .failures import Failure
 from .policy import MAX_CRASHES, MAX_SECONDS, Policy
 from .table import Table
 
@@ -22,11 +23,13 @@ ONE_MORE = f"CASE WHEN attempts < {MAX_COUNT} THEN attempts + 1 ELSE {MAX_COUNT}
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """The next state, the seconds until a retry, and both in words."""
+    """The next state, the seconds until a retry, and both in words; of what was recorded as a
+    failure its kind."""
 
     status: Status
     delay: float
     words: str
+    failure: Failure | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.words
@@ -34,6 +37,9 @@ class RetryDecision:
     @property
     def is_buried(self) -> bool:
         return self.status is Status.BURIED
+
+    def after(self, failure: Failure) -> "RetryDecision":
+        return replace(self, failure=failure)
 
 
 def attempts_max(policy: Policy, job: Any) -> int:
@@ -124,7 +130,8 @@ def freed(table: Table, decision: RetryDecision) -> tuple[str, list[float]]:
     """The assignments and their parameters; buried jobs free their ``dedup_key``."""
     sets = f"status = {decision.status:d}, owner = NULL, dequeued_time = NULL, retry_at = "
     if decision.is_buried:
-        return f"{sets}NULL, dedup_key = NULL, finished_at = {table.dialect.now}", []
+        now = table.dialect.now
+        return f"{sets}NULL, dedup_key = NULL, finished_at = {now}, failed_at = {now}", []
     if decision.status is Status.DELAYED:
         return f"{sets}{table.dialect.now_plus('%s')}", [decision.delay]
     return f"{sets}NULL", []

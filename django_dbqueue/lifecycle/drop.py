@@ -15,6 +15,7 @@ from . import archive
 from .claim_end import RetryDecision, freed
 from .errors import appended, entry
 from .execute import changed_once, placeholders, rows
+from .failures import RECORDED, failure_of
 from .holder import as_done
 from .key_wakeup import ending_claims
 from .keys import HAS_KEY, PARKED
@@ -111,12 +112,13 @@ def _locked(table: Table, keys: Sequence[Any]) -> list[Victim]:
 def _bury(table: Table, victims: Sequence[Victim], status: Status) -> None:
     """Most have no errors yet, and get the same."""
     sets, params = freed(table, RetryDecision(Status.BURIED, 0, "dropped"))
-    by_text: dict[str, list[Victim]] = {}
+    by_text: dict[tuple[str, str], list[Victim]] = {}
     for victim in victims:
         new = entry(QueueFull(BUSY), attempt=victim[3], owner=None)
-        by_text.setdefault(appended(victim[2], new), []).append(victim)
-    for errors, alike in by_text.items():
-        _write(table, alike, status, f"{sets}, errors = %s", [*params, errors])
+        recorded = appended(victim[2], new), failure_of(new).fingerprint
+        by_text.setdefault(recorded, []).append(victim)
+    for recorded, alike in by_text.items():
+        _write(table, alike, status, f"{sets}, {RECORDED}", [*params, *recorded])
 
 
 def _write(

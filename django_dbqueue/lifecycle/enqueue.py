@@ -36,6 +36,8 @@ EMPTY = frozenset(
         "retry_at",
         "time_to_run",
         "finished_at",
+        "failed_at",
+        "failure",
         "expires_at",
         "dedup_key",
         "trace_context",
@@ -59,7 +61,7 @@ def prepare(job: Any) -> None:
     if job.expires_at is None and has_max_age(type(job)):
         job.expires_at = expiry(type(job), job.queue, job.retry_at)
     job.status = Status.READY if job.retry_at is None else Status.DELAYED
-    job.owner = job.dequeued_time = job.finished_at = None
+    job.owner = job.dequeued_time = job.finished_at = job.failed_at = job.failure = None
     job.attempts = job.crashes = job.losses = 0
     job.errors = []
 

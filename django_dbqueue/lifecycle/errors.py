@@ -9,6 +9,7 @@ from typing import Any
 
 from ..exceptions import recorded
 from ..guard import MAX_MESSAGE_CHARS, capture, clean, words_of
+from .failures import place_in, place_of
 
 MAX_ERRORS = 10
 MAX_TRACEBACK_BYTES = 8192
@@ -48,6 +49,7 @@ def entry(
         "seconds": None if seconds is None else round(seconds, 3),
         "exception": kind.__name__,
         "class": _path_of(kind),
+        "place": clean(place_of(error) or place_in(stack)),
         "message": clean(words_of(error)[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS],
         "traceback": clean(lines).encode()[-MAX_TRACEBACK_BYTES:].decode(errors="ignore"),
     }

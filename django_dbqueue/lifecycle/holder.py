@@ -13,6 +13,7 @@ from ..states import HELD, Status
 from .claim_end import ONE_LESS, RetryDecision, after_failure, at_end_of_time, claim_end, freed
 from .errors import appended, entry, is_among
 from .execute import changed, rows
+from .failures import RECORDED, failure_of
 from .key_wakeup import ending_claims
 from .policy import MAX_SECONDS
 from .results import NONE, Results, results_or_none
@@ -150,10 +151,12 @@ def fail(
     error = at_end_of_time(error, pauses, job.attempts)
     decision = after_failure(table.policy, job, error)
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds, claimed=claimed)
-    errors = appended(stored, new)
+    failure = failure_of(new)
+    decision = decision.after(failure)
     sets, params = freed(table, decision)
     also, values = results_or_none(table, job)
-    sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]
+    sets = f"{sets}, {RECORDED}{also}"
+    given = [*params, appended(stored, new), failure.fingerprint, *values]
     written = _owned(table, owner, [key], sets, given, kept=None, jobs=[job])
     if written.lost and any(is_among(old, new) for (old,) in _now(table, key, "errors")):
         return decision  # a try before had arrived
@@ -185,7 +188,8 @@ def expire(table: Table, job: Any) -> bool:
 def as_done(table: Table) -> tuple[str, list[float]]:
     """A finished job moves once more by itself: to the archive, or away."""
     dialect, retention = table.dialect, table.policy.retention
-    sets = f"status = {Status.DONE:d}, finished_at = {dialect.now}, dedup_key = NULL, retry_at = "
+    sets = f"status = {Status.DONE:d}, finished_at = {dialect.now}, dedup_key = NULL, "
+    sets += "failure = NULL, retry_at = "
     if retention is None:
         return f"{sets}NULL", []
     return f"{sets}{dialect.now_plus('%s')}", [retention]

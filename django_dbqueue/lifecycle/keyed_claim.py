@@ -23,6 +23,7 @@ from ..states import CLAIMABLE, MOVES, Status
 from .claim_end import RetryDecision, freed
 from .errors import appended, entry
 from .execute import changed, changed_once, in_transaction, placeholders, rows
+from .failures import RECORDED, failure_of
 from .key_facts import Heads, count_claimed, find_heads
 from .key_wakeup import wake
 from .keys import FAIL, Rule, rule_in
@@ -214,8 +215,8 @@ def _bury_followers(table: Table, key: str, head: Any) -> None:
             same = sorted(alike, key=lambda row: row[0])
             new = entry(Bury(reason), attempt=attempts, owner=None)
             among, these = table.dialect.among(table.pk, [pk for pk, _, _ in same])
-            sql = f"UPDATE {table.by_key} SET {sets}, errors = %s WHERE status = {status:d}"
-            params = [appended(same[0][2], new), *these]
+            sql = f"UPDATE {table.by_key} SET {sets}, {RECORDED} WHERE status = {status:d}"
+            params = [appended(same[0][2], new), failure_of(new).fingerprint, *these]
             count = changed(table.connection, f"{sql} AND {among}", params)
             logger.warning("%s: jobs buried: %d; %s", table.label, count, reason)
 

@@ -42,7 +42,7 @@ def bury(table: Table, seen: Iterable[Seen]) -> Changed:
 def kick(table: Table, seen: Iterable[Seen]) -> Changed:
     """Put buried and delayed jobs back to work, with all their attempts."""
     sets = f"status = {Status.READY:d}, retry_at = NULL, attempts = 0, crashes = 0, losses = 0"
-    sets += ", finished_at = NULL"
+    sets += ", finished_at = NULL, failed_at = NULL, failure = NULL"
     return _move(table, seen, MOVES["kick"][0], sets)
 
 

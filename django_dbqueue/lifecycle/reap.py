@@ -34,6 +34,7 @@ from .execute import (
     try_once_in_transaction,
     unlocked_keys,
 )
+from .failures import RECORDED, failure_of
 from .held import Held, find_held
 from .key_wakeup import ending_claims
 from .policy import MAX_CRASHES
@@ -220,26 +221,33 @@ def _each(table: Table, found: list[Held], step: Callable[[Held], Reaped | None]
 def _end_crashed(table: Table, held: Held, trace: Trace) -> Reaped | None:
     crashes = min(held.crashes + 1, MAX_COUNT)
     decision = after_crash(crashes)
-    error = WorkerLost(f"the worker died with it, crash {crashes} of {MAX_CRASHES}: {decision}")
+    what = "the worker died with it"
+    error = WorkerLost(f"{what}, crash {crashes} of {MAX_CRASHES}: {decision}")
+    decision, recorded = _recorded(decision, held, error, trace, what)
     sets, params = freed(table, decision)
-    sets += f", attempts = {ONE_LESS}, crashes = %s, errors = %s"
-    values = [*params, crashes, _errors(held, error, trace)]
-    return _reaped(table, held, sets, values, decision, error)
+    sets += f", attempts = {ONE_LESS}, crashes = %s, {RECORDED}"
+    return _reaped(table, held, sets, [*params, crashes, *recorded], decision, error)
 
 
 def _end_overdue(table: Table, held: Held, stopped: Trace | None = None) -> Reaped | None:
     """A failed attempt. Unless the job was stopped, its owner may touch it between our look and
     our write: then ask for the time once more."""
-    what = "nothing was heard of it" if stopped is None else "it was stopped"
+    how = "nothing was heard of it" if stopped is None else "it was stopped"
+    what = f"its time to run was over and {how}"
     decision = after_overdue(table.policy, held)
-    error = TimeToRunExceeded(f"its time to run was over and {what}: {decision}")
+    error = TimeToRunExceeded(f"{what}: {decision}")
+    decision, recorded = _recorded(decision, held, error, stopped or Trace(), what)
     sets, params = freed(table, decision)
-    values = [*params, _errors(held, error, stopped or Trace())]
     still = "" if stopped else f" AND {table.dialect.is_past('retry_at')}"
-    return _reaped(table, held, f"{sets}, errors = %s", values, decision, error, still)
+    values = [*params, *recorded]
+    return _reaped(table, held, f"{sets}, {RECORDED}", values, decision, error, still)
 
 
-def _errors(held: Held, error: Exception, trace: Trace) -> str:
+def _recorded(
+    decision: RetryDecision, held: Held, error: Exception, trace: Trace, words: str
+) -> tuple[RetryDecision, list[str]]:
+    """The decision with the kind of failure, and what is written of it; ``words`` are those of the
+    error without what becomes of the job."""
     new = entry(
         error,
         attempt=held.attempts,
@@ -248,7 +256,8 @@ def _errors(held: Held, error: Exception, trace: Trace) -> str:
         seconds=trace.seconds,
         stack=trace.stack,
     )
-    return appended(held.errors, new)
+    failure = failure_of(new, words)
+    return decision.after(failure), [appended(held.errors, new), failure.fingerprint]
 
 
 def _reaped(

@@ -41,6 +41,8 @@ LIFECYCLE_COLUMNS = frozenset(
         "losses",
         "finished_at",
         "errors",
+        "failure",
+        "failed_at",
         "dedup_key",
     }
 )

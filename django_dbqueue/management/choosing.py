@@ -33,6 +33,7 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     add("--older-than", type=duration, metavar="AGE", help=since)
     add("--newer-than", type=duration, metavar="AGE", help="the same")
     add("--error", default="", metavar="TEXT", help="a part of the newest error, capitals aside")
+    add("--failure", default="", metavar="FINGERPRINT", help="as `dbqueue failures` shows them")
     add("--limit", type=positive, help="most jobs in all")
 
 
@@ -51,6 +52,7 @@ def choice_of(options: dict[str, Any]) -> Choice:
         older_than=options["older_than"],
         newer_than=options["newer_than"],
         error=options["error"],
+        failure=options["failure"],
         ids=tuple(dict.fromkeys(options.get("id", []))),
     )
 

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from . import acts
 from .commands._log import printable
 from .failed import FAILED
+from .failures import FAILURES
 from .monitor import MONITOR
 from .pause import PAUSE, RESUME
 from .prune import PRUNE
@@ -33,6 +34,7 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
 ALL = acts.VERBS | {
     "prune": PRUNE,
     "failed": FAILED,
+    "failures": FAILURES,
     "pause": PAUSE,
     "resume": RESUME,
     "restart": RESTART,

@@ -1,10 +1,13 @@
 """Counting jobs without ever counting all of a large table."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from ..lifecycle.backlog import heads_by_priority
-from ..lifecycle.execute import rows
+from ..lifecycle.execute import placeholders, rows
 from ..lifecycle.keys import HAS_KEY, PARKED
 from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
@@ -13,6 +16,11 @@ from ..states import PROMOTABLE, Status
 PRIORITIES_MAX = 100  # whose first job is looked at
 BACKLOG_MAX = 100_000  # jobs in one state that are counted
 QUEUES_MAX = 100  # of a table, that are told apart
+FAILED_MAX = 20_000  # jobs with a failure that are counted together
+KIND_MAX = 1_000  # of one kind, where there are more
+KINDS_MAX = 100
+RETRYING = "SUM(CASE WHEN failed_at IS NULL THEN 1 ELSE 0 END)"
+BURIED_UNTIL = "SUM(CASE WHEN failed_at <= %s THEN 1 ELSE 0 END)"
 UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 MOVING = (Status.CLAIMED, Status.DELAYED)
 
@@ -68,6 +76,67 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
         "GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The jobs of a table with one failure: those that are buried, and those that are tried again;
+    with ``is_at_least`` there are more of either that was counted to its bound."""
+
+    buried: int = 0
+    retrying: int = 0
+    is_at_least: bool = False
+
+
+def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict[str, Failed]:
+    """The jobs that are here by the fingerprints of their failures, without those that were buried
+    after ``until``, which is as the database has it; of 100 kinds at most.
+
+    Exact where there are no more than 20,000 of any queue; else up to 1,000 of each kind.
+    """
+    sql = (
+        f"SELECT failure, {BURIED_UNTIL}, {RETRYING}, COUNT(*) FROM (SELECT failure, failed_at "
+        f"FROM {table.name} WHERE failure IS NOT NULL ORDER BY failure LIMIT {FAILED_MAX + 1}) "
+        "AS capped GROUP BY failure"
+    )
+    found = [] if queues else rows(table.connection, sql, [until])
+    if not queues and sum(row[3] for row in found) <= FAILED_MAX:
+        return {str(kind): Failed(int(buried), int(waits)) for kind, buried, waits, _ in found}
+    counted = {
+        kind: count_kind(table, kind, until, KIND_MAX, queues)
+        for kind in islice(_kinds(table), KINDS_MAX)
+    }
+    return {kind: one for kind, one in counted.items() if one.buried or one.retrying}
+
+
+def _kinds(table: Table) -> Iterator[str]:
+    """By hopping: there may be many rows of each."""
+    last = ""
+    while True:
+        sql = f"SELECT failure FROM {table.name} WHERE failure > %s ORDER BY failure LIMIT 1"
+        found = rows(table.connection, sql, [last])
+        if not found:
+            return
+        last = str(found[0][0])
+        yield last
+
+
+def count_kind(
+    table: Table, kind: str, until: Any, most: int, queues: Sequence[str] = ()
+) -> Failed:
+    """The jobs with one failure, at most so many in each of the two states."""
+    columns = "1 AS one" if not queues else "queue"
+    also = f" AND queue IN ({placeholders(queues)})" if queues else ""
+    counts = []
+    for condition, params in (("failed_at <= %s", [until]), ("failed_at IS NULL", [])):
+        sql = (
+            f"SELECT COUNT(*) FROM (SELECT {columns} FROM {table.name} WHERE failure = %s "
+            f"AND {condition}{also} LIMIT {most + 1}) AS capped"
+        )
+        [(count,)] = rows(table.connection, sql, [kind, *params, *queues])
+        counts.append(int(count))
+    buried, retrying = counts
+    return Failed(min(buried, most), min(retrying, most), max(counts) > most)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ import os
 import threading
 import time
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -21,18 +23,21 @@ from ..dialects import dialect_of
 from ..fields import check_name
 from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.execute import in_transaction, retry
+from ..lifecycle.failures import Failure
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Minute
 from ..models.minute import RAN, SPANS, SUMS, WAITED
 from ..models.total import ALL, COUNTED, SECONDS
 from ..worker import background
-from . import totals
+from . import failures, totals
 
 logger = logging.getLogger("django_dbqueue")
 
 WRITE_SECONDS = 10.0  # between two writes
+KINDS_MAX = 50  # of failures, that a process tells apart meanwhile
 OF_MINUTES = frozenset((*SUMS, *WAITED, *RAN))
+NO_KINDS: Mapping[Failure, int] = MappingProxyType({})
 QueueKey = tuple[str, str, str]  # database alias, queue table, queue
 
 
@@ -51,6 +56,11 @@ class Counts:
     ran_seconds: float = 0.0
     waited: list[int] = field(default_factory=lambda: [0] * len(WAITED))
     ran: list[int] = field(default_factory=lambda: [0] * len(RAN))
+    kinds: Counter[Failure] = field(default_factory=Counter)  # of the failed attempts
+
+    def fail(self, failure: Failure | None, number: int = 1) -> None:
+        has_room = len(self.kinds) < KINDS_MAX or failure in self.kinds
+        self.kinds[failure if failure and has_room else failures.UNTOLD] += number
 
     def columns(self) -> dict[str, float]:
         """By column, what is to be added; nothing of what is 0."""
@@ -63,6 +73,8 @@ class Counts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.waited = [a + b for a, b in zip(self.waited, other.waited, strict=True)]
         self.ran = [a + b for a, b in zip(self.ran, other.ran, strict=True)]
+        for failure, number in other.kinds.items():
+            self.fail(failure, number)
 
 
 class Recorder:
@@ -82,12 +94,15 @@ class Recorder:
                 counts.ran_seconds += seconds
                 counts.ran[bisect_left(SPANS, seconds)] += 1
 
-    def failed(self, table: Table, queue: str, seconds: float | None, is_buried: bool) -> None:
+    def failed(
+        self, table: Table, queue: str, seconds: float | None, decision: RetryDecision
+    ) -> None:
         """A failed attempt; ``seconds`` is None where nobody knows how long it ran."""
         with self._lock:
             counts = self._of(table, queue)
             counts.failed += 1
-            counts.buried += is_buried
+            counts.buried += decision.is_buried
+            counts.fail(decision.failure)
             if seconds is not None:
                 counts.ran_seconds += seconds
                 counts.ran[bisect_left(SPANS, seconds)] += 1
@@ -133,7 +148,7 @@ class Recorder:
             with self._lock:
                 counts = self._counts.pop(key)
             try:
-                add(key, counts.columns())
+                add(key, counts.columns(), counts.kinds)
             except ValidationError:
                 logger.debug("nothing is counted of %s: its name was written by hand", key)
             except Error as error:
@@ -151,9 +166,11 @@ def this_minute(alias: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def add(key: QueueKey, columns: Mapping[str, float]) -> None:
-    """Add to columns of the present minute of a queue, and to its totals; any number of processes
-    may.
+def add(
+    key: QueueKey, columns: Mapping[str, float], kinds: Mapping[Failure, int] = NO_KINDS
+) -> None:
+    """Add to columns of the present minute of a queue, and to its totals, and to the counts of the
+    ``kinds`` of failures; any number of processes may.
 
     ``ValidationError`` where a hand has written a name that is none into the table; one that cannot
     be decoded is counted as it is shown.
@@ -167,11 +184,14 @@ def add(key: QueueKey, columns: Mapping[str, float]) -> None:
     if of_minute and not rows.exists():
         create = partial(Minute.objects.using(alias).bulk_create, ignore_conflicts=True)
         retry(connections[alias], partial(create, [Minute(**where)]))
+    parts = failures.rows_of(alias, job_table, queue, minute, kinds)
     total = totals.row_of(alias, job_table, queue, minute)
 
     def write() -> None:
         if of_minute:
             rows.update(**{name: F(name) + count for name, count in of_minute.items()})
+        for part, number in parts:
+            part.update(failed=F("failed") + number)
         total.update(changed=minute, **{name: F(name) + count for name, count in columns.items()})
 
     in_transaction(connections[alias], write)
@@ -224,14 +244,14 @@ def subscribe() -> None:
 def _failed(
     table: Table, job: Any, _: Exception, seconds: float, decision: RetryDecision, __: str
 ) -> None:
-    RECORDER.failed(table, job.queue, seconds, decision.is_buried)
+    RECORDER.failed(table, job.queue, seconds, decision)
 
 
 def _reaped(table: Table, reaped: list[Reaped]) -> None:
     for one in reaped:
         RECORDER.note(table, one.held.queue, "reaped")
         if one.error is not None:
-            RECORDER.failed(table, one.held.queue, None, one.decision.is_buried)
+            RECORDER.failed(table, one.held.queue, None, one.decision)
 
 
 def _expired(table: Table, job: Any) -> None:

@@ -8,7 +8,7 @@ from django.db.models import F, Max, Sum
 from ..lifecycle.execute import in_transaction
 from ..models import Minute
 from ..models.minute import FINE, KEPT, QUARTER, RAN, SUMS, WAITED
-from . import totals
+from . import failures, totals
 from .recorder import this_minute
 
 PRUNED_ROWS_MAX = 1000  # at once
@@ -17,13 +17,14 @@ LOOK_BACK_MINUTES = 24 * 60  # of an older one only the deletion is awaited
 
 
 def prune(alias: str) -> int:
-    """Delete up to 1,000 minutes that are older than is shown, and what has not been added to for
-    long; how many minutes."""
+    """Delete up to 1,000 minutes that are older than is shown, as many counts of failures, and what
+    has not been added to for long; how many of the first two."""
     rows, minute = Minute.objects.using(alias), this_minute(alias)
     totals.forget_unchanged(alias, minute)
     old = rows.filter(minute__lt=minute - KEPT).order_by("minute")
     keys = list(old.values_list("pk", flat=True)[:PRUNED_ROWS_MAX])
-    return rows.filter(pk__in=keys).delete()[0] if keys else 0
+    pruned = rows.filter(pk__in=keys).delete()[0] if keys else 0
+    return pruned + failures.prune(alias, minute)
 
 
 def fold(alias: str) -> int:

@@ -40,6 +40,38 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='FailureCount',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job_table', models.CharField(max_length=200)),
+                ('queue', django_dbqueue.fields.NameField(max_length=200)),
+                ('fingerprint', models.CharField(max_length=16)),
+                ('minute', models.BigIntegerField(db_index=True)),
+                ('failed', models.PositiveBigIntegerField(default=0)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('job_table', 'minute', 'queue', 'fingerprint'), name='dbqueue_failures_counted')],
+            },
+        ),
+        migrations.CreateModel(
+            name='FailureKind',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job_table', models.CharField(max_length=200)),
+                ('fingerprint', models.CharField(max_length=16)),
+                ('exception', models.CharField(max_length=200)),
+                ('place', models.CharField(blank=True, max_length=200)),
+                ('words', models.CharField(blank=True, max_length=200)),
+                ('first_seen', models.BigIntegerField()),
+                ('last_seen', models.BigIntegerField(db_index=True)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('job_table', 'fingerprint'), name='dbqueue_kind_of_failure')],
+            },
+        ),
+        migrations.CreateModel(
             name='Minute',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -1,5 +1,6 @@
 from .archived import ArchivedJob
 from .enqueued import Enqueued
+from .failure import FailureCount, FailureKind
 from .index import DedupConstraint, HotIndex, PartialIndex
 from .job import Job
 from .keyed import KeyColumns, KeyedJob
@@ -17,6 +18,8 @@ __all__ = [
     "ArchivedJob",
     "DedupConstraint",
     "Enqueued",
+    "FailureCount",
+    "FailureKind",
     "HotIndex",
     "Job",
     "JobManager",

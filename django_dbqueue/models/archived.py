@@ -3,7 +3,7 @@
 from django.db import models
 
 from ..states import Status
-from .job import JobColumns
+from .columns import JobColumns
 
 PERMISSIONS_OF_ARCHIVE = ("view", "inspect", "export")
 UNENDED = {Status.READY, Status.CLAIMED, Status.DELAYED}

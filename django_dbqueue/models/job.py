@@ -5,18 +5,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from django.db import models, router
+from django.db import router
 from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost, Undone
-from ..fields import DbNow, ErrorsField, InstantField, NameField, check_seconds
+from ..fields import check_seconds
 from ..lifecycle import admission, enqueue, holder
-from ..lifecycle.errors import VERBS
 from ..lifecycle.holder import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of, settle
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
-from ..states import Status
+from .columns import JobColumns
 from .exactly_once import ExactlyOnceRun
 from .index import DedupConstraint, HotIndex, PartialIndex
 from .queryset import JobManager
@@ -29,52 +28,6 @@ NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
 UNSHARED = {"restart_clock", "rate_turn"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
 PERMISSIONS = ("add", "change", "delete", "view", "inspect", "retry", "bury", "release", "export")
-
-
-class JobColumns(models.Model):
-    """The columns that a queue table and its archive share."""
-
-    queue = NameField(default="default")
-    priority = models.BigIntegerField(default=1024, help_text="0 is the most urgent.")
-    status = models.PositiveSmallIntegerField(
-        choices=Status.choices, default=Status.READY, editable=False
-    )
-    owner = models.CharField(max_length=64, null=True, editable=False)
-    dequeued_time = InstantField(null=True, editable=False)
-    retry_at = InstantField(null=True, blank=True)
-    attempts = models.PositiveIntegerField(default=0, editable=False)
-    crashes = models.PositiveIntegerField(default=0, editable=False)
-    losses = models.PositiveSmallIntegerField(default=0, editable=False)
-    time_to_run = models.PositiveIntegerField(null=True, blank=True, help_text="Seconds.")
-    created_at = InstantField(db_default=DbNow(), editable=False)
-    finished_at = InstantField(null=True, editable=False)
-    expires_at = InstantField(null=True, blank=True)
-    errors = ErrorsField(default=list, editable=False)
-    dedup_key = NameField(null=True, blank=True)
-
-    class Meta:
-        abstract = True
-
-    @property
-    def state(self) -> str:
-        """The job's state in one word."""
-        if self.status == Status.DONE and self.dequeued_time is None and self.expires_at:
-            return "expired"
-        labels = dict(Status.choices)
-        return str(labels.get(self.status, f"unknown state {self.status}"))
-
-    @property
-    def last_error(self) -> str:
-        """The newest entry of ``errors`` in one line, or ''."""
-        if not self.errors:
-            return ""
-        try:
-            exception, message = self.errors[-1]["exception"], self.errors[-1]["message"]
-        except (LookupError, TypeError):
-            exception = message = None
-        if not (isinstance(exception, str) and isinstance(message, str)):
-            return str(self.errors)  # somebody wrote it by hand
-        return message if exception in VERBS else f"{exception}: {message}"
 
 
 class Job(JobColumns):
@@ -112,6 +65,7 @@ class Job(JobColumns):
             HotIndex(fields=["status", "queue", "priority", "id"], where={"status": 0}),
             HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
             PartialIndex(fields=["status", "id"], where={"status": 4}),
+            HotIndex(fields=["failure", "failed_at", "id"], where={"failure__isnull": False}),
         ]
         constraints = [DedupConstraint(name="%(app_label)s_%(class)s_dedup")]
         default_permissions = PERMISSIONS

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -24,7 +25,8 @@ ENDED = (Status.DONE, Status.BURIED)
 class Choice:
     """What is not given leaves nothing out. Ages are in seconds: of done and buried jobs since they
     ended, of the others since they were enqueued. ``error`` is a part of the newest error, class or
-    message, capitals aside. ``ids`` go alone: single ones, or ranges as ``5-9``."""
+    message, capitals aside. ``failure`` is a fingerprint, and ``failed_until`` leaves out what was
+    buried later. ``ids`` go alone: single ones, or ranges as ``5-9``."""
 
     states: frozenset[Status] = frozenset()
     queues: tuple[str, ...] = ()
@@ -32,6 +34,8 @@ class Choice:
     newer_than: float | None = None
     error: str = ""
     ids: tuple[str, ...] = ()
+    failure: str = ""
+    failed_until: datetime | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -67,7 +71,9 @@ class Choice:
             rows = rows.filter(**{f"{since}__lte": DbNow(plus=-self.older_than)})
         if self.newer_than is not None:
             rows = rows.filter(**{f"{since}__gte": DbNow(plus=-self.newer_than)})
-        return rows
+        if self.failed_until is not None:
+            rows = rows.filter(failed_at__lte=self.failed_until)
+        return rows.filter(failure=self.failure) if self.failure else rows
 
 
 def _of_queues(served: Served, names: Collection[str]) -> Q:

@@ -25,20 +25,27 @@ from ..dialects import dialect_of
 Cursor = tuple[Any, ...]
 # The largest number in a column of numbers.
 BIGINT_MAX = 2**63 - 1
+# Columns that a list in their order has values of, though others have none.
+TIMES = ("retry_at", "failed_at")
 LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 @dataclass(frozen=True)
 class Order:
-    """The columns that a list is ordered by, all in one direction; the last one is the key."""
+    """The columns that a list is ordered by, all in one direction; the last one is the key.
+
+    ``along``: columns that are the same in all of its rows, for a database that takes an index by
+    them only where they are named, too.
+    """
 
     names: tuple[str, ...]
     is_descending: bool = False
+    along: tuple[str, ...] = ()
 
     def columns(self, backwards: bool) -> list[str]:
         """For ``order_by``; reversed if ``backwards``."""
         sign = "-" if self.is_descending != backwards else ""
-        return [sign + name for name in self.names]
+        return [sign + name for name in (*self.along, *self.names)]
 
     def after(self, rows: QuerySet[Any], cursor: Cursor, backwards: bool) -> QuerySet[Any]:
         """Of the rows those after a cursor, or those before it if ``backwards``."""
@@ -80,8 +87,9 @@ def order_of(model: type[Model], ordering: Sequence[Any]) -> Order | None:
             field = model._meta.get_field(name)
         except FieldDoesNotExist:
             return None
-        # No row is before or after one without a value; due jobs have a time.
-        if not isinstance(field, Field) or (field.null and name != "retry_at"):
+        # No row is before or after one without a value; due jobs have a time, and so have failed
+        # ones.
+        if not isinstance(field, Field) or (field.null and name not in TIMES):
             return None
     return Order(whole, signs.pop())
 

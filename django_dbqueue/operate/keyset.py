@@ -23,6 +23,9 @@ TIMED = (Status.CLAIMED, Status.DELAYED)
 BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
 BY_CONCURRENCY_KEY = Order(("concurrency_key", "priority", "id"))
+BY_FAILURE = Order(("failed_at", "id"), is_descending=True)
+RETRYING = Order(("id",), is_descending=True, along=("failed_at",))
+OF_ONE_FAILURE = Order(("id",), is_descending=True, along=("failure",))
 # By a queue that is one and the same MariaDB would sort.
 BY_CLAIM_IN_QUEUE = Order(("priority", "id"))
 # In which an index holds the rows of a state: that of the claims, that of what moves by itself.
@@ -209,9 +212,11 @@ def keyset_in(
     window_ends: WindowEnds | None = None,
 ) -> Keyset:
     """A list in an order, by the index of a state (None = the table's) where that is its order."""
+    leaves = [(_column(leaf), leaf) for leaf in _leaves(queryset.query.where)]
+    if any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves):
+        return _of_failure(queryset, indexed)
     if order != index_order(indexed):
         return Keyset(queryset, order)
-    leaves = [(_column(leaf), leaf) for leaf in _leaves(queryset.query.where)]
     one_queue = any(name == "queue" and leaf.lookup_name == "exact" for name, leaf in leaves)
     if order == BY_CLAIM and one_queue:
         order = BY_CLAIM_IN_QUEUE
@@ -222,6 +227,23 @@ def keyset_in(
     if "id" not in asked and not asked <= known:
         scanned = in_state(queryset.model._base_manager.using(queryset.db), indexed)
     return Keyset(queryset, order, scanned, {} if window_ends is None else window_ends)
+
+
+def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
+    """The rows with one failure, by its index: those who are buried in the order of that, the
+    newest first."""
+    if status is None:
+        return Keyset(queryset, OF_ONE_FAILURE)
+    if status == Status.BURIED:
+        # That they are buried is what their time says; by the state PostgreSQL would expect few.
+        buried = queryset.filter(failed_at__isnull=False)
+        its_index = {"status", "retry_at"}
+        leaves = [leaf for leaf in _leaves(buried.query.where) if _column(leaf) not in its_index]
+        buried.query.where = WhereNode(leaves)
+        return Keyset(buried, BY_FAILURE)
+    # Where the time that all lack is named as well, MariaDB sorts them.
+    is_partial = connections[queryset.db].features.supports_partial_indexes
+    return Keyset(queryset.filter(failed_at__isnull=True), RETRYING if is_partial else BY_KEY)
 
 
 def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:

@@ -28,6 +28,7 @@ LISTS = {
         for span in ("day", "week")
     },
     "charts none": f"{QUEUE}charts/?table=queueapp.kept&queue=none&span=hour",
+    "failures": f"{QUEUE}failures/",
     "workers": WORKER,
     "mail": EMAIL,
     **{f"mail {name}": f"{EMAIL}?state={number}" for number, name in enumerate(STATES)},

@@ -18,6 +18,7 @@ from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.testing import InlineWorker
 from testproject.shop.images import make_thumbnail, paint
 from testproject.shop.models import Photo, Thumbnail
+from tests.kit.failures import count
 from tests.kit.jobs import claim_one, fresh, overwrite
 from tests.kit.mail import archived, enqueue, finished, letter, queue_into_memory, queued
 from tests.kit.mail_admin import fancy_letter
@@ -38,6 +39,7 @@ class Settings:
 def build(text="a note", queue="default", error="it does not work"):
     """All of it, with these words wherever strangers' words may stand."""
     build_minutes(queue)
+    build_failures(queue, error)
     Queue.objects.pause(TABLE, "paused", 3600, text)
     return SimpleNamespace(
         **build_jobs(text, queue, error),
@@ -161,6 +163,13 @@ def build_minutes(queue):
         )
         for age in range(120)
     )
+
+
+def build_failures(queue, error):
+    """Three kinds, of the last hours."""
+    for n, one in enumerate((RuntimeError(error), ValueError(error), OSError("no paper"))):
+        for ago in range(0, 600, 90):
+            count(3 + n, one, queue, ago)
 
 
 def build_thumbnails(text):

@@ -13,10 +13,12 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.exceptions import Bury
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.tasks.models import AsyncTask, Task
+from tests.kit.failures import kind
 from tests.queueapp.models import ArchivedKept, Note
 
 MODELS: tuple[type[Model], ...] = (
@@ -37,6 +39,14 @@ OURS = "django_dbqueue."
 OF_DJANGO = {"changelist", "add", "history", "delete", "change"}
 # What a page of ours needs to know, and what only its form sends.
 QUEUE = {"table": "queueapp.note", "queue": "default"}
+# Of a note of the scene, which is buried.
+FAILURE = {
+    "table": "queueapp.note",
+    "failure": kind(Bury("it does not work")).fingerprint,
+    "until": "2100-01-01T00:00:00+00:00",
+    "count": "9",
+    "confirmed": "yes",
+}
 ASKED = {"charts": QUEUE | {"span": "hour"}, "pause": QUEUE, "resume": QUEUE | {"queue": "paused"}}
 # Of a task: to have jobs enqueued into a queue table takes a permission for that one, too.
 SCHEDULE = {
@@ -52,6 +62,7 @@ SCHEDULE = {
 SENT = {
     "pause": {"how": "minutes", "minutes": "5", "reason": "out of paper"},
     "ask": {"verb": "stop"},
+    "retry": FAILURE,
     "add": {"address": "new@x.example", "reason": "by hand", "note": "", **SCHEDULE},
     "change": SCHEDULE,
     "delete": {"post": "yes"},
@@ -179,7 +190,10 @@ def roles(model: type[Model]) -> dict[str, Codenames]:
 
 
 def siblings(model: type[Model]) -> list[str]:
-    """What may concern an archive though it is of its queue table."""
+    """What may concern an archive though it is of its queue table; and the queues' page of
+    failures."""
+    if model is Queue:
+        return ["retry_note"]
     if model is not ArchivedEmail:
         return []
     of_django = {f"{verb}_email" for verb in ("add", "change", "delete", "view")}

@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from django.db.models import Sum
 
+from django_dbqueue.lifecycle.claim_end import RetryDecision
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder
 from django_dbqueue.metrics.backlogs import BacklogSampler, sample_backlogs
@@ -19,6 +20,7 @@ from django_dbqueue.metrics.time_series import history
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
+from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.health import ThroughputCounter
 from django_dbqueue.worker.shared_memory import SharedMemory
@@ -82,7 +84,7 @@ def test_what_cannot_be_written_is_kept_and_written_once():
     good, recorder.add = recorder.add, refuse
     try:
         ours.write()
-        ours.failed(table, "default", None, is_buried=True)
+        ours.failed(table, "default", None, RetryDecision(Status.BURIED, 0, "buried"))
         ours.completed(table, [(Note(), 5)])
     finally:
         recorder.add = good
@@ -92,7 +94,7 @@ def test_what_cannot_be_written_is_kept_and_written_once():
     assert sums(Note, "completed", "failed", "buried", "ran_1", "ran_6") == [2, 1, 1, 1, 1]
 
 
-def refuse(key, columns):
+def refuse(key, columns, kinds=recorder.NO_KINDS):
     """The database's own refusal."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT nonsense FROM nowhere")

@@ -45,7 +45,8 @@ MUTANTS = [
         "status = {Status.DONE:d}, dedup_key",
         "nobody knows when a job finished",
     ),
-    (HOLDER, ", dedup_key = NULL, retry_at = ", ", retry_at = ", "a done job keeps its dedup_key"),
+    (HOLDER, 'dedup_key = NULL, "', '"', "a done job keeps its dedup_key"),
+    (HOLDER, "failure = NULL, retry_at", "retry_at", "a done job keeps its failure"),
     (HOLDER, "    if retention is None:", "    if True:", "a done job never leaves"),
     (
         HOLDER,
@@ -117,8 +118,8 @@ MUTANTS = [
     ),
     (
         HOLDER,
-        'sets, given = f"{sets}, errors = %s{also}", [*params, errors, *values]',
-        'sets, given = f"{sets}{also}", [*params, *values]',
+        "appended(stored, new), failure.fingerprint, *values]",
+        'appended(stored, new)[:0] + "[]", failure.fingerprint, *values]',
         "the error of a failed attempt is not recorded",
     ),
     (
@@ -160,9 +161,15 @@ MUTANTS = [
     ),
     (
         CLAIM_END,
-        ', finished_at = {table.dialect.now}", []',
-        '", []',
+        ", finished_at = {now}, failed_at",
+        ", failed_at",
         "nobody knows when a job was buried",
+    ),
+    (
+        CLAIM_END,
+        ', failed_at = {now}"',
+        '"',
+        "a buried job is among those with its failure that are tried again",
     ),
     (
         CLAIM_END,

@@ -21,7 +21,8 @@ MUTANTS = [
     ),
     (OPERATOR, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
     (OPERATOR, "crashes = 0, losses", "losses", "a kick forgives no crashes"),
-    (OPERATOR, ', finished_at = NULL"', '"', "a kicked job counts as finished"),
+    (OPERATOR, '", finished_at = NULL, ', '", ', "a kicked job counts as finished"),
+    (OPERATOR, ', failure = NULL"', '"', "a kicked job keeps its failure"),
     (
         OPERATOR,
         "retry_at = NULL, attempts = 0, crashes",

@@ -164,8 +164,8 @@ MUTANTS = [
     ),
     (
         "metrics/recorder.py",
-        "RECORDER.failed(table, job.queue, seconds, decision.is_buried)",
-        "RECORDER.failed(table, job.queue, seconds, False)",
+        "counts.buried += decision.is_buried",
+        "counts.buried += False",
         "the minutes count no job as given up",
     ),
     (

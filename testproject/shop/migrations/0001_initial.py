@@ -57,6 +57,8 @@ class Migration(migrations.Migration):
                 ('finished_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
                 ('expires_at', django_dbqueue.fields.InstantField(blank=True, null=True)),
                 ('errors', models.JSONField(default=list, editable=False)),
+                ('failure', models.CharField(editable=False, max_length=16, null=True)),
+                ('failed_at', django_dbqueue.fields.InstantField(editable=False, null=True)),
                 ('dedup_key', django_dbqueue.fields.NameField(blank=True, max_length=200, null=True)),
                 ('width', models.PositiveIntegerField(default=160)),
                 ('height', models.PositiveIntegerField(default=120)),
@@ -66,7 +68,7 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
-                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='shop_thumbn_status_acc6ad_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='shop_thumbn_status_015921_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='shop_thumbn_status_1701be_idx', where={'status': 4})],
+                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='shop_thumbn_status_acc6ad_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='shop_thumbn_status_015921_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='shop_thumbn_status_1701be_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='shop_thumbn_failure_f730a2_idx', where={'failure__isnull': False})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('queue', 'dedup_key'), name='shop_thumbnail_dedup')],
             },
         ),

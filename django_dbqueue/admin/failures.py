@@ -1,0 +1,170 @@
+"""The page of failures, kind by kind, and the button that puts their jobs back to work."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.auth import get_permission_codename
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+
+from ..metrics.counts import Failed
+from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
+from ..operate.acting import KICK, Progress
+from ..states import Status
+from ..worker.served import Served, UnknownTable, parse_served
+from . import confirmation
+from .actions import ROWS_MAX
+from .formatting import number, time_tag
+from .pages import auto_refresh, list_url, page_url, respond
+from .svg import sparkline
+
+LIST, RETRY = "dbqueue_queue_failures", "dbqueue_queue_retry"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind of failure as the page shows it; '' is what is not known, or not for this person."""
+
+    group: FailureGroup
+    name: str
+    words: str
+    spark: SafeString
+    last_seen: SafeString | str
+    first_seen: SafeString | str
+    failed: str
+    failed_url: str
+    retrying: str
+    retrying_url: str
+    until: str
+    may_retry: bool
+
+    @property
+    def hour(self) -> str:
+        return number(self.group.hour)
+
+    @property
+    def day(self) -> str:
+        return number(self.group.day)
+
+
+def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    found, site = failures(), model_admin.admin_site
+    context = {
+        **auto_refresh(request),
+        "title": "Failures",
+        "parent_title": "Queues",
+        "parent_url": page_url(site, "dbqueue_queue_changelist"),
+        "rows": [_row(one, found, site, request) for one in found.groups],
+        "problems": found.problems,
+        "retry_url": page_url(site, RETRY),
+    }
+    return respond(model_admin, request, "dbqueue/failures.html", context)
+
+
+def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpRequest) -> Row:
+    model, name = one.served.model, one.failure.exception.rpartition(".")[2]
+    query = {"failure": one.fingerprint}
+    here, shown_at = one.here, found.shown_at[one.served.using]
+    buried, retrying = Status.BURIED.value, Status.DELAYED.value
+    return Row(
+        group=one,
+        name="of other kinds" if one.is_other else name or "an error",
+        words=one.failure.words if _may(request, one.served, "inspect") else "",
+        spark=sparkline(one.per_point, f"{one.day:,} in the last 24 hours, by half hours"),
+        last_seen=time_tag(one.last_seen),
+        first_seen=time_tag(one.first_seen),
+        failed=counted(here, here.buried),
+        failed_url=list_url(site, request, model, **query, state=buried) if here.buried else "",
+        retrying=counted(here, here.retrying),
+        retrying_url=list_url(site, request, model, **query, state=retrying)
+        if here.retrying
+        else "",
+        until=shown_at.isoformat(),
+        may_retry=bool(here.buried) and _may(request, one.served, "retry"),
+    )
+
+
+def counted(here: Failed, count: int) -> str:
+    return number(count) + "+" * here.is_at_least
+
+
+def _may(request: HttpRequest, served: Served, verb: str) -> bool:
+    meta = served.model._meta
+    return request.user.has_perm(f"{meta.app_label}.{get_permission_codename(verb, meta)}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The failure whose jobs somebody wants to put back to work: those buried up to a moment."""
+
+    served: Served
+    fingerprint: str
+    until: datetime
+
+    @property
+    def hidden(self) -> dict[str, str]:
+        return {
+            "table": f"{self.served.label}@{self.served.using}",
+            "failure": self.fingerprint,
+            "until": self.until.isoformat(),
+        }
+
+
+def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
+    """The question, and what follows the answer: it is done to those that were counted for it."""
+    asked = _asked(request)
+    if not (model_admin.has_view_permission(request) and _may(request, asked.served, "retry")):
+        raise PermissionDenied
+    if confirmation.is_confirmed(request):
+        return _retry(model_admin, request, asked)
+    group = one_group(asked.served, asked.fingerprint, asked.until)
+    count = 0 if group is None else group.here.buried
+    context = {
+        "title": "Put back to work",
+        "parent_title": "Failures",
+        "parent_url": page_url(model_admin.admin_site, LIST),
+        "group": group,
+        "words": group.failure.words if group and _may(request, asked.served, "inspect") else "",
+        "count": "0" if group is None else counted(group.here, count),
+        "at_once": number(min(count, ROWS_MAX)),
+        "is_more": count > ROWS_MAX,
+        "hidden": asked.hidden | {"count": str(count)},
+    }
+    return respond(model_admin, request, "dbqueue/retry.html", context)
+
+
+def _asked(request: HttpRequest) -> Asked:
+    data = request.POST
+    table, _, using = data.get("table", "").partition("@")
+    try:
+        [served] = parse_served([table.partition(":")[0]], using or None)
+        until = datetime.fromisoformat(data.get("until", ""))
+    except (UnknownTable, ValueError) as error:
+        raise Http404("No such failures.") from error
+    if until.tzinfo is None or "\x00" in data.get("failure", ""):
+        raise Http404("No such failures.")
+    return Asked(served, data.get("failure", ""), until)
+
+
+def _retry(model_admin: Any, request: HttpRequest, asked: Asked) -> HttpResponse:
+    count = request.POST.get("count", "")
+    most = min(int(count) if count.isdecimal() else 0, ROWS_MAX)
+    progress = Progress(KICK, limit=most, keeps=confirmation.MOST + 1)
+    try:
+        for keyset in choice_of(asked.fingerprint, asked.until).keysets(asked.served, KICK.sources):
+            progress.do(keyset)
+    finally:
+        # What was done is recorded, even if the rest failed.
+        said = f"{KICK.name}: {progress}; failure {asked.fingerprint}"
+        confirmation.log(request, progress.first, said, progress.taken)
+    skipped = progress.result.skipped if progress.result else 0
+    level = messages.WARNING if skipped or not progress.taken else messages.SUCCESS
+    model_admin.message_user(request, f"{progress}.", level)
+    return HttpResponseRedirect(page_url(model_admin.admin_site, LIST))

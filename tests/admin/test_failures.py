@@ -1,0 +1,140 @@
+"""The page of failures, its button, and the lists that it leads to."""
+
+import re
+from html import unescape
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from django_dbqueue.admin import failures as page
+from django_dbqueue.states import Status
+from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
+from tests.kit.jobs import fresh
+from tests.kit.overview import CANARY, OVERVIEW, text_of
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+FAILURES, RETRY = f"{OVERVIEW}failures/", f"{OVERVIEW}retry/"
+NOTES = "/admin/queueapp/note/"
+
+
+def hidden(text, name):
+    """By name, what the form with this failure sends."""
+    forms = [one for one in re.findall(r"<form.*?</form>", text, re.DOTALL) if name in one]
+    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', forms[0])
+    return {key: unescape(value) for key, value in found if key != "csrfmiddlewaretoken"}
+
+
+def keys_in(text):
+    return [int(key) for key in re.findall(r'name="_selected_action" value="(\d+)"', text)]
+
+
+def test_a_kind_is_shown_with_its_counts_and_leads_to_its_jobs(browser):
+    count(1200)
+    jobs = [failed(), failed()]
+    waits = retrying()
+    failed(NO_PAPER)
+    text = text_of(browser.get(FAILURES))
+    for shown in ("OSError", "no file #", ">1,200<", "Retry these 2...", "no paper"):
+        assert shown in text
+    links = [unescape(one) for one in re.findall(r'href="([^"]*failure=[^"]*)"', text)]
+    lists = {link: keys_in(text_of(browser.get(link))) for link in links}
+    query = f"{NOTES}?failure={kind().fingerprint}&state="
+    assert lists[f"{query}4"] == [jobs[1].pk, jobs[0].pk]
+    assert lists[f"{query}3"] == [waits.pk]
+
+
+def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
+    for _ in range(3):
+        failed()
+    retrying()
+    failed(NO_PAPER)
+    text = text_of(browser.get(f"{NOTES}?failure={kind().fingerprint}&state=4"))
+    tabs = re.search(r'<nav class="dbqueue-tabs".*?</nav>', text, re.DOTALL)[0]
+    counts = re.findall(r"(\w+)\s*<span[^>]*>([\d,+?]+)</span>", tabs)
+    assert dict(counts) == {
+        "ready": "0",
+        "claimed": "0",
+        "delayed": "1",
+        "buried": "3",
+        "done": "0",
+        "all": "4",
+    }
+
+
+def test_without_any_the_page_says_so(browser):
+    assert "Nothing failed within 24 hours" in text_of(browser.get(FAILURES))
+
+
+def test_those_that_were_shown_are_put_back_after_a_question(browser):
+    shown = [failed(), failed()]
+    other = failed(NO_PAPER)
+    sent = hidden(text_of(browser.get(FAILURES)), kind().fingerprint)
+    later = failed()
+    question = text_of(browser.post(RETRY, sent))
+    assert "no file #" in question
+    assert "Put 2 back to work" in question
+    assert {fresh(job).status for job in shown} == {Status.BURIED}
+    answer = hidden(question, kind().fingerprint)
+    after = text_of(browser.post(RETRY, answer, follow=True))
+    assert "2 changed." in after
+    assert {fresh(job).status for job in shown} == {Status.READY}
+    assert {fresh(job).status for job in (other, later)} == {Status.BURIED}
+    entries = LogEntry.objects.filter(object_id__in=[job.pk for job in shown])
+    assert [kind().fingerprint in one.change_message for one in entries] == [True, True]
+    assert "None of these jobs is failed any more" in text_of(browser.post(RETRY, sent))
+
+
+def test_no_more_than_were_counted_are_put_back(browser):
+    for _ in range(3):
+        failed()
+    question = hidden(text_of(browser.get(FAILURES)), kind().fingerprint)
+    browser.post(RETRY, question | {"count": "2", "confirmed": "yes"})
+    assert Note.objects.buried().count() == 1
+
+
+def test_at_most_ten_thousand_are_put_back_at_once(browser, monkeypatch):
+    monkeypatch.setattr(page, "ROWS_MAX", 2)
+    for _ in range(3):
+        failed()
+    question = text_of(browser.post(RETRY, hidden(text_of(browser.get(FAILURES)), "failure")))
+    assert "At most 2 at once" in question
+    browser.post(RETRY, hidden(question, "failure"))
+    assert Note.objects.buried().count() == 1
+
+
+def test_who_may_not_inspect_sees_the_class_and_no_words(people):
+    failed()
+    count(1)
+    text = text_of(people("view_queue", "view_note").get(FAILURES))
+    assert "OSError" in text
+    assert "no file" not in text
+    assert "Retry these" not in text
+    assert "no file #" in text_of(people("view_queue", "inspect_note").get(FAILURES))
+
+
+def test_who_may_not_retry_changes_nothing(people):
+    job = failed()
+    sent = {"table": "queueapp.note@default", "failure": job.failure, "confirmed": "yes"}
+    sent |= {"until": "2100-01-01T00:00:00+00:00", "count": "9"}
+    for codenames in (("view_queue",), ("retry_note",), ("view_queue", "view_note")):
+        assert people(*codenames).post(RETRY, sent).status_code == 403
+    assert fresh(job).status == Status.BURIED
+    assert people("view_queue", "retry_note").post(RETRY, sent).status_code == 302
+    assert fresh(job).status == Status.READY
+
+
+@pytest.mark.parametrize("odd", [{"table": "nonsense"}, {"until": "x"}, {"until": "2030-01-01"}])
+def test_what_names_no_failures_is_not_found(browser, odd):
+    sent = {"table": "queueapp.note", "failure": "x", "until": "2030-01-01T00:00:00+00:00"}
+    assert browser.post(RETRY, sent).status_code == 200
+    assert browser.post(RETRY, sent | odd).status_code == 404
+    assert browser.get(RETRY).status_code == 405
+
+
+def test_strangers_words_are_escaped(browser):
+    failed(OSError(CANARY), queue=CANARY)
+    count(1, OSError(CANARY), CANARY)
+    text = text_of(browser.get(FAILURES))
+    assert CANARY not in text
+    assert "&lt;script&gt;alert(#)" in text

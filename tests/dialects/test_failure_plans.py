@@ -1,0 +1,118 @@
+"""Failures are found, counted, listed and retried by their index, beside 200,000 finished jobs and
+20,000 buried ones of which nine in ten failed alike; with --full five times as many."""
+
+import os
+import re
+import time
+from datetime import timedelta
+
+import pytest
+from django.core.management.color import no_style
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from django_dbqueue.metrics import counts
+from django_dbqueue.monitor.failures import choice_of, clock, failures, groups_of, look
+from django_dbqueue.operate.acting import CANCEL, KICK, Progress
+from django_dbqueue.operate.choice import Choice
+from django_dbqueue.operate.keyset import keyset_of
+from django_dbqueue.states import Status
+from django_dbqueue.worker.served import Served
+from tests.kit.query_plans import Statement, captured, complaints, steps
+from tests.queueapp.models import Big
+
+pytestmark = pytest.mark.proof
+
+SERVED = Served(Big, "default")
+BIG = Big._meta.db_table
+MANY, FEW, RETRYING = "a" * 12, "b" * 12, "c" * 12
+FEW_JOBS = 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _big_table(request, django_db_setup, django_db_blocker):
+    usual = 1_000_000 if request.config.getoption("--full") else 200_000
+    rows = int(os.environ.get("DBQUEUE_TEST_ROWS", usual))
+    with django_db_blocker.unblock():
+        fill(rows)
+        yield
+        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), [BIG]))
+
+
+def fill(rows):
+    """Which failed when is all mixed up."""
+    now = timezone.now()
+    done = {"status": Status.DONE, "finished_at": now, "retry_at": now + timedelta(hours=1)}
+    retrying = {"status": Status.DELAYED, "retry_at": now + timedelta(hours=1), "attempts": 1}
+    many, step = rows // 10, 1000
+    for start in range(0, rows, step):
+        at = now - timedelta(seconds=300 + start // step)
+        failed = {"status": Status.BURIED, "finished_at": at, "failed_at": at, "attempts": 3}
+        made = [Big(**done) for _ in range(step)]
+        made += [Big(**failed, failure=MANY) for _ in range(max(1, many * step // rows))]
+        made += [Big(**failed, failure=FEW) for _ in range(max(1, FEW_JOBS * step // rows))]
+        made += [Big(**retrying, failure=RETRYING) for _ in range(2)]
+        QuerySet[Big](Big).bulk_create(made)
+    with connection.cursor() as cursor:
+        analyze = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
+        cursor.execute(f"{analyze} {BIG}")
+
+
+def assert_good(statements, at_least):
+    """What is capped may be sorted: it is a bounded number of rows."""
+    found = [Statement(_inner(one.sql), one.params) for one in statements]
+    assert len(found) >= at_least
+    assert [text for one in found for text in complaints(one, BIG)] == []
+
+
+def _inner(sql):
+    inner = re.search(r"FROM \((SELECT .*)\) AS capped", sql)
+    return inner[1] if inner else sql
+
+
+def test_kinds_are_counted_by_their_index(monkeypatch):
+    with captured(BIG) as statements:
+        found = failures([SERVED]).groups
+        monkeypatch.setattr(counts, "FAILED_MAX", 1000)
+        capped = failures([SERVED]).groups
+    by_name = {one.here.buried for one in found}
+    assert QuerySet(Big).filter(failure=FEW).count() in by_name
+    assert any(one.here.is_at_least for one in capped)
+    # The sums over what is capped have parameters of their own in front.
+    asked = [one for one in statements if not one.sql.startswith("SELECT failure, SUM(")]
+    assert_good(asked, at_least=6)
+
+
+@pytest.mark.parametrize("name", [MANY, FEW, RETRYING])
+@pytest.mark.parametrize("status", [Status.DELAYED, Status.BURIED])
+def test_a_list_reads_what_it_shows(name, status):
+    keyset = keyset_of(QuerySet(Big).filter(failure=name), status)
+    reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
+    assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
+
+
+@pytest.mark.parametrize("verb", [KICK, CANCEL])
+def test_jobs_of_a_kind_are_chosen_by_the_index_and_written_by_key(verb):
+    before = QuerySet(Big).filter(failure=FEW).count()
+    until = clock(SERVED)
+    progress = Progress(verb, limit=100)
+    with captured(BIG) as statements:
+        for keyset in choice_of(FEW, until).keysets(SERVED, verb.sources):
+            progress.do(keyset)
+    assert progress.taken == 100
+    assert QuerySet(Big).filter(failure=FEW).count() == before - 100
+    assert_good([s for s in statements if "FOR UPDATE" not in s.sql], at_least=2)
+
+
+def test_all_states_of_a_kind_are_counted_for_a_question():
+    keysets = list(Choice(failure=RETRYING).keysets(SERVED, CANCEL.sources))
+    assert sum(one.count().number for one in keysets) >= 300
+    assert [took for one in keysets if (took := steps(one.count, BIG)) > 5 * 1000] == []
+
+
+def test_the_page_costs_what_its_kinds_do():
+    groups_of(SERVED, look(SERVED), ())
+    began = time.perf_counter()
+    groups_of(SERVED, look(SERVED), ())
+    print(f"\nthe failures of a table: {(time.perf_counter() - began) * 1000:.0f} ms")

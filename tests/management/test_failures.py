@@ -1,0 +1,74 @@
+"""``dbqueue failures``, and ``--failure`` of the verbs."""
+
+import pytest
+
+from django_dbqueue.management.failures import HEAD
+from django_dbqueue.states import Status
+from tests.kit.command_line import as_json, dbqueue, refused
+from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
+from tests.kit.jobs import fresh
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+SHAPE = {
+    "failure",
+    "table",
+    "database",
+    "exception",
+    "place",
+    "message",
+    "hour",
+    "day",
+    "half_hours",
+    "first_seen",
+    "last_seen",
+    "queues",
+    "failed",
+    "retrying",
+    "at_least",
+}
+
+
+def test_a_line_says_how_often_and_what():
+    assert dbqueue("failures", "queueapp.note") == "no failures\n"
+    count(1200)
+    failed()
+    head, line = dbqueue("failures", "queueapp.note").splitlines()
+    assert " ".join(head.split()) == " ".join(HEAD)
+    assert line.split()[:6] == [kind().fingerprint, "queueapp.note", "1,200", "1,200", "1", "0"]
+    assert line.endswith("OSError: no file #")
+
+
+def test_json_has_the_shape_that_is_documented():
+    count(3, queue="other")
+    failed(queue="other")
+    found = as_json("failures", "queueapp.note")
+    assert found.keys() == {"version", "failures", "shown_at", "problems"}
+    assert (found["version"], found["problems"], [*found["shown_at"]]) == (1, {}, ["default"])
+    [one] = found["failures"]
+    assert one.keys() == SHAPE
+    assert (one["hour"], one["day"], one["failed"], sum(one["half_hours"])) == (3, 3, 1, 3)
+    assert (one["message"], one["queues"], one["at_least"]) == ("no file #", ["other"], False)
+
+
+def test_a_queue_and_a_time_leave_out_the_others():
+    count(1, queue="other")
+    count(1, NO_PAPER, ago=180)
+    assert len(as_json("failures")["failures"]) == 2
+    [one] = as_json("failures", "--since", "1h")["failures"]
+    assert one["message"] == "no file #"
+    assert as_json("failures", "--queue", "other", "--since", "24h")["failures"] == [one]
+    assert as_json("failures", "queueapp.note:default", "--since", "1h")["failures"] == []
+    assert "at most 24h" in refused("failures", "--since", "2d")
+
+
+def test_a_failure_says_which_jobs_are_meant():
+    mine, other, again = failed(), failed(NO_PAPER), retrying()
+    name = kind().fingerprint
+    assert as_json("failed", "--failure", name)["failed"][0]["id"] == mine.pk
+    assert as_json("retry", "--failure", name)["changed"] == 1
+    assert (fresh(mine).status, fresh(other).status) == (Status.READY, Status.BURIED)
+    assert as_json("cancel", "--failure", name, "--yes")["changed"] == 1
+    assert not Note.objects.filter(pk=again.pk).exists()
+    assert fresh(other).failure == kind(NO_PAPER).fingerprint
+    assert dbqueue("retry", "--failure", "unknown") == "no job matches\n"

@@ -1,0 +1,134 @@
+"""What failed, kind by kind: counted, and acted on as it was counted."""
+
+import pytest
+
+from django_dbqueue.mail.models import Email
+from django_dbqueue.metrics import counts
+from django_dbqueue.metrics.counts import Failed
+from django_dbqueue.metrics.recorder import add
+from django_dbqueue.models import FailureCount
+from django_dbqueue.models.failure import OTHER
+from django_dbqueue.monitor.failures import choice_of, failures, one_group
+from django_dbqueue.operate.acting import KICK, Progress
+from django_dbqueue.states import Status
+from django_dbqueue.worker.served import Served
+from tests.kit.failures import NO_FILE, NO_PAPER, count, failed, kind, look, retrying
+from tests.kit.jobs import fresh, overwrite
+from tests.kit.overview import Away
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+NOTES = Served(Note, "default")
+
+
+def test_the_kinds_are_told_with_what_was_counted_and_what_is_here():
+    count(3)
+    count(2, queue="other")
+    count(40, ago=120)
+    count(1, NO_PAPER, ago=24 * 60 - 10)
+    for _ in range(2):
+        failed()
+    retrying()
+    first, second = look().groups
+    assert (first.failure.words, first.hour, first.day) == ("no file #", 5, 45)
+    assert (first.per_point[-1], first.per_point[-5], sum(first.per_point)) == (5, 40, 45)
+    assert (first.queues, first.here) == (["default", "other"], Failed(2, 1))
+    assert first.first_seen <= first.last_seen
+    assert (second.failure.words, second.hour, second.day) == ("no paper", 0, 1)
+    assert (second.per_point[0], second.here) == (1, Failed())
+
+
+def test_what_is_older_than_a_day_is_not_counted_but_its_jobs_are():
+    count(7, ago=24 * 60 + 10)
+    assert look().groups == []
+    failed()
+    [group] = look().groups
+    assert (group.day, group.here.buried, group.failure) == (0, 1, kind())
+
+
+def test_jobs_that_no_worker_has_counted_are_told_by_their_errors():
+    job = failed()
+    [group] = look().groups
+    assert group.failure == kind()
+    assert (group.day, group.last_seen, group.here) == (0, None, Failed(1))
+    overwrite(job, errors="what a hand wrote")
+    [group] = look().groups
+    assert (group.fingerprint, group.failure.words) == (job.failure, "what a hand wrote")
+    overwrite(job, errors=[])
+    [group] = look().groups
+    assert (group.fingerprint, group.failure.words, group.here) == (job.failure, "", Failed(1))
+
+
+def test_what_found_no_room_is_one_group():
+    count(1)
+    FailureCount.objects.update(fingerprint=OTHER)
+    [group] = look().groups
+    assert (group.is_other, group.day, group.here) == (True, 1, Failed())
+
+
+def test_a_time_and_a_queue_leave_out_the_others():
+    count(1)
+    count(1, NO_PAPER, "other", ago=90)
+    failed(NO_PAPER, queue="other")
+    failed(KeyError("of no worker's"))
+    assert [one.failure for one in look(minutes=60).groups] == [kind()]
+    [group] = look(queues=["other"]).groups
+    assert (group.failure, group.day, group.here) == (kind(NO_PAPER), 1, Failed(1))
+    [group] = failures([Served(Note, "default", "other")]).groups
+    assert group.here == Failed(1)
+
+
+def test_a_queue_has_the_lanes_in_which_something_failed():
+    for queue in ("default@smtp", "other@smtp"):
+        add(("default", Email._meta.db_table, queue), {"failed": 2}, {kind(): 2})
+    [group] = failures([Served(Email, "default", "default")]).groups
+    assert (group.queues, group.day) == (["default@smtp"], 2)
+
+
+def act(until, fingerprint, **more):
+    progress = Progress(KICK, **more)
+    for keyset in choice_of(fingerprint, until).keysets(NOTES, KICK.sources):
+        progress.do(keyset)
+    return progress
+
+
+def test_what_a_person_does_is_done_to_those_that_were_shown_and_counted():
+    shown = [failed() for _ in range(3)]
+    others = [failed(NO_PAPER), retrying()]
+    found = look()
+    group = next(one for one in found.groups if one.failure == kind())
+    later = failed()
+    assert act(found.shown_at["default"], group.fingerprint).taken == group.here.buried == 3
+    assert {fresh(job).status for job in shown} == {Status.READY}
+    assert [fresh(job).status for job in [*others, later]] == [
+        Status.BURIED,
+        Status.DELAYED,
+        Status.BURIED,
+    ]
+    assert look().groups[0].here.buried == 1
+
+
+def test_where_there_are_many_each_kind_is_counted_to_a_bound(monkeypatch):
+    for error in (NO_FILE, NO_PAPER):
+        for _ in range(3):
+            failed(error)
+    retrying(NO_PAPER)
+    monkeypatch.setattr(counts, "FAILED_MAX", 6)
+    monkeypatch.setattr(counts, "KIND_MAX", 2)
+    found = look()
+    assert {one.here for one in found.groups} == {Failed(2, 0, True), Failed(2, 1, True)}
+    # Of one that somebody wants to act on all are counted.
+    [exact] = [one_group(NOTES, kind().fingerprint, found.shown_at["default"])]
+    assert exact.here == Failed(3)
+    assert one_group(NOTES, "nothing", found.shown_at["default"]) is None
+
+
+def test_a_table_that_cannot_be_asked_hides_no_other():
+    count(1)
+    away = Away(Note)
+    try:
+        found = failures([NOTES, Served(Note, "away")])
+    finally:
+        away.end()
+    assert [one.served.using for one in found.groups] == ["default"]
+    assert list(found.problems) == ["queueapp.note"]
