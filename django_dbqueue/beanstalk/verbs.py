@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db.backends.base.base import BaseDatabaseWrapper
-
 from ..fields import DbNow
 from ..lifecycle import by_key
 from ..lifecycle.by_key import Done
@@ -29,24 +27,14 @@ KICKED = ", kicks = kicks + 1", ()
 
 def put(turn: Turn, given: Given) -> None:
     jobs = [_row(client, command) for client, command in given]
-    _insert(turn.table.connection, jobs)
+    for some in _statements(jobs):
+        TubeJob.objects.using(turn.table.connection.alias).bulk_create(some)
     for (client, _), job in zip(given, jobs, strict=True):
         turn.answer(client, replies.line("INSERTED", job.pk))
     turn.after.append(lambda: turn.state.note_put([client for client, _ in given]))
     delays = [command.delay for _, command in given if command.delay]
     if delays:
         turn.after.append(lambda: turn.state.note_delayed(min(delays)))
-
-
-def _insert(connection: BaseDatabaseWrapper, jobs: Sequence[TubeJob]) -> None:
-    """So that each has its key, of which its client is told."""
-    if not connection.features.can_return_rows_from_bulk_insert:
-        # MySQL names the first of many rows, and the others' numbers need not follow it.
-        for job in jobs:
-            job.save(using=connection.alias)
-        return
-    for some in _statements(jobs):
-        TubeJob.objects.using(connection.alias).bulk_create(some)
 
 
 def _statements(jobs: Sequence[TubeJob]) -> Iterator[list[TubeJob]]:

@@ -13,17 +13,8 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import (
-    NOTHING_TO_DO,
-    SILENCE_SECONDS,
-    Claim,
-    ConnectionRoom,
-    Dialect,
-    ErrorKind,
-    Row,
-    Statement,
-    rollback_on_error,
-)
+from .base import NOTHING_TO_DO, SILENCE_SECONDS, Dialect, rollback_on_error
+from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -185,6 +176,18 @@ class MySQL(Dialect):
             self.contended[place] = calm
         else:
             self.contended.pop(place, None)
+
+    def insert_many(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str, count: int
+    ) -> list[Any]:
+        if self.connection.mysql_is_mariadb:  # type: ignore[attr-defined]
+            return super().insert_many(cursor, sql, params, pk, count)
+        # MySQL cannot return rows, and numbers those of one INSERT ... VALUES without a gap.
+        cursor.execute(sql, params)
+        first = cursor.lastrowid
+        cursor.execute("SELECT @@auto_increment_increment")
+        [step] = cursor.fetchone()
+        return [first + number * step for number in range(count)]
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str

@@ -10,7 +10,8 @@ from django.db.utils import Error, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row, Statement
+from .base import SILENCE_SECONDS, Dialect
+from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -58,6 +59,7 @@ class PostgreSQL(Dialect):
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = RECHECK_SECONDS
     passes_dead_rows = True
+    has_lateral = True
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False

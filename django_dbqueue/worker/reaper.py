@@ -12,7 +12,7 @@ from typing import TypeVar
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
-from ..dialects.base import RowsLocked
+from ..dialects.types import RowsLocked
 from ..guard import capture, message_of
 from ..lifecycle import archive, held, promotion, reap
 from ..lifecycle.key_wakeup import wake_forgotten

@@ -25,7 +25,7 @@ from django_dbqueue.mail.privacy.erase import Eraser
 from django_dbqueue.metrics import roll_up
 from django_dbqueue.models import Minute, Receipt
 from django_dbqueue.states import Status
-from tests.kit.jobs import create_all, table
+from tests.kit.jobs import table
 from tests.kit.mail import email_of, letter, setting
 from tests.kit.query_plans import judged
 
@@ -77,8 +77,8 @@ def fill_mail(count: int) -> None:
     moved = f"SELECT {columns('id')}, id + 9000000 AS id FROM {name(Email)} WHERE status = 2"
     run(f"INSERT INTO {name(ArchivedEmail)} ({columns()}) SELECT {columns()} FROM ({moved}) moved")
     first = buried(1)[0]
-    for waiting in create_all([email_of(letter()) for _ in range(3)]):
-        whole.filter(pk=waiting.pk).update(resend_of=first)
+    for waiting in Email.objects.bulk_create(email_of(letter()) for _ in range(3)):
+        assert whole.filter(pk=waiting.pk).update(resend_of=first) == 1
 
 
 def fill_small_tables() -> None:

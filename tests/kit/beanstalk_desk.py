@@ -7,13 +7,7 @@ from django_dbqueue.beanstalk import commands
 from django_dbqueue.beanstalk.broker import Broker
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.state import Client
-from tests.kit.connections import is_mysql
 from tests.kit.waiting import wait_until
-
-
-def most_statements(puts: int, others: int) -> int:
-    """Of a turn: MySQL tells the key of one new row a statement."""
-    return others + (puts if is_mysql() else 1)
 
 
 class Desk:

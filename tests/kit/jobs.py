@@ -24,17 +24,6 @@ def fresh(row: Model) -> Any:
     return type(row)._base_manager.get(pk=row.pk)
 
 
-def create_all(jobs: list[Any]) -> list[Any]:
-    """Enqueue them by one statement, each with its key, which MySQL does not tell of several."""
-    rows = type(jobs[0]).objects
-    rows.bulk_create(jobs)
-    if jobs[0].pk is None:
-        newest = rows.order_by("-pk").values_list("pk", flat=True)[: len(jobs)]
-        for job, key in zip(reversed(jobs), list(newest), strict=True):
-            job.pk = key
-    return jobs
-
-
 def claim_one(model: Any = Note, **options: Any) -> Any:
     [job] = model.objects.claim(**options)
     return job
@@ -103,7 +92,7 @@ def forget_tables() -> None:
 
 def overwrite(job: Job, **columns: Any) -> None:
     """Write what only the lifecycle may write: time passes, another worker comes."""
-    assert job.pk is not None, "MySQL tells no key of a job created with others"
+    assert job.pk is not None, "Django's own bulk_create() tells no keys on MySQL"
     QuerySet(type(job)).filter(pk=job.pk).update(**columns)
 
 

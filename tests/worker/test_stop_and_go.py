@@ -15,7 +15,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.forked import leave
-from tests.kit.jobs import create_all, overwrite
+from tests.kit.jobs import overwrite
 from tests.kit.processes import lines, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -27,7 +27,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def fill(count, **columns):
-    return create_all([Note(**columns) for _ in range(count)])
+    return Note.objects.bulk_create([Note(**columns) for _ in range(count)])
 
 
 def the_row(process):

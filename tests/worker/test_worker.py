@@ -13,7 +13,7 @@ from django_dbqueue.models import Worker
 from django_dbqueue.monitor.worker_list import running_jobs
 from django_dbqueue.states import Status
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import create_all, fresh
+from tests.kit.jobs import fresh
 from tests.kit.processes import QUICK, lines, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Mailed, Note
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def fill(count, **columns):
-    return create_all([Note(text=str(n), **columns) for n in range(count)])
+    return Note.objects.bulk_create([Note(text=str(n), **columns) for n in range(count)])
 
 
 def started(log):
