@@ -23,6 +23,7 @@ ERROR_KINDS = {
     1317: ErrorKind.AGAIN,  # query interrupted
     1969: ErrorKind.AGAIN,  # max_statement_time, MariaDB
     3024: ErrorKind.AGAIN,  # max_execution_time, MySQL
+    3101: ErrorKind.AGAIN,  # rolled back by Group Replication: another server wrote the same row
     2002: ErrorKind.LOST,
     2003: ErrorKind.LOST,
     2006: ErrorKind.LOST,
@@ -39,9 +40,11 @@ ERROR_KINDS = {
     1047: ErrorKind.LOST,  # a Galera node outside its cluster
     1159: ErrorKind.LOST,  # time-out while reading
     1161: ErrorKind.LOST,  # time-out while writing
+    3032: ErrorKind.LOST,  # offline mode, MySQL
     1290: ErrorKind.READ_ONLY,
     1836: ErrorKind.READ_ONLY,
     1792: ErrorKind.READ_ONLY,  # transaction_read_only
+    3100: ErrorKind.READ_ONLY,  # Group Replication takes no commits: it has left its group
     1114: ErrorKind.FULL,
     1021: ErrorKind.FULL,
 }

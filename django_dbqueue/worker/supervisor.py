@@ -250,6 +250,9 @@ class Supervisor:
             return CHECK_SECONDS
         self.children.replace_next()
         self.sacrifice.fill(self._tell_of_beats)
+        if self.options.stop_when_empty is not None and not self.agents.have_recovered:
+            # A successor would find nothing, and end, before what the last one had is ready again.
+            return CHECK_SECONDS
         return self.children.fill(self._tell_of_beats)
 
     def _recover_children(self) -> None:

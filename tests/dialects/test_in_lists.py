@@ -78,7 +78,7 @@ def fill_mail(count: int) -> None:
     run(f"INSERT INTO {name(ArchivedEmail)} ({columns()}) SELECT {columns()} FROM ({moved}) moved")
     first = buried(1)[0]
     for waiting in Email.objects.bulk_create(email_of(letter()) for _ in range(3)):
-        whole.filter(pk=waiting.pk).update(resend_of=first)
+        assert whole.filter(pk=waiting.pk).update(resend_of=first) == 1
 
 
 def fill_small_tables() -> None:

@@ -249,7 +249,9 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
         importlib.import_module("django_dbqueue.integrations.tracing")
 
 
-def test_threads_coroutines_and_forked_children_keep_their_traces_apart(database_url, tmp_path):
+def test_threads_coroutines_and_forked_children_keep_their_traces_apart(
+    database_url, tmp_path, provider
+):
     """What each child has not sent as it leaves is flushed, though a batch would wait for long."""
     tracing.subscribe()
     try:

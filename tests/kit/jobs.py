@@ -92,6 +92,7 @@ def forget_tables() -> None:
 
 def overwrite(job: Job, **columns: Any) -> None:
     """Write what only the lifecycle may write: time passes, another worker comes."""
+    assert job.pk is not None, "Django's own bulk_create() tells no keys on MySQL"
     QuerySet(type(job)).filter(pk=job.pk).update(**columns)
 
 

@@ -1,5 +1,8 @@
 """A worker that ends when nothing is ready, as from cron: first it looks after what others left."""
 
+import os
+import signal
+import time
 import uuid
 from datetime import timedelta
 
@@ -10,7 +13,8 @@ from django.utils import timezone
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from tests.kit.jobs import claimed, fresh, overwrite
-from tests.kit.processes import worker
+from tests.kit.processes import has_ended, wait_for_lines, worker
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -44,6 +48,24 @@ def test_it_runs_what_a_dead_worker_had_and_what_has_become_due(
     with worker(database_url, stop, **QUICK) as process:
         assert process.end(60) == 0, process.stderr
     assert [fresh(job).status for job in jobs] == [Status.DONE] * 2
+
+
+def test_it_runs_what_a_killed_child_had_however_long_that_takes_to_give_back(
+    database_url: str, log: str
+) -> None:
+    Note.objects.create(log=log, seconds=60, time_to_run=1)
+    other = Note.objects.create(log=log, seconds=4)
+    served = "queueapp.Note", "--tries=1", "--threads=2", "--stop-when-empty"
+    with worker(database_url, *served) as process:
+        wait_for_lines(log, 2)
+        [agent], [child] = process.agents(), process.children()
+        os.kill(agent, signal.SIGSTOP)
+        wait_until(lambda: has_ended(child))
+        end = time.monotonic() + 2  # in which a successor would have found nothing
+        wait_until(lambda: time.monotonic() > end)
+        os.kill(agent, signal.SIGCONT)
+        assert process.end(60) == 0, process.stderr
+    assert fresh(other).status == Status.DONE
 
 
 def test_the_run_of_one_job_is_of_one_that_has_just_become_due() -> None:
