@@ -17,7 +17,7 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..exceptions import QueueFull
 from . import drop, enqueue
-from .execute import rows
+from .execute import retry, rows
 from .limits import is_bounded, limits_of
 from .room import Room
 from .table import Table
@@ -135,7 +135,7 @@ def _insert(
         if key is not None:
             _set_key(table, job, key)
             return []  # nothing is left for Django to assign
-    return by_django()
+    return retry(table.connection, by_django)
 
 
 def _insert_at_once(table: Table, job: Any, fields: Sequence[Any]) -> bool:
@@ -220,8 +220,8 @@ def _check(table: Table, places: Sequence[Wanted], is_alone: bool) -> None:
 
 
 def _tried(table: Table, places: Sequence[Wanted], write: Callable[[], T], is_alone: bool) -> T:
-    """Once, and again where the database asks for it before anything of the caller's was done."""
-    connection, has_begun = table.connection, False
+    """Once, and again where the database asks for it: what it refuses it has rolled back."""
+    connection = table.connection
     if (
         not is_alone
         and len(places) == 1
@@ -234,12 +234,11 @@ def _tried(table: Table, places: Sequence[Wanted], write: Callable[[], T], is_al
             with transaction.atomic(using=connection.alias):
                 for one in places:
                     _make_room(table, one, is_alone=is_alone)
-                has_begun = True
                 return write()
         except Error as error:
             is_again = table.dialect.error_kind(error) is ErrorKind.AGAIN
             pause = next(pauses, None)
-            if has_begun or not is_alone or not is_again or pause is None:
+            if not is_alone or not is_again or pause is None:
                 raise
             _nap.wait(pause)
 

@@ -12,6 +12,7 @@ from django.db import connections, models, router
 
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -110,7 +111,8 @@ class JobQuerySet(models.QuerySet[JobT]):
             enqueue.prepare(job)
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
         table = table_of(self.model, self._for_writing())
-        write = partial(super().bulk_create, jobs, batch_size, **kwargs)
+        insert = partial(super().bulk_create, jobs, batch_size, **kwargs)
+        write = partial(retry, table.connection, insert)
         with enqueue.announced(self.model, jobs):
             created = admission.admit(table, partial(map, admission.place_of, jobs), write)
         for job, names in unread:
