@@ -20,6 +20,7 @@ from ..models import DedupConstraint, HotIndex, Job, JobManager, KeyedJob
 from .exactly_once import check_exactly_once, check_receipts
 from .policy import check_policy
 from .queue_options import check_queue_options
+from .servers import HINTS
 
 Model = type[Job]
 
@@ -251,3 +252,5 @@ def _check_database(connection: BaseDatabaseWrapper, tables: list[str]) -> Itera
                 ),
                 id="dbqueue.W002",
             )
+        for check_id, problem in dialect.cautions(cursor):
+            yield Caution(f"{name}: {problem}.", hint=HINTS[check_id], id=check_id)

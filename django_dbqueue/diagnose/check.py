@@ -26,6 +26,7 @@ from ..lifecycle.table import Table, table_of
 from ..models import Worker
 from ..monitor.worker_list import with_ages
 from ..worker.served import Served, all_served
+from .after_failover import BEAT_TO_COME, beats_to_come, receipt_findings
 from .facts import OWNER_OF_A_WORKER
 from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 
@@ -109,6 +110,7 @@ def check_integrity(using: str | None = None, shown: int = 20) -> CheckResult:
                 _check_table(served, shown, found)
         finally:
             _check_stray_names(alias, found)
+            _check_beats(alias, found)
             if _is_free(connections[alias]):
                 # What was set for us would have the caller give up on locks, too.
                 connections[alias].close()
@@ -119,6 +121,15 @@ def _check_stray_names(using: str, found: CheckResult) -> None:
     try:
         for table, name, what in strays(using):
             found.findings.append(Violation(using, table, name, "", None, what, ADVICE[what]))
+    except Error as error:
+        found.unchecked.append(Unchecked(using, None, first_line(error)))
+
+
+def _check_beats(using: str, found: CheckResult) -> None:
+    try:
+        for uuid in beats_to_come(using):
+            label = Worker._meta.label_lower
+            found.findings.append(Violation(using, label, uuid, "", None, *BEAT_TO_COME))
     except Error as error:
         found.unchecked.append(Unchecked(using, None, first_line(error)))
 
@@ -144,6 +155,7 @@ def _check_table(served: Served, shown: int, found: CheckResult) -> None:
     try:
         table = table_of(served.model, served.using)
         confirmed = IntegrityCheck(table, shown).confirmed()
+        receipts = list(receipt_findings(table))
     except Error as error:
         found.unchecked.append(Unchecked(served.using, served.label, first_line(error)))
         return
@@ -156,6 +168,11 @@ def _check_table(served: Served, shown: int, found: CheckResult) -> None:
         owner = None if row.owner is None else _text(row.owner)
         where = served.using, table.label, str(row.key), _text(row.queue), owner
         found.findings.append(Violation(*where, what, advice))
+    for key, what, advice in receipts:
+        counts[what] += 1
+        if counts[what] <= shown:
+            where = served.using, table.label, key, "", None
+            found.findings.append(Violation(*where, what, advice))
     found.more += [f"{table.label} {what}" for what, count in counts.items() if count > shown]
 
 

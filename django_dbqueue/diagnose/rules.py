@@ -44,6 +44,15 @@ def _is_archived(table: Table) -> str:
     return f"EXISTS (SELECT 1 FROM {archive} kept WHERE kept.{table.pk} = {table.name}.{table.pk})"
 
 
+def _is_given_again(table: Table) -> str:
+    numbers = table.model._meta.auto_field is not None
+    return table.dialect.is_given_again(table.name, table.pk) if numbers else "1 = 0"
+
+
+def _is_to_come(table: Table) -> str:
+    return f"created_at > {table.dialect.now_plus(str(patience()))}"
+
+
 def _plain(sql: str) -> Callable[[Table], str]:
     return lambda _: sql
 
@@ -131,6 +140,16 @@ ROW = [
         _plain(f"time_to_run < 1 OR time_to_run > {MAX_SECONDS}"),
         "has a time_to_run out of range: the table's own is used",
         "clear time_to_run by hand, or set it",
+    ),
+    IntegrityRule(
+        _is_given_again,
+        "has an id that will be given out again",
+        "set the table's sequence above its greatest id: docs/failover.md has the SQL",
+    ),
+    IntegrityRule(
+        _is_to_come,
+        "was enqueued in the future",
+        "mend this server's clock: it is behind that of the server before it (docs/failover.md)",
     ),
 ]
 ERRORS = [

@@ -9,7 +9,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import InstantField, NameField
-from .base import Claim, Dialect, ErrorKind
+from .base import Dialect, ErrorKind
+from .claims import Claim
 from .mysql import MySQL
 from .postgresql import PostgreSQL
 from .sqlite import SQLite

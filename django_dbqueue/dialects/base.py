@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 from weakref import ref
@@ -12,9 +11,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, InterfaceError, OperationalError
 
+from .claims import Claim
+from .room import ConnectionRoom
+
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]  # and its parameters
-Floor = tuple[int, int]  # priority, key: nothing below it is looked at
 SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
 # As the partial unique index is declared.
@@ -44,39 +45,6 @@ class RowsLocked(OperationalError):
     """Our own: transactions hold the rows, and were not waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionRoom:
-    """How many connections a server has, or lets an account have, and how many of them are open."""
-
-    limit: int
-    used: int
-    setting: str  # that says so
-
-    @property
-    def free(self) -> int:
-        return max(0, self.limit - self.used)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One claim, in SQL: the names are quoted, the parameters belong to ``sets``."""
-
-    table: str
-    pk: str
-    columns: str
-    queue: str
-    limit: int
-    owner: str
-    sets: str
-    params: Sequence[Any]
-    strict_order: bool
-    # By priority the key to begin at; other priorities are left out. Empty = the whole queue.
-    floors: Sequence[Floor] = ()
-    # A condition more for candidates, where only some of the ready jobs are to be had.
-    only: str = ""
-    keyed_limit: int | None = None  # of jobs with concurrency keys
-
-
 class Dialect:
     """How one connection claims, tells the time, and which of its errors mean what."""
 
@@ -97,6 +65,7 @@ class Dialect:
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
+    shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
     # The moment of execution in UTC, as SQL.
     now: ClassVar[str] = ""
@@ -229,6 +198,10 @@ class Dialect:
         """The statement that makes a connection of our own give up a lock within 2 s."""
         raise NotImplementedError
 
+    def begin_own_session(self, cursor: CursorWrapper) -> None:
+        """Run it, and see to what its answer shows: the first statement of ours on a connection."""
+        cursor.execute(self.own_session())
+
     def keep_to_indexes(self) -> None:
         """From here on, look for rows on this connection as the statements were meant to, whatever
         the database believes of the table. Not for connections that users' code may work on."""
@@ -290,6 +263,14 @@ class Dialect:
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
         """Why this table cannot be a queue table, or ''."""
         return ""
+
+    def is_given_again(self, table: str, pk: str) -> str:
+        """SQL for: the database will number another row with this row's key."""
+        return "1 = 0"
+
+    def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
+        """Ids of checks, and what stands around this server that jobs may suffer from."""
+        yield from ()
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         """Which setting lets a commit be lost after it was confirmed, or ''."""

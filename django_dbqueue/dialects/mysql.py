@@ -5,7 +5,7 @@ index entries at the head of the queue cost little.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,14 +16,14 @@ from ..states import CLAIMABLE
 from .base import (
     NOTHING_TO_DO,
     SILENCE_SECONDS,
-    Claim,
-    ConnectionRoom,
     Dialect,
     ErrorKind,
     Row,
     Statement,
     rollback_on_error,
 )
+from .claims import Claim
+from .room import ConnectionRoom
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -218,6 +218,17 @@ class MySQL(Dialect):
         cursor.execute("SELECT @@innodb_flush_log_at_trx_commit")
         value = str(cursor.fetchone()[0])
         return "" if value == "1" else f"innodb_flush_log_at_trx_commit is {value}"
+
+    def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
+        cursor.execute("SELECT @@GLOBAL.read_only")
+        if cursor.fetchone()[0]:
+            yield "dbqueue.W011", "this server takes no writes (read_only): it may be a replica"
+        # MariaDB's own; MySQL shows nobody without privileges who replicates from it.
+        names = "'Slaves_connected', 'Rpl_semi_sync_master_status'"
+        cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
+        status = dict(cursor.fetchall())
+        if int(status.get("Slaves_connected", 0)) and "ON" not in status.values():
+            yield "dbqueue.W012", "its replicas are asynchronous"
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")

@@ -1,16 +1,19 @@
 """PostgreSQL: one statement claims, past whatever others hold."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import Error, OperationalError
+from django.db.utils import Error, InternalError, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import SILENCE_SECONDS, Claim, ConnectionRoom, Dialect, ErrorKind, Row, Statement
+from .base import SILENCE_SECONDS, Dialect, ErrorKind, Row, Statement
+from .claims import Claim
+from .pooler import TransactionSettings
+from .room import ConnectionRoom
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -31,10 +34,18 @@ ERROR_KINDS = {
 
 CHANNEL = "dbqueue"
 HEADS = "dbqueue_heads"  # what a statement calls the first jobs that it has found
-RECHECK_SECONDS = (
-    0.005  # seconds after a notification in which nobody is notified; then they look again
-)
+RECHECK_SECONDS = 0.005  # after a notification nobody is notified; then they look again
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
+LAST_NUMBER = """
+SELECT COALESCE(last_value, 0) FROM pg_sequences
+WHERE quote_ident(schemaname) || '.' || quote_ident(sequencename) = {0}
+    AND has_sequence_privilege({0}, 'SELECT')
+"""
+AROUND = """
+SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT COUNT(*) FROM pg_stat_replication),
+    current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+"""
 # What superusers alone may use is nobody's; -1 = no limit. Backends that serve no session have
 # no user.
 CONNECTIONS = """
@@ -62,6 +73,8 @@ class PostgreSQL(Dialect):
     _has_news = False
     _is_listening = False
     _notified_at = 0.0
+    # Of a connection of our own whose sessions are others', too.
+    _shared: TransactionSettings | None = None
 
     def now_plus(self, seconds: str) -> str:
         return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
@@ -138,7 +151,8 @@ class PostgreSQL(Dialect):
         return find_spec("psycopg") is not None  # Django prefers it to psycopg2
 
     def listen(self) -> None:
-        self._is_listening = conf["NOTIFY"] and self.can_notify()
+        # Through a pooler others would hear what we ask for, and we would not.
+        self._is_listening = conf["NOTIFY"] and self.can_notify() and not self.shares_sessions
         if not self._is_listening:
             return
         session = self.connection.connection
@@ -189,15 +203,40 @@ class PostgreSQL(Dialect):
             self._notified_at = now
 
     def own_session(self) -> str:
-        return "SET lock_timeout = '2s'"
+        return self._set_unless_pooled(lock_timeout="2s")
+
+    def _set_unless_pooled(self, **settings: str) -> str:
+        """Answers no row where another process of the server answers than was connected to: what a
+        pooler's session is set to would stay for whoever is given that session next."""
+        pid = self.connection.connection.info.backend_pid
+        each = (f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+        return f"SELECT {', '.join(each)} WHERE pg_backend_pid() = {pid}"
+
+    def begin_own_session(self, cursor: CursorWrapper) -> None:
+        if self._shared is not None:
+            self._shared.end()
+        super().begin_own_session(cursor)
+        self._shared = None if cursor.fetchall() else TransactionSettings(self.connection)
+        self.shares_sessions = self._shared is not None
 
     def keep_to_indexes(self) -> None:
         # A table that was analyzed while it was nearly empty counts as such until the next time:
         # all of it would be read, and sorted, for each claim. Every look of ours has its index.
         # Where there is none, a plan that is forced counts as expensive enough to be compiled.
-        with self.connection.cursor() as cursor:
-            settings = ", ".join(f"set_config('{name}', 'off', false)" for name in OFF)
-            cursor.execute(f"SELECT {settings}")
+        self._set(**dict.fromkeys(OFF, "off"))
+
+    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
+        self._set(idle_in_transaction_session_timeout=f"{seconds}s")
+
+    def _set(self, **settings: str) -> None:
+        """For all that this connection does from here on."""
+        if self._shared is None:
+            with self.connection.cursor() as cursor:
+                cursor.execute(self._set_unless_pooled(**settings))
+                if cursor.fetchall():
+                    return
+            self._shared, self.shares_sessions = TransactionSettings(self.connection), True
+        self._shared.set(**settings)
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute(CONNECTIONS)
@@ -210,9 +249,20 @@ class PostgreSQL(Dialect):
             rooms.append(ConnectionRoom(most_of_database, of_database, limit))
         return min(rooms, key=lambda one: one.free)
 
-    def end_silent_transactions(self, seconds: int = SILENCE_SECONDS) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SET idle_in_transaction_session_timeout = '{seconds}s'")
+    def is_given_again(self, table: str, pk: str) -> str:
+        # Where nobody told it of keys: a dump, or a replica by logical replication.
+        name = "pg_get_serial_sequence('{}', '{}')".format(table, pk.strip('"'))
+        return f"{pk} > ({LAST_NUMBER.format(name)})"
+
+    def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
+        cursor.execute(AROUND)
+        pid, is_standby, standbys, synchronous = cursor.fetchone()
+        if pid != self.connection.connection.info.backend_pid:
+            yield "dbqueue.W010", "a connection pooler answers, not the server itself"
+        if is_standby:
+            yield "dbqueue.W011", "this server is a standby, and takes no writes"
+        elif standbys and not synchronous:
+            yield "dbqueue.W012", "none of its standbys is synchronous"
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         for setting in ("fsync", "synchronous_commit"):
@@ -225,8 +275,8 @@ class PostgreSQL(Dialect):
         state = getattr(error.__cause__, "sqlstate", None)
         if state is not None:
             return ErrorKind.LOST if state.startswith("08") else ERROR_KINDS.get(state)
-        # No server answered that could name a state.
-        return ErrorKind.LOST if isinstance(error, OperationalError) else None
+        # No server answered that could name a state, or psycopg was answered twice at a BEGIN.
+        return ErrorKind.LOST if isinstance(error, OperationalError | InternalError) else None
 
 
 def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:

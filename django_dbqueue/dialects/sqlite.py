@@ -12,7 +12,8 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import Claim, Dialect, ErrorKind, Row, rollback_on_error
+from .base import Dialect, ErrorKind, Row, rollback_on_error
+from .claims import Claim
 
 NAMED = "dbqueue_named_queues"  # what a statement calls the queues that it has found
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller

@@ -10,7 +10,8 @@ from django.db import transaction
 from django.db.utils import Error, IntegrityError
 
 from ..dialects import Claim
-from ..dialects.base import Floor, Row
+from ..dialects.base import Row
+from ..dialects.claims import Floor
 from ..exceptions import shown
 from ..guard import capture
 from ..states import CLAIMABLE, HELD, Status

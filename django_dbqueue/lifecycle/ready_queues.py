@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..dialects.base import Floor
+from ..dialects.claims import Floor
 from ..fields import check_name
 from ..states import CLAIMABLE
 from .execute import rows

@@ -12,9 +12,13 @@ CHUNK = 500
 
 
 class ReceiptManager(models.Manager["Receipt"]):
+    def of_table(self, table: Table) -> models.QuerySet["Receipt"]:
+        """Those of its jobs, in the database that this manager asks."""
+        return self.filter(job_table=_place(table))
+
     def prune(self, table: Table) -> int:
         """Delete up to 500 receipts of jobs that nobody will run again: done, or gone; how many."""
-        old = self.filter(job_table=_place(table), written_at__lt=DbNow(plus=-KEPT))
+        old = self.of_table(table).filter(written_at__lt=DbNow(plus=-KEPT))
         found = dict(old.order_by("written_at").values_list("digest", "job_key")[:CHUNK])
         if not found:
             return 0
@@ -53,10 +57,15 @@ def receipt_of(table: Table, job: Any) -> Receipt:
     the time at which it was enqueued. A hash, since no collation takes two of them for one.
     """
     row = table.model._base_manager.using(table.connection.alias).filter(pk=job.pk)
-    made = InstantField().get_prep_value(row.values_list("created_at", flat=True).first())
-    name = f"{_place(table)}:{job.pk}:{made and made.isoformat()}"
-    digest = sha256(name.encode()).hexdigest()
+    digest = digest_of(table, job.pk, row.values_list("created_at", flat=True).first())
     return Receipt(digest=digest, job_table=_place(table), job_key=str(job.pk))
+
+
+def digest_of(table: Table, key: Any, created_at: Any) -> str:
+    """By which a job's receipt is found."""
+    made = InstantField().get_prep_value(created_at)
+    name = f"{_place(table)}:{key}:{made and made.isoformat()}"
+    return sha256(name.encode()).hexdigest()
 
 
 def _place(table: Table) -> str:

@@ -7,19 +7,24 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
 from django.db import connections
 from django.db.utils import Error
 
-from ..conf import code_version
+from ..conf import code_version, conf
+from ..dialects import Dialect
 from ..fields import DbNow
 from ..lifecycle.execute import retry
 from ..models import Worker
 from .session import ReconnectBackoff, Session
 
 logger = logging.getLogger("django_dbqueue")
+
+POOLED = (
+    "%s: a connection pooler answers: our settings go with each statement, "
+    "and idle workers look for jobs, since no NOTIFY is heard"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Heartbeat:
         self.timeout = timeout
         self.pid = pid or os.getpid()
         self.name = name
-        self.session = Session({alias}, on_connect=methodcaller("keep_to_indexes"))
+        self.session = Session({alias}, on_connect=self._on_connect)
+        self._has_told_of_pooler = False
         self.backoff = ReconnectBackoff("beating")
         self.last = last or Beat(time.monotonic())
         # Whether others can see this worker: who claims before that is missed by nobody.
@@ -100,6 +106,12 @@ class Heartbeat:
         self.session.prepare()
         rows = Worker.objects.using(self.alias).filter(pk=self.uuid)
         retry(connections[self.alias], partial(rows.sign_off, reason))
+
+    def _on_connect(self, dialect: Dialect) -> None:
+        dialect.keep_to_indexes()
+        if dialect.shares_sessions and not self._has_told_of_pooler:
+            self._has_told_of_pooler = True
+            logger.log(logging.WARNING if conf["NOTIFY"] else logging.INFO, POOLED, self.alias)
 
     def _turn_epoch(self) -> None:
         self.last = replace(self.last, epoch=self.last.epoch + 1)

@@ -126,7 +126,7 @@ class Session:
                 STATEMENT_WATCHDOG.watch(connection)
                 connection.ensure_connection()
                 with connection.cursor() as cursor:
-                    cursor.execute(dialect_of(connection).own_session())
+                    dialect_of(connection).begin_own_session(cursor)
                 self.on_connect(dialect_of(connection))
                 self._prepared[alias] = connection.connection
 

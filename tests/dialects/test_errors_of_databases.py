@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, connections
-from django.db.utils import OperationalError
+from django.db.utils import InternalError, OperationalError
 
 from django_dbqueue.dialects import ErrorKind, dialect_of
 from tests.kit.connections import other_connection
@@ -45,6 +45,13 @@ def test_an_error_is_known_by_its_code(trouble):
     for code in CODES[connection.vendor][trouble]:
         error = error_of(RAISE[connection.vendor].format(code))
         assert dialect_of(connections["default"]).error_kind(error) is trouble, code
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="of psycopg 3")
+def test_a_driver_that_is_out_of_step_has_lost_its_connection():
+    """A server that ends a session just as a transaction begins is answered twice."""
+    out_of_step = InternalError("received 2 results from command 'BEGIN'")
+    assert dialect_of(connections["default"]).error_kind(out_of_step) is ErrorKind.LOST
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="a server's errors have codes")

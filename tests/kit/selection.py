@@ -22,6 +22,7 @@ OF_EITHER_SERVER = (
 
 def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="prove it with all rounds, not with a few")
+    parser.addoption("--cluster", action="store_true", help="also what needs several servers")
     parser.addoption(
         "--each-database",
         action="store_true",
@@ -73,6 +74,8 @@ def put_slow_files_first(items: list[pytest.Item]) -> None:
 def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--full"):
         leave_out(config, items, lambda item: has(item, "nightly"))
+    if not config.getoption("--cluster"):
+        leave_out(config, items, lambda item: has(item, "cluster"))
     if config.getoption("--each-database"):
         leave_out(config, items, lambda item: not depends_on_the_database(item))
     if config.getoption("--few-processes"):
