@@ -11,4 +11,8 @@ HINTS = {
         "A failover loses the last commits, and the jobs in them: see docs/failover.md, name a "
         f"synchronous standby, {ACCEPT.format('dbqueue.W012')}."
     ),
+    "dbqueue.W013": (
+        "What one node commits another shows a moment later. Let the balancer keep a client on one "
+        "node, or add `SET SESSION wsrep_sync_wait = 7` to its init_command; see docs/clusters.md."
+    ),
 }

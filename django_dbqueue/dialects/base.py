@@ -235,6 +235,11 @@ class Dialect:
     def notify(self) -> None:
         """Tell those who listen that a job is ready, once the caller's transaction commits."""
 
+    def catch_up(self) -> bool:
+        """Ask before something is taken for lost or gone: in a cluster, wait until this connection
+        sees what others have committed by now. True = look once more."""
+        return False
+
     def knows(self, error: Error) -> bool:
         """Whether it is an error of this database's driver, or one of ours."""
         driver: Any = self.connection.Database  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
+from . import galera
 from .base import (
     NOTHING_TO_DO,
     SILENCE_SECONDS,
@@ -48,6 +49,7 @@ ERROR_KINDS = {
     1047: ErrorKind.LOST,  # a Galera node outside its cluster
     1159: ErrorKind.LOST,  # time-out while reading
     1161: ErrorKind.LOST,  # time-out while writing
+    1180: ErrorKind.LOST,  # at a commit: a Galera node that has just left its cluster
     1290: ErrorKind.READ_ONLY,
     1836: ErrorKind.READ_ONLY,
     1792: ErrorKind.READ_ONLY,  # transaction_read_only
@@ -74,6 +76,7 @@ class MySQL(Dialect):
         self.contended: dict[tuple[str, str], int] = {}
         # The claim that was committed last and whose rows were not read yet, with their keys.
         self.unread: tuple[Claim, list[Any]] | None = None
+        self._is_node: bool | None = None  # of a cluster
 
     def now_plus(self, seconds: str) -> str:
         return f"(UTC_TIMESTAMP(6) + INTERVAL ({seconds}) SECOND)"
@@ -210,6 +213,17 @@ class MySQL(Dialect):
         with self.connection.cursor() as cursor:
             cursor.execute(f"SET SESSION {name} = {seconds if is_mariadb else 6 * seconds}")
 
+    def catch_up(self) -> bool:
+        connection = self.connection
+        if connection.in_atomic_block or not connection.get_autocommit():
+            return False
+        with connection.cursor() as cursor:
+            if self._is_node is None:
+                self._is_node = galera.is_node(cursor)
+            if self._is_node:
+                cursor.execute(galera.CATCH_UP)
+        return self._is_node
+
     def kind_of_code(self, error: Error) -> ErrorKind | None:
         code = error.args[0] if error.args else None
         return ERROR_KINDS.get(code) if isinstance(code, int) else None
@@ -229,6 +243,8 @@ class MySQL(Dialect):
         status = dict(cursor.fetchall())
         if int(status.get("Slaves_connected", 0)) and "ON" not in status.values():
             yield "dbqueue.W012", "its replicas are asynchronous"
+        if galera.is_node(cursor) and (problem := galera.spread(self.connection)):
+            yield "dbqueue.W013", problem
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")
