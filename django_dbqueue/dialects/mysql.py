@@ -76,7 +76,7 @@ class MySQL(Dialect):
         self.contended: dict[tuple[str, str], int] = {}
         # The claim that was committed last and whose rows were not read yet, with their keys.
         self.unread: tuple[Claim, list[Any]] | None = None
-        self._is_node: bool | None = None  # of a cluster
+        self._is_node: bool | None = None  # asked once
 
     def now_plus(self, seconds: str) -> str:
         return f"(UTC_TIMESTAMP(6) + INTERVAL ({seconds}) SECOND)"
@@ -213,16 +213,21 @@ class MySQL(Dialect):
         with self.connection.cursor() as cursor:
             cursor.execute(f"SET SESSION {name} = {seconds if is_mariadb else 6 * seconds}")
 
+    @property
+    def is_node(self) -> bool:
+        if self._is_node is None:
+            with self.connection.cursor() as cursor:
+                self._is_node = galera.is_node(cursor)
+        return self._is_node
+
     def catch_up(self) -> bool:
         connection = self.connection
         if connection.in_atomic_block or not connection.get_autocommit():
             return False
-        with connection.cursor() as cursor:
-            if self._is_node is None:
-                self._is_node = galera.is_node(cursor)
-            if self._is_node:
+        if self.is_node:
+            with connection.cursor() as cursor:
                 cursor.execute(galera.CATCH_UP)
-        return self._is_node
+        return self.is_node
 
     def kind_of_code(self, error: Error) -> ErrorKind | None:
         code = error.args[0] if error.args else None
@@ -243,7 +248,7 @@ class MySQL(Dialect):
         status = dict(cursor.fetchall())
         if int(status.get("Slaves_connected", 0)) and "ON" not in status.values():
             yield "dbqueue.W012", "its replicas are asynchronous"
-        if galera.is_node(cursor) and (problem := galera.spread(self.connection)):
+        if self.is_node and (problem := galera.spread(self.connection)):
             yield "dbqueue.W013", problem
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:

@@ -94,12 +94,25 @@ def insert(
 
     ``QueueFull``, and nothing is written, where its queue stays full.
     """
+    write = partial(_insert, table, job, fields, by_django)
     if not is_bounded(table.model) or limits_of(table.model, job.queue).max_length is None:
-        return _insert(table, job, fields, by_django)
-    if table.is_plain and _insert_at_once(table, job, fields):
+        written = write()
+    elif table.is_plain and _insert_at_once(table, job, fields):
         return []
-    places = wanted(table.model, [place_of(job)])
-    return admitted(table, places, partial(_insert, table, job, fields, by_django))
+    else:
+        written = admitted(table, wanted(table.model, [place_of(job)]), write)
+    if not isinstance(written, _Key):
+        return written
+    # Not before the commit: until then it may have to be written once more.
+    _set_key(table, job, written.value)
+    return []  # nothing is left for Django to assign
+
+
+@dataclass(frozen=True)
+class _Key:
+    """Of a row that was inserted without Django."""
+
+    value: Any
 
 
 class _Twin(Exception):
@@ -127,14 +140,10 @@ def insert_new(table: Table, job: Any) -> bool:
     return True
 
 
-def _insert(
-    table: Table, job: Any, fields: Sequence[Any], by_django: Callable[[], T]
-) -> T | list[Any]:
-    if table.is_plain:
-        key = enqueue.insert(table, job, fields)
-        if key is not None:
-            _set_key(table, job, key)
-            return []  # nothing is left for Django to assign
+def _insert(table: Table, job: Any, fields: Sequence[Any], by_django: Callable[[], T]) -> T | _Key:
+    key = enqueue.insert(table, job, fields) if table.is_plain else None
+    if key is not None:
+        return _Key(key)
     return retry(table.connection, by_django)
 
 

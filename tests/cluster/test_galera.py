@@ -9,14 +9,17 @@ from django.core.checks import run_checks
 from django.db import Error, connections, transaction
 
 from django_dbqueue.dialects import ErrorKind, dialect_of
+from django_dbqueue.exceptions import QueueFull
 from django_dbqueue.lifecycle import holder, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
+from tests.kit.bounds import limits
 from tests.kit.clusters import alias_to
 from tests.kit.galera import NODES, cluster
 from tests.kit.jobs import start_all
 from tests.kit.waiting import wait_until
+from tests.queueapp.keyed import Shared
 from tests.queueapp.models import Note
 
 pytestmark = [pytest.mark.cluster, pytest.mark.process, pytest.mark.any_database]
@@ -181,6 +184,41 @@ def test_no_late_write_gets_through(galera):
         assert held_by(FIRST, key) == (f"new.{number}", Status.CLAIMED)
         holder.release(table_of(Note, THIRD), f"new.{number}", [key])
         dialect_of(connections[FIRST]).catch_up()
+
+
+def test_of_a_key_no_more_are_claimed_on_all_nodes_than_its_limit(galera):
+    Shared.objects.using(FIRST).bulk_create([Shared(tenant=f"t{n % 5}") for n in range(200)])
+
+    def take(node):
+        found = []
+        for number in range(20):
+            jobs = claim(table_of(Shared, node), "default", 3, f"{node}.{number}")
+            found += [job.pk for job in jobs]
+        return found
+
+    start_all(*[on(node, partial(take, node)) for node in NODES])
+    dialect_of(connections[FIRST]).catch_up()
+    claimed = Shared.objects.using(FIRST).claimed().values_list("tenant", flat=True)
+    assert Counter(claimed) == {f"t{n}": 2 for n in range(5)}
+    Shared.objects.using(FIRST).all()._raw_delete(FIRST)
+
+
+def test_a_bounded_queue_takes_no_more_from_all_nodes_than_it_holds(galera):
+    def put(node):
+        found = Counter()
+        for _ in range(100):
+            try:
+                create(node)
+                found["taken"] += 1
+            except (QueueFull, Error) as error:
+                found[type(error).__name__] += 1
+        return found
+
+    with limits(max_length=100):
+        found = start_all(*[on(node, partial(put, node)) for node in NODES])
+    dialect_of(connections[FIRST]).catch_up()
+    print(f"\n{found}")
+    assert sum(one["taken"] for one in found) == Note.objects.using(FIRST).count() == 100
 
 
 def test_a_node_outside_its_cluster_asks_for_another_connection(galera):

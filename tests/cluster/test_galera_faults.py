@@ -19,6 +19,7 @@ from tests.queueapp.models import Effect, Note, Transfer
 pytestmark = [pytest.mark.cluster, pytest.mark.process, pytest.mark.any_database]
 FAULT_SECONDS = 6  # for which a node is away
 REST_SECONDS = 3  # between two faults
+ENQUEUED_SECONDS = 600
 DRAIN_SECONDS = 240
 QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "5"}
 
@@ -60,13 +61,14 @@ FAULTS = [kill, freeze, isolate]
 
 def cause_trouble(galera, producers):
     """Every fault on every node in turn, until all is enqueued; which there were."""
-    done = Counter()
+    done, give_up = Counter(), time.monotonic() + ENQUEUED_SECONDS
     while not all(one.has_ended() for one in producers):
         number = done.total()
         FAULTS[number % 3](galera.nodes[(number + number // 3) % 3])
         done[FAULTS[number % 3].__name__] += 1
         galera.wait_until_whole()
         time.sleep(REST_SECONDS)
+        assert time.monotonic() < give_up
     return done
 
 

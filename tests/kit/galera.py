@@ -54,7 +54,7 @@ class Producer:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.kit.galera_producer", str(count), mark, log, *urls],
             cwd=ROOT,
-            env=os.environ | {"DBQUEUE_TESTS": "1", "DEBUG": "0"},
+            env=os.environ | {"DATABASE_URL": urls[0], "DBQUEUE_TESTS": "1", "DEBUG": "0"},
             stdout=subprocess.PIPE,
             text=True,
         )
