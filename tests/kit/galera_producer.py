@@ -23,7 +23,7 @@ from django_dbqueue.dialects import ErrorKind, dialect_of  # noqa: E402
 from tests.queueapp.models import Note, Transfer  # noqa: E402
 
 PAUSE = 0.004  # seconds between two
-MANY = 5  # at once, every tenth time
+MANY = 20  # at once, of fifty
 DIGITS_ONCE = "7"  # jobs whose number ends with it have exactly-once effects
 
 
