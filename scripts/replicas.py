@@ -152,8 +152,8 @@ class MariaDBNode(MariaDB):
         return read == self.status("Relay_Master_Log_File", "Exec_Master_Log_Pos")
 
     def status(self, *names: str) -> list[str | None]:
-        lines = self.sql("SHOW SLAVE STATUS\\G").splitlines()
-        found = dict(line.strip().split(": ", 1) for line in lines if ": " in line)
+        lines = answer([*self.connect(self.client), "-e", "SHOW SLAVE STATUS\\G"]).splitlines()
+        found = dict(line.lstrip().split(": ", 1) for line in lines if ": " in line)
         return [found.get(name) for name in names]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ..dialects.base import RowsLocked
+from ..dialects.types import RowsLocked
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..models import Queue

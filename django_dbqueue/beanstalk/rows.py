@@ -4,6 +4,7 @@ it answers with, but for the counts."""
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..dialects.types import Statement
 from ..lifecycle.execute import rows
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
@@ -61,20 +62,63 @@ class JobStats(NamedTuple):
 def ready(table: Table, limits: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
     """By tube, up to so many of its ready jobs: priority and key, those that come first last."""
     found: dict[str, list[tuple[int, int]]] = {tube: [] for tube in limits}
-    tubes = sorted(limits)
-    for start in range(0, len(tubes), TUBES_AT_ONCE):
-        some = tubes[start : start + TUBES_AT_ONCE]
-        sql = " UNION ALL ".join(
-            f"SELECT * FROM (SELECT queue, priority, {table.pk} FROM {table.name} "
-            f"WHERE {CLAIMABLE} AND queue = %s ORDER BY priority, {table.pk} "
-            f"LIMIT {limits[tube]:d}) AS part{number}"
-            for number, tube in enumerate(some)
-        )
-        for tube, priority, key in rows(table.connection, sql, some):
+    for sql, params in _looks(table, limits):
+        for tube, priority, key in rows(table.connection, sql, params):
             found[tube].append((priority, key))
     for jobs in found.values():
         jobs.sort(reverse=True)
     return found
+
+
+def _looks(table: Table, limits: Mapping[str, int]) -> list[Statement]:
+    """One statement for many tubes is planned once: a union of as many is planned tube by tube,
+    which takes ten times as long."""
+    tubes = sorted(limits)
+    if table.dialect.has_lateral:
+        return [_first_jobs(table, {tube: limits[tube] for tube in one}) for one in _parts(tubes)]
+    single = [tube for tube in tubes if limits[tube] == 1]
+    several = [tube for tube in tubes if limits[tube] > 1]
+    looks = [_first_job(table, one) for one in _parts(single)]
+    return looks + [_union(table, {tube: limits[tube] for tube in one}) for one in _parts(several)]
+
+
+def _parts(tubes: Sequence[str]) -> list[Sequence[str]]:
+    return [tubes[at : at + TUBES_AT_ONCE] for at in range(0, len(tubes), TUBES_AT_ONCE)]
+
+
+def _first_jobs(table: Table, limits: Mapping[str, int]) -> Statement:
+    """Of each tube so many jobs."""
+    names = ", ".join(["(%s, %s)"] * len(limits))
+    first = (
+        f"SELECT queue, priority, {table.pk} FROM {table.name} WHERE {CLAIMABLE} "
+        f"AND queue = tube.name ORDER BY priority, {table.pk} LIMIT tube.most"
+    )
+    sql = f"SELECT job.* FROM (VALUES {names}) AS tube (name, most), LATERAL ({first}) AS job"
+    return sql, [value for pair in limits.items() for value in pair]
+
+
+def _first_job(table: Table, tubes: Sequence[str]) -> Statement:
+    """Of each tube one job."""
+    names = " UNION ALL ".join(["SELECT %s AS name", *["SELECT %s"] * (len(tubes) - 1)])
+    first = (
+        f"SELECT {table.pk} FROM {table.name} WHERE {CLAIMABLE} AND queue = tube.name "
+        f"ORDER BY priority, {table.pk} LIMIT 1"
+    )
+    sql = (
+        f"SELECT job.queue, job.priority, job.{table.pk} FROM ({names}) AS tube "
+        f"JOIN {table.name} AS job ON job.{table.pk} = ({first})"
+    )
+    return sql, tubes
+
+
+def _union(table: Table, limits: Mapping[str, int]) -> Statement:
+    sql = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT queue, priority, {table.pk} FROM {table.name} "
+        f"WHERE {CLAIMABLE} AND queue = %s ORDER BY priority, {table.pk} "
+        f"LIMIT {limit:d}) AS part{number}"
+        for number, limit in enumerate(limits.values())
+    )
+    return sql, list(limits)
 
 
 def taken(table: Table, keys: Sequence[int]) -> list[Taken]:

@@ -20,7 +20,7 @@ from ..models import DedupConstraint, HotIndex, Job, JobManager, KeyedJob
 from .exactly_once import check_exactly_once, check_receipts
 from .policy import check_policy
 from .queue_options import check_queue_options
-from .servers import HINTS
+from .servers import HINTS, UPKEEP
 
 Model = type[Job]
 
@@ -243,6 +243,9 @@ def _check_database(connection: BaseDatabaseWrapper, tables: list[str]) -> Itera
                     hint=f"ALTER TABLE {table} ENGINE = InnoDB",
                     id="dbqueue.E010",
                 )
+            quoted = connection.ops.quote_name(table)
+            if problem := dialect.upkeep_problem(cursor, quoted):
+                yield Caution(f"{name}: {problem}.", hint=UPKEEP.format(quoted), id="dbqueue.W013")
         if problem := dialect.durability_problem(cursor):
             yield Caution(
                 f"{name}: {problem}: the last commits, and their jobs, may be lost in a crash.",

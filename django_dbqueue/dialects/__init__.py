@@ -9,11 +9,11 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import InstantField, NameField
-from .base import Dialect, ErrorKind
-from .claims import Claim
+from .base import Dialect
 from .mysql import MySQL
 from .postgresql import PostgreSQL
 from .sqlite import SQLite
+from .types import Claim, ErrorKind
 
 __all__ = [
     "Claim",

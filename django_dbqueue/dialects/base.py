@@ -3,19 +3,15 @@
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from enum import Enum
 from typing import Any, ClassVar
 from weakref import ref
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import Error, InterfaceError, OperationalError
+from django.db.utils import Error, InterfaceError
 
-from .claims import Claim
-from .room import ConnectionRoom
+from .types import Claim, ConnectionRoom, ErrorKind, Row, RowsLocked, Statement
 
-Row = tuple[Any, ...]
-Statement = tuple[str, Sequence[Any]]  # and its parameters
 SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
 # As the partial unique index is declared.
@@ -32,19 +28,6 @@ def rollback_on_error(rollback: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-class ErrorKind(Enum):
-    """What a database error asks for."""
-
-    AGAIN = "the transaction was rolled back for another's sake: run it again"
-    LOST = "the connection is gone: reconnect; whether a commit arrived is unknown"
-    READ_ONLY = "this server takes no writes any more: reconnect, it may have been replaced"
-    FULL = "no space is left: stop claiming until completions work again"
-
-
-class RowsLocked(OperationalError):
-    """Our own: transactions hold the rows, and were not waited for."""
-
-
 class Dialect:
     """How one connection claims, tells the time, and which of its errors mean what."""
 
@@ -57,6 +40,8 @@ class Dialect:
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
     seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
+    # May a query in FROM name what stands before it?
+    has_lateral: ClassVar[bool] = False
     # Is an index searched with (a, b) > (x, y)?
     compares_rows: ClassVar[bool] = True
     # Seconds between looks for news, where nobody tells of them.
@@ -149,6 +134,13 @@ class Dialect:
         """Run an INSERT of one row; the key that the database has numbered it with."""
         cursor.execute(sql, params)
         return cursor.lastrowid
+
+    def insert_many(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str, count: int
+    ) -> list[Any]:
+        """The same of ``count`` rows."""
+        cursor.execute(f"{sql} RETURNING {pk}", params)
+        return [key for (key,) in cursor.fetchall()]
 
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
@@ -278,6 +270,10 @@ class Dialect:
     def is_given_again(self, table: str, pk: str) -> str:
         """SQL for: the database will number another row with this row's key."""
         return "1 = 0"
+
+    def upkeep_problem(self, cursor: CursorWrapper, table: str) -> str:
+        """Why dead rows of a table, by its quoted name, stay for long, or ''."""
+        return ""
 
     def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
         """Ids of checks, and what stands around this server that jobs may suffer from."""

@@ -14,17 +14,8 @@ from django.db.utils import Error
 
 from ..states import CLAIMABLE
 from . import galera
-from .base import (
-    NOTHING_TO_DO,
-    SILENCE_SECONDS,
-    Dialect,
-    ErrorKind,
-    Row,
-    Statement,
-    rollback_on_error,
-)
-from .claims import Claim
-from .room import ConnectionRoom
+from .base import NOTHING_TO_DO, SILENCE_SECONDS, Dialect, rollback_on_error
+from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
     1213: ErrorKind.AGAIN,  # deadlock
@@ -57,6 +48,7 @@ ERROR_KINDS = {
     1021: ErrorKind.FULL,
 }
 TRIES = 4
+UNPURGED_MAX = 1_000_000  # transactions whose old rows stay
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
 CALM = 20  # claims without a conflict until the narrow window is tried again
 
@@ -186,6 +178,18 @@ class MySQL(Dialect):
         else:
             self.contended.pop(place, None)
 
+    def insert_many(
+        self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str, count: int
+    ) -> list[Any]:
+        if self.connection.mysql_is_mariadb:  # type: ignore[attr-defined]
+            return super().insert_many(cursor, sql, params, pk, count)
+        # MySQL cannot return rows, and numbers those of one INSERT ... VALUES without a gap.
+        cursor.execute(sql, params)
+        first = cursor.lastrowid
+        cursor.execute("SELECT @@auto_increment_increment")
+        [step] = cursor.fetchone()
+        return [first + number * step for number in range(count)]
+
     def insert_new(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str
     ) -> Any | None:
@@ -243,13 +247,18 @@ class MySQL(Dialect):
         if cursor.fetchone()[0]:
             yield "dbqueue.W011", "this server takes no writes (read_only): it may be a replica"
         # MariaDB's own; MySQL shows nobody without privileges who replicates from it.
-        names = "'Slaves_connected', 'Rpl_semi_sync_master_status'"
+        names = "'Slaves_connected', 'Rpl_semi_sync_master_status', 'Innodb_history_list_length'"
         cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
         status = dict(cursor.fetchall())
-        if int(status.get("Slaves_connected", 0)) and "ON" not in status.values():
+        if (
+            int(status.get("Slaves_connected", 0))
+            and status.get("Rpl_semi_sync_master_status") != "ON"
+        ):
             yield "dbqueue.W012", "its replicas are asynchronous"
+        if (behind := int(status.get("Innodb_history_list_length", 0))) > UNPURGED_MAX:
+            yield "dbqueue.W014", f"the old rows of {behind:,} transactions are not purged yet"
         if self.is_node and (problem := galera.spread(self.connection)):
-            yield "dbqueue.W013", problem
+            yield "dbqueue.W015", problem
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")

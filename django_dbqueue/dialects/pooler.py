@@ -8,7 +8,7 @@ them, for their transaction alone, in the same message, which costs no way to th
 import re
 from collections.abc import Callable
 from typing import Any
-from weakref import proxy
+from weakref import proxy, ref
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -24,6 +24,8 @@ class TransactionSettings:
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = proxy(connection)
+        # It is ours until it is closed.
+        self._session = ref(connection.connection)
         self._settings: dict[str, str] = {}
         self.set(lock_timeout="2s")
         if not connection.settings_dict["OPTIONS"].get("server_side_binding"):
@@ -43,6 +45,9 @@ class TransactionSettings:
     def __call__(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
+        if self._session() is not context["connection"].connection:
+            self.end()
+            return execute(sql, params, many, context)
         cursor = context["cursor"].cursor
         is_on_server = getattr(cursor, "name", None) is not None
         if many or is_on_server or not isinstance(sql, str) or not TAKES_SETTINGS.match(sql):

@@ -10,10 +10,10 @@ from django.db.utils import Error, InternalError, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
-from .base import SILENCE_SECONDS, Dialect, ErrorKind, Row, Statement
-from .claims import Claim
+from . import postgresql_server as server
+from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
-from .room import ConnectionRoom
+from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -46,19 +46,6 @@ SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT COUNT(*) FROM pg_stat_repl
     current_setting('synchronous_standby_names') <> ''
         AND current_setting('synchronous_commit') NOT IN ('off', 'local')
 """
-# What superusers alone may use is nobody's; -1 = no limit. Backends that serve no session have
-# no user.
-CONNECTIONS = """
-SELECT current_setting('max_connections')::int
-    - current_setting('superuser_reserved_connections')::int
-    - COALESCE(current_setting('reserved_connections', true), '0')::int,
-    COUNT(*), role.rolconnlimit, COUNT(*) FILTER (WHERE usesysid = role.oid),
-    db.datconnlimit, COUNT(*) FILTER (WHERE datid = db.oid)
-FROM pg_stat_activity, pg_roles AS role, pg_database AS db
-WHERE usesysid IS NOT NULL AND datid IS NOT NULL
-    AND role.rolname = session_user AND db.datname = current_database()
-GROUP BY role.rolconnlimit, db.datconnlimit
-"""
 
 
 class PostgreSQL(Dialect):
@@ -69,6 +56,7 @@ class PostgreSQL(Dialect):
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = RECHECK_SECONDS
     passes_dead_rows = True
+    has_lateral = True
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False
@@ -239,30 +227,18 @@ class PostgreSQL(Dialect):
         self._shared.set(**settings)
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
-        cursor.execute(CONNECTIONS)
-        most, used, most_of_role, of_role, most_of_database, of_database = cursor.fetchone()
-        rooms = [ConnectionRoom(most, used, "max_connections")]
-        if most_of_role >= 0:
-            rooms.append(ConnectionRoom(most_of_role, of_role, "the role's CONNECTION LIMIT"))
-        if most_of_database >= 0:
-            limit = "the database's CONNECTION LIMIT"
-            rooms.append(ConnectionRoom(most_of_database, of_database, limit))
-        return min(rooms, key=lambda one: one.free)
+        return server.connection_room(cursor)
 
     def is_given_again(self, table: str, pk: str) -> str:
         # Where nobody told it of keys: a dump, or a replica by logical replication.
         name = "pg_get_serial_sequence('{}', '{}')".format(table, pk.strip('"'))
-        return f"{pk} > ({LAST_NUMBER.format(name)})"
+        return f"{pk} > ({server.LAST_NUMBER.format(name)})"
+
+    def upkeep_problem(self, cursor: CursorWrapper, table: str) -> str:
+        return server.vacuum_problem(cursor, table)
 
     def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
-        cursor.execute(AROUND)
-        pid, is_standby, standbys, synchronous = cursor.fetchone()
-        if pid != self.connection.connection.info.backend_pid:
-            yield "dbqueue.W010", "a connection pooler answers, not the server itself"
-        if is_standby:
-            yield "dbqueue.W011", "this server is a standby, and takes no writes"
-        elif standbys and not synchronous:
-            yield "dbqueue.W012", "none of its standbys is synchronous"
+        return server.cautions(cursor, self.connection.connection.info.backend_pid)
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         for setting in ("fsync", "synchronous_commit"):

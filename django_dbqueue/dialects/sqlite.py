@@ -12,8 +12,8 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
-from .base import Dialect, ErrorKind, Row, rollback_on_error
-from .claims import Claim
+from .base import Dialect, rollback_on_error
+from .types import Claim, ErrorKind, Row
 
 NAMED = "dbqueue_named_queues"  # what a statement calls the queues that it has found
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller

@@ -115,10 +115,8 @@ class Inserter:
             self._read(field, lambda _: prepare(field.get_default()))
             return
         value = prepare(FIXED.get(field.name, field.get_default()))
-        if type(value) is int:
-            self._write(field.column, str(value))
-        elif type(value) is str and WORD.fullmatch(value):
-            self._write(field.column, f"'{value}'")
+        if text := literal(value):
+            self._write(field.column, text)
         elif value is not None:
             self._read(field, lambda _: value)
 
@@ -134,6 +132,13 @@ class Inserter:
             return field.get_db_prep_save(value, connection)
 
         return prepared
+
+
+def literal(value: Any) -> str:
+    """How a number or a plain word stands in a statement; '' of all others."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:d}"
+    return f"'{value}'" if type(value) is str and WORD.fullmatch(value) else ""
 
 
 def check_rows(rows: Sequence[object]) -> None:

@@ -10,8 +10,7 @@ from django.db import transaction
 from django.db.utils import Error, IntegrityError
 
 from ..dialects import Claim
-from ..dialects.base import Row
-from ..dialects.claims import Floor
+from ..dialects.types import Floor, Row
 from ..exceptions import shown
 from ..guard import capture
 from ..states import CLAIMABLE, HELD, Status

@@ -14,7 +14,7 @@ from django.db.utils import Error
 
 from .. import events
 from ..dialects import dialect_of
-from ..dialects.base import Statement
+from ..dialects.types import Statement
 from ..exceptions import shown
 from ..fields import DbNow, check_name, check_seconds
 from ..states import Status
@@ -142,7 +142,8 @@ def written(table: Table, job: Any, fields: Sequence[Any]) -> dict[str, Any] | N
         value = field.pre_save(job, add=True)
         if isinstance(value, DatabaseDefault) or (value is None and field.name in EMPTY):
             continue
-        if hasattr(value, "resolve_expression"):
+        is_null_binary = value is None and field.column in table.binary
+        if is_null_binary or hasattr(value, "resolve_expression"):
             return None
         values[field.column] = field.get_db_prep_save(value, table.connection)
     return values

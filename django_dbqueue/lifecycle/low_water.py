@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..dialects.claims import Floor
+from ..dialects.types import Floor
 from .execute import rows
 from .table import Table
 

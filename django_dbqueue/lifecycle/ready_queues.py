@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..dialects.claims import Floor
+from ..dialects.types import Floor
 from ..fields import check_name
 from ..states import CLAIMABLE
 from .execute import rows

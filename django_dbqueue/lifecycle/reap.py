@@ -10,7 +10,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from ..dialects.base import RowsLocked
+from ..dialects.types import RowsLocked
 from ..exceptions import DBQueueError, TimeToRunExceeded
 from ..states import HELD
 from .claim_end import (

@@ -19,7 +19,7 @@ from django.db.models.query_utils import DeferredAttribute
 from django.db.models.signals import post_init, pre_init
 
 from ..dialects import Dialect, dialect_of
-from ..dialects.base import Row
+from ..dialects.types import Row
 from ..states import Status
 from .policy import MAX_SECONDS, Policy, policy_of
 
@@ -87,6 +87,7 @@ class Table:
     is_quiet: bool
     # Whether all of its columns are written as they are, and in this table alone.
     is_plain: bool
+    binary: frozenset[str]  # the columns of bytes
     _inserts: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
@@ -136,9 +137,14 @@ class Table:
         """An INSERT of one row."""
         if columns not in self._inserts:
             names = ", ".join(map(self.connection.ops.quote_name, columns))
-            places = ", ".join(["%s"] * len(columns))
+            places = ", ".join(map(self.place_of, columns))
             self._inserts[columns] = f"INSERT INTO {self.name} ({names}) VALUES ({places})"
         return self._inserts[columns]
+
+    def place_of(self, column: str) -> str:
+        """How a value that is not null stands in an INSERT."""
+        ops: Any = self.connection.ops
+        return str(ops.binary_placeholder_sql(b"")) if column in self.binary else "%s"
 
     def size_of(self, rows: Sequence[Row]) -> int:
         """The characters or bytes in those columns of the rows that have no limit."""
@@ -223,6 +229,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         attributes=names,
         is_quiet=is_quiet(model, names),
         is_plain=_is_plain(meta),
+        binary=frozenset(one.column for one in meta.concrete_fields if _is_binary(one)),
     )
 
 
@@ -232,9 +239,13 @@ def _is_plain(meta: Any) -> bool:
         return False
     ways = ("get_placeholder", "get_placeholder_sql")
     return not any(
-        column.generated or any(hasattr(column, way) for way in ways)
+        column.generated or (any(hasattr(column, way) for way in ways) and not _is_binary(column))
         for column in meta.concrete_fields
     )
+
+
+def _is_binary(column: Any) -> bool:
+    return type(column) is models.BinaryField
 
 
 def is_coroutine(model: type[Any]) -> bool:

@@ -8,10 +8,11 @@ from itertools import count
 from typing import Any, Self, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import connections, models, router
+from django.db import models, router
 
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle.bulk_jobs import insert_jobs
 from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
@@ -111,13 +112,18 @@ class JobQuerySet(models.QuerySet[JobT]):
             enqueue.prepare(job)
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
         table = table_of(self.model, self._for_writing())
-        insert = partial(super().bulk_create, jobs, batch_size, **kwargs)
-        write = partial(retry, table.connection, insert)
+        by_django = partial(super().bulk_create, jobs, batch_size, **kwargs)
+
+        def write() -> list[JobT]:
+            is_plain = not any(kwargs.values())
+            return jobs if is_plain and insert_jobs(table, jobs, batch_size) else by_django()
+
         with enqueue.announced(self.model, jobs):
-            created = admission.admit(table, partial(map, admission.place_of, jobs), write)
+            places = partial(map, admission.place_of, jobs)
+            created = admission.admit(table, places, partial(retry, table.connection, write))
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
-        enqueue.notify_workers(connections[self.db], {job.status for job in jobs})  # type: ignore[attr-defined]
+        enqueue.notify_workers(table.connection, {job.status for job in jobs})  # type: ignore[attr-defined]
         return created
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ..dialects.base import Row
+from ..dialects.types import Row
 from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table

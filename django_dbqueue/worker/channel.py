@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dialects.room import ConnectionRoom
+from ..dialects.types import ConnectionRoom
 from ..lifecycle.reap import Trace
 from .assignment import QueueName
 from .child import ExitedChild

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..conf.bounds import ProcessRange
-from ..dialects.room import ConnectionRoom
+from ..dialects.types import ConnectionRoom
 from ..lifecycle.claim_end import duration
 from .channel import Waiting
 from .scaling_options import ScalingOptions

@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from ..dialects import ErrorKind, dialect_of
-from ..dialects.base import RowsLocked
+from ..dialects.types import RowsLocked
 from ..guard import capture, message_of
 from ..lifecycle import archive, held, promotion, reap
 from ..lifecycle.key_wakeup import wake_forgotten

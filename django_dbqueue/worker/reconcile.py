@@ -33,17 +33,20 @@ class Reconciler:
         self.in_hand = in_hand
         # Claims without an answer: they may have taken jobs.
         self.unsure: list[tuple[Table, str]] = []
-        # By database and label: when to compare.
+        # By database and label: all tables from which it has claimed, and when to compare.
+        self._claimed_from: dict[tuple[str, str], Table] = {}
         self._due: dict[tuple[str, str], tuple[Table, float]] = {}
 
     def claiming(self, table: Table, owner: str) -> None:
         """Unsure until its answer is there; and its table is compared in a while."""
         self.unsure.append((table, owner))
+        self._claimed_from[table.place] = table
         if table.place not in self._due:
             self._due[table.place] = table, time.monotonic() + COMPARE_SECONDS
 
     def reconnected(self, alias: str) -> None:
-        for place, (table, _) in self._due.items():
+        """Another server may answer now, which is minutes behind."""
+        for place, table in self._claimed_from.items():
             if place[0] == alias:
                 self._due[place] = table, 0.0
 

@@ -60,12 +60,22 @@ def test_the_most_urgent_of_all_watched_tubes_comes_first(desk):
 def test_puts_of_one_turn_are_one_statement(desk, django_assert_max_num_queries):
     clients = [desk.client() for _ in range(50)]
     desk.turn()
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(10):
         for client in clients:
             desk.broker.submit(client, commands.Put(0, 0, 60, b"x"))
         desk.turn()
     assert TubeJob.objects.count() == 50
     assert len({desk.answers[client][-1] for client in clients}) == 50
+
+
+def test_each_who_puts_is_told_the_id_of_its_own_job(desk):
+    clients = [desk.client() for _ in range(3)]
+    for number, client in enumerate(clients):
+        desk.broker.submit(client, commands.Put(0, 0, 60, b"%d" % number))
+    desk.turn()
+    told = {desk.answers[client][-1]: b"%d" % n for n, client in enumerate(clients)}
+    rows = {b"INSERTED %d\r\n" % row.pk: bytes(row.body) for row in TubeJob.objects.all()}
+    assert told == rows
 
 
 def test_a_delete_of_what_is_committed_at_that_moment_is_answered(desk, monkeypatch):

@@ -90,11 +90,13 @@ def test_what_many_produce_many_consume_once(address):
     with ThreadPoolExecutor(8) as pool:
         consuming = [pool.submit(consume, address, are_done, n == 0) for n in range(4)]
         producing = [pool.submit(produce, address, number) for number in range(PRODUCERS)]
-        for position in range(EACH):
-            TubeJob.objects.enqueue(queue="t", body=f"django-{position}".encode())
-        for one in producing:
-            one.result()
-        are_done.set()
+        try:
+            for position in range(EACH):
+                TubeJob.objects.enqueue(queue="t", body=f"django-{position}".encode())
+            for one in producing:
+                one.result()
+        finally:
+            are_done.set()  # else the pool would wait for the consumers for ever
         consumed = Counter(body for one in consuming for body in one.result())
     names = [*map(str, range(PRODUCERS)), "django"]
     assert consumed == Counter(f"{name}-{position}" for name in names for position in range(EACH))

@@ -9,7 +9,7 @@ from django.db.utils import OperationalError
 from django_dbqueue.beanstalk import broker, commands, replies
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.dialects import ErrorKind, dialect_of
-from django_dbqueue.dialects.base import RowsLocked
+from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
 

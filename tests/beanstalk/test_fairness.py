@@ -122,7 +122,7 @@ def test_puts_of_one_client_are_one_statement_and_answered_in_order(
     client = desk.client()
     desk.turn()
     puts = [commands.Put(0, 0, 60, b"%d" % number) for number in range(50)]
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(10):
         desk.broker.submit(client, *puts)
         desk.turn()
     keys = [int(answer.split()[1]) for answer in desk.answers[client]]

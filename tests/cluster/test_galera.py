@@ -255,6 +255,6 @@ def test_check_tells_of_connections_that_are_spread(galera, port, is_told):
     ports = getattr(galera.proxy, port)
     number = ports if isinstance(ports, int) else ports[1]
     with alias_to(galera.proxy.url_of(number), "behind"):
-        found = [m for m in run_checks(databases=["behind"]) if m.id == "dbqueue.W013"]
+        found = [m for m in run_checks(databases=["behind"]) if m.id == "dbqueue.W015"]
     assert bool(found) == is_told
     assert not is_told or sum(node in found[0].msg for node in NODES) > 1

@@ -10,13 +10,12 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 from database_servers import PostgreSQL
-from django.core.checks import run_checks
 from django.db import connections
 from pgbouncer_server import PgBouncer
 
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.worker.session import Session
-from tests.kit.clusters import alias_to, ask, migrate, short_folder
+from tests.kit.clusters import alias_to, ask, check_ids, migrate, short_folder
 from tests.kit.outage_scene import ALIAS, FAST, at_work
 from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until
@@ -203,9 +202,8 @@ def test_our_statements_give_up_on_locks_and_look_by_index_behind_it(pool):
 
 def test_the_check_names_it(pool):
     with alias_to(pool.url(), "pooled"):
-        found = {one.id for one in run_checks(databases=["pooled"])}
-        assert "dbqueue.W010" in found
-    assert "dbqueue.W010" not in {one.id for one in run_checks(databases=[ALIAS])}
+        assert check_ids("pooled") == {"dbqueue.W010"}
+    assert check_ids(ALIAS) == set()
 
 
 def test_a_new_job_starts_as_soon_as_by_looking(pool, log):

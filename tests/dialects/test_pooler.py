@@ -36,6 +36,10 @@ def bare_settings():
     return [session.execute(f"SHOW {name}").fetchone()[0] for name in NAMES]
 
 
+def is_of_pooler(wrapper):
+    return "pooler" in type(wrapper).__module__
+
+
 @pytest.fixture
 def pooled(monkeypatch):
     """The server's process is another one than was connected to."""
@@ -97,6 +101,14 @@ def test_rows_counts_and_errors_are_those_of_the_statement_itself(pooled):
     assert bare_settings() == DEFAULTS
 
 
+def test_they_end_with_the_connection_which_may_be_anybodys_then(pooled):
+    own = prepare()
+    own.close()
+    assert settings_of(own) == DEFAULTS
+    prepare()
+    assert settings_of(own) == OURS
+
+
 def test_our_statements_still_give_up_on_a_lock(pooled):
     prepare()
     job = Note.objects.create()
@@ -115,7 +127,8 @@ def test_a_claim_and_its_completion_are_no_more_statements(pooled):
     prepare()
     for is_pooled in (True, False):
         if not is_pooled:
-            dialect_of(connections["default"])._shared.end()
+            wrappers = connections["default"].execute_wrappers
+            wrappers[:] = [one for one in wrappers if not is_of_pooler(one)]
         with CaptureQueriesContext(connections["default"]) as queries:
             for job in Note.objects.claim(limit=2):
                 job.complete()
@@ -143,8 +156,8 @@ def test_a_connection_that_leads_to_the_server_again_is_set_once_again(pooled, m
     own.close()
     own = prepare()
     assert bare_settings() == OURS
-    assert dialect_of(own)._shared is None
-    assert not [one for one in own.execute_wrappers if "pooler" in type(one).__module__]
+    assert not dialect_of(own).shares_sessions
+    assert not any(map(is_of_pooler, own.execute_wrappers))
 
 
 def test_a_check_names_the_pooler(monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from django.core.checks import run_checks
 from django.core.management import call_command
 from django.db import connections
 
@@ -42,6 +43,11 @@ def alias_to(url: str, alias: str = ALIAS) -> Iterator[str]:
 
 def migrate(alias: str) -> None:
     call_command("migrate", database=alias, run_syncdb=True, verbosity=0)
+
+
+def check_ids(alias: str) -> set[str | None]:
+    """What the system checks say of the database to which the alias leads."""
+    return {one.id for one in run_checks(databases=[alias])} - {"dbqueue.W001"}
 
 
 def ask(alias: str, statement: str, *params: Any) -> list[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from django.db.utils import Error
 
 from django_dbqueue.diagnose.check import check_integrity
 from django_dbqueue.torture.proxy import Proxy
-from tests.kit.clusters import alias_to, migrate, short_folder
+from tests.kit.clusters import alias_to, check_ids, migrate, short_folder
 from tests.kit.outage_scene import ALIAS, FAST, at_work
 from tests.kit.processes import Process, lines, worker
 from tests.kit.waiting import wait_until
@@ -99,7 +99,7 @@ def cluster(kind: Any, scheme: str, *, synchronous: bool) -> Iterator[Cluster]:
             stack.callback(node.stop)
         nodes[0].start()
         relay = stack.enter_context(Proxy(""))
-        made = Cluster(*nodes, relay, scheme, synchronous)
+        made = Cluster(nodes[0], nodes[1], relay, scheme, synchronous)
         relay.server = made.socket(nodes[0])
         stack.enter_context(alias_to(made.url))
         migrate(ALIAS)
@@ -202,6 +202,7 @@ def check_effects() -> None:
 
 def prove_that_nothing_is_lost(made: Cluster, log: str, times: int) -> str:
     """Kill the primary so often; in words, what came of it."""
+    check_what_is_said_of_the_servers(made)
     with load(made, log) as under:
         seconds = []
         for _ in range(times):
@@ -220,6 +221,7 @@ def prove_that_nothing_is_lost(made: Cluster, log: str, times: int) -> str:
 
 def prove_what_is_lost(made: Cluster, log: str, times: int, lag: float) -> str:
     """The same, where the standby lacks what the last ``lag`` seconds have committed."""
+    check_what_is_said_of_the_servers(made)
     with load(made, log) as under:
         cut: list[tuple[float, float]] = []
         for _ in range(times):
@@ -246,3 +248,11 @@ def check_all_lost_were_late(under: Load, cut: list[tuple[float, float]]) -> Non
             at = producer.confirmed[name][1]
             # What was under way as the standby was cut off may have been late.
             assert any(began - 0.5 <= at <= end + 0.5 for began, end in cut), name
+
+
+def check_what_is_said_of_the_servers(made: Cluster, own_alias: str = "standby") -> None:
+    """By the system checks: of the primary, and of its standby."""
+    expected = set() if made.is_synchronous else {"dbqueue.W012"}
+    assert check_ids(ALIAS) == expected
+    with alias_to(made.standby.url(), own_alias):
+        assert check_ids(own_alias) == {"dbqueue.W011"}

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.db.utils import InterfaceError, OperationalError
 from django.utils import timezone
 
-from django_dbqueue.dialects.base import RowsLocked
+from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.lifecycle import archive, held, holder, promotion
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows

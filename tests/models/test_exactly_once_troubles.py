@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from django.db import InterfaceError, connection
 
-from django_dbqueue.dialects.base import RowsLocked
+from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.models.exactly_once import TRIES, ExactlyOnceRun
 from django_dbqueue.states import Status

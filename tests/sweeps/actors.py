@@ -6,7 +6,7 @@ Answers are by row where the verb tells of rows, otherwise a count.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django_dbqueue.dialects.base import RowsLocked
+from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.exceptions import ClaimLost
 from django_dbqueue.lifecycle import archive, holder, promotion, reap
 from django_dbqueue.lifecycle.table import table_of

@@ -9,6 +9,7 @@ from django.db.utils import InterfaceError
 from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
+from django_dbqueue.worker import reconcile
 from tests.kit.jobs import fresh, overwrite
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -130,6 +131,21 @@ def test_what_a_worker_does_not_know_that_it_holds_is_given_back_after_a_reconne
     turn(worker)
     assert {fresh(job).attempts for job in (mine, forgotten)} == {1}
     wait_until(lambda: [turn(worker), run(worker)] and Note.objects.done().count() == 3)
+
+
+def test_so_is_what_was_long_compared_before_the_reconnect(start, monkeypatch):
+    """After a failover to a server that is minutes behind."""
+    monkeypatch.setattr(reconcile, "COMPARE_SECONDS", 0.0)
+    make(2)
+    worker = start()
+    assert turn(worker) == 2
+    run(worker)
+    turn(worker)
+    hold_again(*Note.objects.done())
+    turn(worker)
+    assert Note.objects.claimed().count() == 2
+    connection.close()
+    wait_until(lambda: [turn(worker), run(worker)] and Note.objects.done().count() == 2)
 
 
 def hold_again(*jobs):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from django_dbqueue.conf.bounds import ProcessRange
-from django_dbqueue.dialects.room import ConnectionRoom
+from django_dbqueue.dialects.types import ConnectionRoom
 from django_dbqueue.worker.assignment import QueueName
 from django_dbqueue.worker.channel import Waiting
 from django_dbqueue.worker.pool import LEFT_TO_OTHERS, Figures, Pool
