@@ -102,6 +102,25 @@ def test_of_a_batch_that_is_half_seen_all_are_counted(monkeypatch):
             assert verb(table(), "me", keys).written == keys
 
 
+def test_of_a_batch_that_is_touched_the_lost_one_is_known(monkeypatch):
+    jobs = [claimed(text=str(number)) for number in range(3)]
+    for job in jobs[1:]:
+        overwrite(job, owner=jobs[0].claim_owner)
+    overwrite(jobs[2], owner="another")
+    hidden, keys = [f"{table().pk} <> {jobs[0].pk} AND"], [job.pk for job in jobs]
+
+    def half(execute, sql, params, many, context):
+        if hidden and sql.startswith("UPDATE"):
+            sql = sql.replace("WHERE", f"WHERE {hidden[0]}", 1)
+        return execute(sql, params, many, context)
+
+    dialect = dialect_of(connections["default"])
+    monkeypatch.setattr(dialect, "catch_up", lambda: bool(hidden.pop()))
+    with connection.execute_wrapper(half):
+        written = holder.touch(table(), jobs[0].claim_owner, keys)
+    assert (written.written, written.lost) == (keys[:2], keys[2:])
+
+
 def test_what_another_has_by_now_stays_lost(monkeypatch):
     job = claimed()
     overwrite(job, owner="another")
@@ -139,12 +158,15 @@ def test_a_living_worker_is_not_taken_for_dead_by_its_own_node(monkeypatch, capl
 
 def test_a_worker_whose_beat_is_not_seen_yet_is_not_reaped(monkeypatch):
     Worker.objects.create(uuid="a" * 32, host="h", pid=1)
+    job = claimed()
+    overwrite(job, owner=f"{'a' * 32}.1")
     dialect = dialect_of(connections["default"])
     looks = [["a" * 32], []]
     monkeypatch.setattr(dialect, "catch_up", lambda: True)
     reaper = Reaper([table()], 10, lambda *_: None, silent=lambda _: looks.pop(0))
     reaper.turn(lambda: True)
     assert Worker.objects.get().stopped_at is None
+    assert fresh(job).status == Status.CLAIMED
     assert not looks
 
 
