@@ -23,7 +23,7 @@ from ..exceptions import Bury, DBQueueError
 from ..states import CLAIMABLE, MOVES, Status
 from .claim_end import RetryDecision, freed
 from .errors import appended, entry
-from .execute import changed, changed_once, in_transaction, placeholders, rows
+from .execute import changed, changed_once, in_transaction, placeholders, retry, rows
 from .key_facts import Heads, count_claimed, find_heads
 from .key_wakeup import wake
 from .keys import FAIL, Rule, rule_in
@@ -172,7 +172,8 @@ def _lock(table: Table) -> None:
 
 def _make_lock(table: Table) -> None:
     manager = _queue_model()._default_manager.using(table.connection.alias)
-    manager.get_or_create(job_table=_lock_of(table), name=LOCK)
+    make = partial(manager.get_or_create, job_table=_lock_of(table), name=LOCK)
+    retry(table.connection, make)
 
 
 def _lock_of(table: Table) -> str:

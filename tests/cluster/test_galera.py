@@ -187,12 +187,13 @@ def test_no_late_write_gets_through(galera):
 
 
 def test_of_a_key_no_more_are_claimed_on_all_nodes_than_its_limit(galera):
-    Shared.objects.using(FIRST).bulk_create([Shared(tenant=f"t{n % 5}") for n in range(200)])
+    jobs = [Shared(tenant=f"t{n % 5}", queue=NODES[n % 3]) for n in range(300)]
+    Shared.objects.using(FIRST).bulk_create(jobs)
 
     def take(node):
         found = []
         for number in range(20):
-            jobs = claim(table_of(Shared, node), "default", 3, f"{node}.{number}")
+            jobs = claim(table_of(Shared, node), node, 3, f"{node}.{number}")
             found += [job.pk for job in jobs]
         return found
 
