@@ -51,15 +51,17 @@ def rate(alias, urls, jobs):
 
 
 def test_a_drain_next_to_one_server(django_db_blocker, full):
-    jobs, rounds = (10_000, 3) if full else (2000, 1)
+    jobs, rounds = (10_000, 3) if full else (5000, 1)
     with django_db_blocker.unblock(), one_server() as server, cluster() as galera:
         nodes = [node.url() for node in galera.nodes]
         for _ in range(rounds):
             for count in (1, 3):
                 alone = rate(ONE, [server.url()] * count, jobs)
                 time.sleep(1)
+                before = galera.status("wsrep_local_cert_failures")
                 spread = rate(NODES[0], nodes[:count], jobs)
+                refused = galera.status("wsrep_local_cert_failures") - before
                 print(
                     f"\n{count} workers: {alone:.0f} jobs/s on one server, {spread:.0f} on "
-                    f"{count} of three nodes: {spread / alone:.2f}"
+                    f"{count} of three nodes: {spread / alone:.2f}; {refused} commits refused"
                 )
