@@ -12,8 +12,8 @@ HINTS = {
     ),
     "dbqueue.W011": "Let the address follow the primary; workers wait until one answers there.",
     "dbqueue.W012": (
-        "A failover loses the last commits, and the jobs in them: see docs/failover.md, name a "
-        f"synchronous standby, {ACCEPT.format('dbqueue.W012')}."
+        "A failover to one of them loses the last commits, and the jobs in them: see "
+        f"docs/failover.md, name a synchronous standby, {ACCEPT.format('dbqueue.W012')}."
     ),
     "dbqueue.W014": (
         "End the transaction that keeps them: SELECT trx_mysql_thread_id, trx_started FROM "
