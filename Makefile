@@ -127,7 +127,7 @@ stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server:
 	$(PYTHON) scripts/servers.py run -- sh scripts/stress.sh
 
 cluster: packages $(STAMPS)/servers  ## poolers, balancers, clusters and failovers (30 minutes); PYTEST_ARGS
-	PYTHON=$(PYTHON) sh scripts/install_debian.sh pgbouncer
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh pgbouncer galera-4 haproxy
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest --cluster --full -s -m cluster tests/cluster $(PYTEST_ARGS)
 
 bounded: packages $(STAMPS)/servers  ## 8 producers, some killed, at a bounded queue on each database; what a limit costs (6 minutes)

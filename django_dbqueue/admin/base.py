@@ -20,7 +20,7 @@ from ..states import Status
 from . import confirmation, search, tabs
 from .changelist import JobList
 from .export import export
-from .lists import CappedPaginator, QueueFilter, columns, queues_of, without_error_texts
+from .lists import CappedPaginator, columns, without_error_texts
 from .pages import auto_refresh
 from .permissions import JobPermissions, ViewOnly
 
@@ -98,9 +98,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         term = search_term.strip()
         if names is None or not term:
             return super().get_search_results(request, queryset, search_term)
-        queue = request.GET.get(QueueFilter.parameter_name)
-        queues = [queue] if queue else queues_of(request, self.model)
-        return search.found(queryset, names, term, queues), False
+        return search.found(queryset, names, term), False
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":

@@ -1,6 +1,6 @@
 """Finding jobs by whole values that an index knows, never by reading the table."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -31,9 +31,7 @@ def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | N
     return names if indexed.issuperset(names) else None
 
 
-def found(
-    rows: QuerySet[Any], names: Sequence[str], term: str, queues: Collection[str]
-) -> QuerySet[Any]:
+def found(rows: QuerySet[Any], names: Sequence[str], term: str) -> QuerySet[Any]:
     """Those of the rows that have this value in one of the columns; at most some thousand.
 
     By their keys: in one question with an order, a database may prefer to walk along that.
@@ -44,10 +42,8 @@ def found(
         if name in {"pk", key.name}:
             keys.update(as_key(key, term))
             continue
-        # The index of the dedup keys begins with the queue.
-        more: dict[str, Any] = {"queue__in": queues} if name == "dedup_key" else {}
-        if name == "concurrency_key":
-            more = {"status__in": [*Status]}  # so does theirs with the state
+        # Their index begins with the state.
+        more = {"status__in": [*Status]} if name == "concurrency_key" else {}
         values = as_key(rows.model._meta.get_field(name), term)
         matching = whole.filter(**{f"{name}__in": values}, **more)
         keys.update(matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX])

@@ -24,7 +24,7 @@ from django.db.migrations.state import ProjectState
 from django.db.migrations.writer import MigrationWriter
 from django.utils import timezone
 
-from ..models import HotIndex, Job
+from ..models import DedupConstraint, HotIndex, Job
 from ..states import Status
 from .adoptable import (
     CannotAdopt,
@@ -156,7 +156,7 @@ def _parts_of_meta(model: type[Job]) -> Iterator[Operation]:
     """The constraint before the indexes: SQLite copies the table for it, with all its indexes."""
     table = str(model._meta.model_name)
     for constraint in model._meta.constraints:
-        if getattr(constraint, "fields", ()) == ("queue", "dedup_key"):
+        if isinstance(constraint, DedupConstraint):
             yield AddConstraint(table, constraint.clone())
     ours = [(i.fields, i.where) for i in Job._meta.indexes if isinstance(i, HotIndex)]
     for index in model._meta.indexes:

@@ -12,12 +12,16 @@ HINTS = {
     ),
     "dbqueue.W011": "Let the address follow the primary; workers wait until one answers there.",
     "dbqueue.W012": (
-        "A failover loses the last commits, and the jobs in them: see docs/failover.md, name a "
-        f"synchronous standby, {ACCEPT.format('dbqueue.W012')}."
+        "A failover to one of them loses the last commits, and the jobs in them: see "
+        f"docs/failover.md, name a synchronous standby, {ACCEPT.format('dbqueue.W012')}."
     ),
     "dbqueue.W014": (
         "End the transaction that keeps them: SELECT trx_mysql_thread_id, trx_started FROM "
         "information_schema.INNODB_TRX ORDER BY trx_started LIMIT 1. If there is none: SET GLOBAL "
         "innodb_purge_threads = 8, innodb_purge_batch_size = 1000."
+    ),
+    "dbqueue.W015": (
+        "What one node commits another shows a moment later. Let the balancer keep a client on one "
+        "node, or add `SET SESSION wsrep_sync_wait = 7` to its init_command; see docs/clusters.md."
     ),
 }

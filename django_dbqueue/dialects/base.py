@@ -227,6 +227,17 @@ class Dialect:
     def notify(self) -> None:
         """Tell those who listen that a job is ready, once the caller's transaction commits."""
 
+    @property
+    def is_node(self) -> bool:
+        """Whether it is one of several servers that take writes and know no locks of each other: of
+        two that change the same row, the later commit is refused."""
+        return False
+
+    def catch_up(self) -> bool:
+        """Ask before something is taken for lost or gone: in a cluster, wait until this connection
+        sees what others have committed by now. True = look once more."""
+        return False
+
     def knows(self, error: Error) -> bool:
         """Whether it is an error of this database's driver, or one of ours."""
         driver: Any = self.connection.Database  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error
 
 from ..states import CLAIMABLE
+from . import galera
 from .base import NOTHING_TO_DO, SILENCE_SECONDS, Dialect, rollback_on_error
 from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
@@ -40,6 +41,7 @@ ERROR_KINDS = {
     1047: ErrorKind.LOST,  # a Galera node outside its cluster
     1159: ErrorKind.LOST,  # time-out while reading
     1161: ErrorKind.LOST,  # time-out while writing
+    1180: ErrorKind.LOST,  # at a commit: a Galera node that has just left its cluster
     3032: ErrorKind.LOST,  # offline mode, MySQL
     1290: ErrorKind.READ_ONLY,
     1836: ErrorKind.READ_ONLY,
@@ -69,6 +71,7 @@ class MySQL(Dialect):
         self.contended: dict[tuple[str, str], int] = {}
         # The claim that was committed last and whose rows were not read yet, with their keys.
         self.unread: tuple[Claim, list[Any]] | None = None
+        self._is_node: bool | None = None  # asked once
 
     def now_plus(self, seconds: str) -> str:
         return f"(UTC_TIMESTAMP(6) + INTERVAL ({seconds}) SECOND)"
@@ -217,6 +220,22 @@ class MySQL(Dialect):
         with self.connection.cursor() as cursor:
             cursor.execute(f"SET SESSION {name} = {seconds if is_mariadb else 6 * seconds}")
 
+    @property
+    def is_node(self) -> bool:
+        if self._is_node is None:
+            with self.connection.cursor() as cursor:
+                self._is_node = galera.is_node(cursor)
+        return self._is_node
+
+    def catch_up(self) -> bool:
+        connection = self.connection
+        if connection.in_atomic_block or not connection.get_autocommit():
+            return False
+        if self.is_node:
+            with connection.cursor() as cursor:
+                cursor.execute(galera.CATCH_UP)
+        return self.is_node
+
     def kind_of_code(self, error: Error) -> ErrorKind | None:
         code = error.args[0] if error.args else None
         return ERROR_KINDS.get(code) if isinstance(code, int) else None
@@ -241,6 +260,8 @@ class MySQL(Dialect):
             yield "dbqueue.W012", "its replicas are asynchronous"
         if (behind := int(status.get("Innodb_history_list_length", 0))) > UNPURGED_MAX:
             yield "dbqueue.W014", f"the old rows of {behind:,} transactions are not purged yet"
+        if self.is_node and (problem := galera.spread(self.connection)):
+            yield "dbqueue.W015", problem
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
         cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")

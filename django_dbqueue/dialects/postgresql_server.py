@@ -11,8 +11,11 @@ SELECT COALESCE(last_value, 0) FROM pg_sequences
 WHERE quote_ident(schemaname) || '.' || quote_ident(sequencename) = {0}
     AND has_sequence_privilege({0}, 'SELECT')
 """
+# What decodes changes, by a logical slot, is no standby. Most roles are told of the pids alone.
 AROUND = """
-SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT COUNT(*) FROM pg_stat_replication),
+SELECT pg_backend_pid(), pg_is_in_recovery(),
+    (SELECT COUNT(*) FROM pg_stat_replication WHERE NOT EXISTS (
+        SELECT 1 FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical')),
     current_setting('synchronous_standby_names') <> ''
         AND current_setting('synchronous_commit') NOT IN ('off', 'local')
 """

@@ -17,7 +17,7 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..exceptions import QueueFull
 from . import drop, enqueue
-from .execute import rows
+from .execute import retry, rows
 from .limits import is_bounded, limits_of
 from .room import Room
 from .table import Table
@@ -94,12 +94,25 @@ def insert(
 
     ``QueueFull``, and nothing is written, where its queue stays full.
     """
+    write = partial(_insert, table, job, fields, by_django)
     if not is_bounded(table.model) or limits_of(table.model, job.queue).max_length is None:
-        return _insert(table, job, fields, by_django)
-    if table.is_plain and _insert_at_once(table, job, fields):
+        written = write()
+    elif table.is_plain and _insert_at_once(table, job, fields):
         return []
-    places = wanted(table.model, [place_of(job)])
-    return admitted(table, places, partial(_insert, table, job, fields, by_django))
+    else:
+        written = admitted(table, wanted(table.model, [place_of(job)]), write)
+    if not isinstance(written, _Key):
+        return written
+    # Not before the commit: until then it may have to be written once more.
+    _set_key(table, job, written.value)
+    return []  # nothing is left for Django to assign
+
+
+@dataclass(frozen=True)
+class _Key:
+    """Of a row that was inserted without Django."""
+
+    value: Any
 
 
 class _Twin(Exception):
@@ -127,15 +140,11 @@ def insert_new(table: Table, job: Any) -> bool:
     return True
 
 
-def _insert(
-    table: Table, job: Any, fields: Sequence[Any], by_django: Callable[[], T]
-) -> T | list[Any]:
-    if table.is_plain:
-        key = enqueue.insert(table, job, fields)
-        if key is not None:
-            _set_key(table, job, key)
-            return []  # nothing is left for Django to assign
-    return by_django()
+def _insert(table: Table, job: Any, fields: Sequence[Any], by_django: Callable[[], T]) -> T | _Key:
+    key = enqueue.insert(table, job, fields) if table.is_plain else None
+    if key is not None:
+        return _Key(key)
+    return retry(table.connection, by_django)
 
 
 def _insert_at_once(table: Table, job: Any, fields: Sequence[Any]) -> bool:
@@ -220,8 +229,8 @@ def _check(table: Table, places: Sequence[Wanted], is_alone: bool) -> None:
 
 
 def _tried(table: Table, places: Sequence[Wanted], write: Callable[[], T], is_alone: bool) -> T:
-    """Once, and again where the database asks for it before anything of the caller's was done."""
-    connection, has_begun = table.connection, False
+    """Once, and again where the database asks for it: what it refuses it has rolled back."""
+    connection = table.connection
     if (
         not is_alone
         and len(places) == 1
@@ -234,12 +243,11 @@ def _tried(table: Table, places: Sequence[Wanted], write: Callable[[], T], is_al
             with transaction.atomic(using=connection.alias):
                 for one in places:
                     _make_room(table, one, is_alone=is_alone)
-                has_begun = True
                 return write()
         except Error as error:
             is_again = table.dialect.error_kind(error) is ErrorKind.AGAIN
             pause = next(pauses, None)
-            if has_begun or not is_alone or not is_again or pause is None:
+            if not is_alone or not is_again or pause is None:
                 raise
             _nap.wait(pause)
 

@@ -14,6 +14,7 @@ from ..exceptions import shown
 from ..states import Status
 from .admission import admit
 from .enqueue import CHECKS, announced, notify_workers
+from .execute import retry
 from .limits import has_max_age, limits_of
 from .table import LIFECYCLE_COLUMNS, Table
 
@@ -72,12 +73,16 @@ class Inserter:
         filled = [[reader(row) for row in chunk for reader in read] for chunk in chunks]
         names = ", ".join(map(ops.quote_name, self.columns))
         one = f"({', '.join(self.texts)})"
-        with transaction.atomic(using=self.table.connection.alias, savepoint=False):
-            for chunk, params in zip(chunks, filled, strict=True):
-                values = ", ".join([one] * len(chunk))
-                with self.table.connection.cursor() as cursor:
-                    sql = f"INSERT INTO {self.table.name} ({names}) VALUES {values}"
-                    cursor.execute(sql, params)
+
+        def write() -> None:
+            with transaction.atomic(using=self.table.connection.alias, savepoint=False):
+                for chunk, params in zip(chunks, filled, strict=True):
+                    values = ", ".join([one] * len(chunk))
+                    with self.table.connection.cursor() as cursor:
+                        sql = f"INSERT INTO {self.table.name} ({names}) VALUES {values}"
+                        cursor.execute(sql, params)
+
+        retry(self.table.connection, write)
 
     def place_of(self, row: Mapping[str, Any]) -> tuple[str, int]:
         """Its queue and priority; ``ValidationError`` where one is none."""

@@ -107,9 +107,13 @@ def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
     values = written(table, job, fields)
     if values is None:
         return None
-    with table.connection.cursor() as cursor:
-        sql = table.insert_of(tuple(values))
-        key = table.dialect.insert(cursor, sql, list(values.values()), table.pk)
+    sql, given = table.insert_of(tuple(values)), list(values.values())
+
+    def run() -> Any:
+        with table.connection.cursor() as cursor:
+            return table.dialect.insert(cursor, sql, given, table.pk)
+
+    key = retry(table.connection, run)
     return table.model._meta.pk.to_python(key) if job.pk is None else job.pk
 
 

@@ -70,8 +70,9 @@ def try_once(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None
 
 
 def _prepare_another_try(connection: BaseDatabaseWrapper, error: Error) -> None:
-    """Raises the error where the database does not ask for another try."""
-    if dialect_of(connection).error_kind(error) is not ErrorKind.AGAIN:
+    """Raises the error where the database does not ask for another try, or of our work alone."""
+    is_theirs = connection.connection is not None and not connection.autocommit
+    if is_theirs or dialect_of(connection).error_kind(error) is not ErrorKind.AGAIN:
         raise error
     logger.debug("%s asks for another try: %s", connection.alias, error)
     Retries.add()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from django.db.utils import IntegrityError
@@ -89,7 +90,7 @@ def _complete(
         also, values = results
         sql, given = f"UPDATE {table.by_key} SET {sets}{also} {mine}", [*params, *values]
     with ending_claims(table, keys, jobs):
-        return changed(table.connection, sql, [*given, *these, owner])
+        return _counted(table, sql, [*given, *these, owner], keys)
 
 
 def claim_state(table: Table, owner: str, key: Any) -> ClaimState:
@@ -164,12 +165,16 @@ def fail(
 
 
 def _stored(table: Table, key: Any, owner: str) -> Sequence[Any]:
-    found = rows(
+    look = partial(
+        rows,
         table.connection,
         f"SELECT errors, {table.claimed}, {table.overdue_pauses} FROM {table.by_key} "
         f"WHERE {table.pk} = %s AND owner = %s",
         [key, owner],
     )
+    found = look()
+    if not found and table.dialect.catch_up():
+        found = look()
     return found[0] if found else (None, None, None)
 
 
@@ -228,7 +233,7 @@ def _owned(
     among, these = table.dialect.among(table.pk, keys)
     sql = f"UPDATE {table.by_key} SET {sets} WHERE {among} AND {HELD} AND owner = %s"
     with ending_claims(table, keys if kept is None else (), jobs):
-        count = changed(table.connection, sql, [*params, *these, owner])
+        count = _counted(table, sql, [*params, *these, owner], keys, kept)
     if count == len(keys):
         return Written(written=keys)
     return _judged(table, owner, keys, kept)
@@ -247,3 +252,19 @@ def _judged(table: Table, owner: str, keys: list[Any], kept: Status | None) -> W
     for key, state in found.items():
         (result.written if state == (owner, kept) else result.lost).append(key)
     return result
+
+
+def _counted(
+    table: Table,
+    sql: str,
+    params: Sequence[Any],
+    keys: Sequence[Any],
+    kept: Status | None = Status.DONE,
+) -> int:
+    """Run a statement over claims, which are ``kept`` or not; how many there were. Before any
+    counts as lost it is run once more with all that others have committed."""
+    count = changed(table.connection, sql, params)
+    if count == len(keys) or not table.dialect.catch_up():
+        return count
+    again = changed(table.connection, sql, params)
+    return again if kept is Status.CLAIMED else count + again

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any
+from uuid import uuid4
 
 from django.apps import apps
 from django.db import transaction
@@ -22,7 +23,7 @@ from ..exceptions import Bury, DBQueueError
 from ..states import CLAIMABLE, MOVES, Status
 from .claim_end import RetryDecision, freed
 from .errors import appended, entry
-from .execute import changed, changed_once, in_transaction, placeholders, rows
+from .execute import changed, changed_once, in_transaction, placeholders, retry, rows
 from .failures import RECORDED, failure_of
 from .key_facts import Heads, count_claimed, find_heads
 from .key_wakeup import wake
@@ -160,14 +161,20 @@ def _lock(table: Table) -> None:
     if not connection.features.has_select_for_update:
         return  # there is one writer
     name = connection.ops.quote_name(_queue_model()._meta.db_table)
-    sql = f"SELECT id FROM {name} WHERE job_table = %s AND name = %s FOR UPDATE"
-    if not rows(connection, sql, [_lock_of(table), LOCK]):
+    where, params = "WHERE job_table = %s AND name = %s", [_lock_of(table), LOCK]
+    if table.dialect.is_node:
+        sql = f"UPDATE {name} SET pause_reason = %s {where}"
+        is_there = changed_once(connection, sql, [uuid4().hex, *params]) == 1
+    else:
+        is_there = bool(rows(connection, f"SELECT id FROM {name} {where} FOR UPDATE", params))
+    if not is_there:
         raise _NoLock
 
 
 def _make_lock(table: Table) -> None:
     manager = _queue_model()._default_manager.using(table.connection.alias)
-    manager.get_or_create(job_table=_lock_of(table), name=LOCK)
+    make = partial(manager.get_or_create, job_table=_lock_of(table), name=LOCK)
+    retry(table.connection, make)
 
 
 def _lock_of(table: Table) -> str:

@@ -96,6 +96,7 @@ def reap_owner(
     ``RowsLocked`` when some are left and all of these are locked.
     """
 
+    table.dialect.catch_up()
     started_or_none = started or {}
     gone = f"{prefix}%"
     found = find_held(table, BELONGS, [gone])
@@ -169,6 +170,7 @@ class _MovedOn(DBQueueError):
 
 def give_back(table: Table, owner: str) -> list[Reaped]:
     """Give back, unharmed, what one claim took whose answer never arrived."""
+    table.dialect.catch_up()
     given_back: list[Reaped] = []
     while unsure := find_held(table, "owner = %s AND retry_at IS NOT NULL", [owner]):
         # Not skipped where it is locked: nobody comes by again.
@@ -187,6 +189,7 @@ def give_back_unknown(
 
     No such owner may claim meanwhile.
     """
+    table.dialect.catch_up()
     owners = f"{prefix}%"
     sql = f"SELECT owner, {table.pk} FROM {table.name} WHERE {HELD} AND {BELONGS}"
     claimed = rows(table.connection, sql, [owners])

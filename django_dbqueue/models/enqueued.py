@@ -36,7 +36,8 @@ def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueu
     """Insert a new job unless one of the ``jobs`` of its queue has its key; then change that, as
     long as it waits."""
     enqueue.prepare(job)  # it may put it into a lane
-    twins = jobs.filter(queue=job.queue, dedup_key=job.dedup_key)
+    # In an order that says nothing: for that of the keys a database may walk along all rows.
+    twins = jobs.filter(queue=job.queue, dedup_key=job.dedup_key).order_by("dedup_key")
     for _ in range(TRIES):
         if admission.insert_new(table, job):
             job.forget(job.expressions())

@@ -86,7 +86,10 @@ class ExactlyOnceRun:
                 if self.is_wanted():
                     self._try()
             except NotHeld:
-                self._was_refused = self._is_doubtful = True
+                self._is_doubtful = True
+                # In its transaction a node of a cluster may not have seen the claim yet.
+                can_be_late = self.tries == 1 and self.table.dialect.catch_up()
+                self._was_refused = not can_be_late
             except Error as error:
                 if self.has_committed:
                     raise  # by what was to follow the commit

@@ -10,6 +10,8 @@ from django.db.backends.ddl_references import Statement
 
 # A statement, since Django runs whatever an index answers.
 NOTHING = "SELECT 1"
+BY_KEY = "dedup_key", "queue"
+QUEUE_OF_KEY = "dedup_queue"  # a column of the queue, NULL without a key
 
 
 class HotIndex(models.Index):
@@ -76,19 +78,47 @@ class PartialIndex(HotIndex):
 
 class DedupConstraint(models.UniqueConstraint):
     """At most one job of a queue with the same ``dedup_key``. On PostgreSQL and SQLite jobs without
-    a key are not in its index, so most jobs cost nothing there."""
+    a key are not in its index, so most jobs cost nothing there.
 
-    def __init__(self, *, fields: Sequence[str] = ("queue", "dedup_key"), name: str) -> None:
+    On MariaDB and MySQL it is over the key and a column of its own, which holds the queue where
+    there is a key: all of it is NULL in most jobs. Over ``queue`` itself, which never is, a Galera
+    cluster would take any two jobs of a queue for the same one. So it is in old migrations, with
+    ``fields=("queue", "dedup_key")``.
+    """
+
+    def __init__(self, *, fields: Sequence[str] = BY_KEY, name: str) -> None:
         super().__init__(fields=fields, name=name)
 
     def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
+        if self._has_column(schema_editor):
+            return ", ".join(self._definitions(model, schema_editor))
         return self._of(models.UniqueConstraint.constraint_sql, model, schema_editor)
 
     def create_sql(self, model: Any, schema_editor: Any) -> Any:
+        if self._has_column(schema_editor):
+            parts = self._definitions(model, schema_editor)
+            return _altered(model, schema_editor, [f"ADD {part}" for part in parts])
         return self._of(models.UniqueConstraint.create_sql, model, schema_editor)
 
     def remove_sql(self, model: Any, schema_editor: Any) -> Any:
+        if self._has_column(schema_editor):
+            index = schema_editor.quote_name(self.name)
+            parts = [f"DROP INDEX {index}", f"DROP COLUMN {QUEUE_OF_KEY}"]
+            return _altered(model, schema_editor, parts)
         return self._of(models.UniqueConstraint.remove_sql, model, schema_editor)
+
+    def _has_column(self, schema_editor: Any) -> bool:
+        is_partial = schema_editor.connection.features.supports_partial_indexes
+        return self.fields == BY_KEY and not is_partial
+
+    def _definitions(self, model: Any, schema_editor: Any) -> list[str]:
+        """Of the column and of the constraint, as a CREATE or ALTER TABLE takes them."""
+        kind = model._meta.get_field("queue").db_parameters(schema_editor.connection)
+        value = "IF(dedup_key IS NULL, NULL, queue)"
+        return [
+            f"{QUEUE_OF_KEY} {kind['type']} COLLATE {kind['collation']} AS ({value}) STORED",
+            f"CONSTRAINT {schema_editor.quote_name(self.name)} UNIQUE (dedup_key, {QUEUE_OF_KEY})",
+        ]
 
     def _of(self, verb: Callable[..., Any], model: Any, schema_editor: Any) -> Any:
         if not schema_editor.connection.features.supports_partial_indexes:
@@ -96,3 +126,7 @@ class DedupConstraint(models.UniqueConstraint):
         has_key = models.Q(dedup_key__isnull=False)
         partial = models.UniqueConstraint(fields=self.fields, name=self.name, condition=has_key)
         return verb(partial, model, schema_editor)
+
+
+def _altered(model: Any, schema_editor: Any, parts: Sequence[str]) -> str:
+    return f"ALTER TABLE {schema_editor.quote_name(model._meta.db_table)} {', '.join(parts)}"

@@ -13,6 +13,7 @@ from django.db import models, router
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
 from ..lifecycle.bulk_jobs import insert_jobs
+from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
@@ -118,7 +119,8 @@ class JobQuerySet(models.QuerySet[JobT]):
             return jobs if is_plain and insert_jobs(table, jobs, batch_size) else by_django()
 
         with enqueue.announced(self.model, jobs):
-            created = admission.admit(table, partial(map, admission.place_of, jobs), write)
+            places = partial(map, admission.place_of, jobs)
+            created = admission.admit(table, places, partial(retry, table.connection, write))
         for job, names in unread:
             job.forget(names)  # type: ignore[attr-defined]
         enqueue.notify_workers(table.connection, {job.status for job in jobs})  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from ..conf import code_version, conf
-from ..dialects import Dialect
+from ..dialects import Dialect, dialect_of
 from ..fields import DbNow
 from ..lifecycle.execute import retry
 from ..models import Worker
@@ -116,7 +116,7 @@ class Heartbeat:
     def _turn_epoch(self) -> None:
         self.last = replace(self.last, epoch=self.last.epoch + 1)
 
-    def _beat(self, state: Mapping[str, Any]) -> None:
+    def _beat(self, state: Mapping[str, Any], *, is_sure: bool = False) -> None:
         rows = Worker.objects.using(self.alias).filter(pk=self.uuid)
         living, now = rows.filter(stopped_at=None), DbNow()
         unasked = living.filter(stop_requested_at=None, drain_requested_at=None)
@@ -136,6 +136,9 @@ class Heartbeat:
         if is_there:
             # Also where the answer to its INSERT was lost.
             self.has_begun = True
+            return
+        if not is_sure and dialect_of(connections[self.alias]).catch_up():
+            self._beat(state, is_sure=True)
             return
         if self.has_begun:
             logger.warning("this worker was taken for dead; its claims may be others' by now")

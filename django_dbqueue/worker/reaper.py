@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
+from django.db import connections
 from django.db.utils import Error
 
-from ..dialects import ErrorKind
+from ..dialects import ErrorKind, dialect_of
 from ..dialects.types import RowsLocked
 from ..guard import capture, message_of
 from ..lifecycle import archive, held, promotion, reap
@@ -116,7 +117,7 @@ class Reaper:
         silent = [
             worker
             for alias in self._aliases()
-            if (found := self.silent(alias))
+            if (found := self._silent(alias))
             for worker in Worker.objects.using(alias).filter(pk__in=found)
         ]
         if silent and judge():
@@ -126,6 +127,13 @@ class Reaper:
         if time.monotonic() >= self.keep_at:
             waits.append(self._clean_up(done))
         return done, min(waits, default=PASS_SECONDS_MAX)
+
+    def _silent(self, alias: str) -> list[str]:
+        """Looked at twice where a beat may not be seen yet."""
+        found = self.silent(alias)
+        if found and dialect_of(connections[alias]).catch_up():
+            found = self.silent(alias)
+        return found
 
     def has_suspicion(self) -> bool:
         """Whether a worker looks dead at a glance, by the database's clock, or a claim is over."""

@@ -18,7 +18,7 @@ RAISE = {
 CODES: dict[str, dict[ErrorKind, list[Any]]] = {
     "mysql": {
         ErrorKind.AGAIN: [1213, 1205, 1020, 1317, 1969, 3024, 3101],
-        ErrorKind.LOST: [1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161, 3032],
+        ErrorKind.LOST: [1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161, 1180, 3032],
         ErrorKind.READ_ONLY: [1290, 1836, 1792, 3100],
         ErrorKind.FULL: [1114, 1021],
         None: [1062, 1064, 1146, 1406],

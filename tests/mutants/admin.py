@@ -40,12 +40,6 @@ MUTANTS = [
         "a job that is claimed is deleted by Django's own page",
     ),
     (
-        BASE,
-        "queues = [queue] if queue else queues_of(request, self.model)",
-        "queues = queues_of(request, self.model)[:1]",
-        "a dedup_key is looked for in the first queue alone",
-    ),
-    (
         LISTS,
         "return queryset.filter(queue=self.value()) if self.value() else queryset",
         "return queryset",

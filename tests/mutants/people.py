@@ -122,6 +122,19 @@ MUTANTS = [
         "a paused queue is claimed from",
     ),
     (
+        ENQUEUE,
+        "key = retry(table.connection, run)\n    return table",
+        "key = run()\n    return table",
+        "an insert that was rolled back for another's sake is an error",
+    ),
+    (
+        "models/index.py",
+        "IF(dedup_key IS NULL, NULL, queue)",
+        "queue",
+        "a job without a key has its queue in the unique index",
+        {"database": "mariadb"},
+    ),
+    (
         "models/enqueued.py",
         "filter(queue=job.queue, dedup_key=job.dedup_key)",
         "filter(dedup_key=job.dedup_key)",

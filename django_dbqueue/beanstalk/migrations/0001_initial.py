@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 'abstract': False,
                 'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_bea_status_11f833_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_bea_status_16ac4e_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_bea_status_57068d_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_bea_failure_e7408e_idx', where={'failure__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'retry_at'], name='dbqueue_bea_status_436759_idx', where={'status': 3}), django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'burial'], name='dbqueue_bea_status_342e4e_idx', where={'status': 4})],
-                'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('queue', 'dedup_key'), name='dbqueue_beanstalk_tubejob_dedup')],
+                'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_beanstalk_tubejob_dedup')],
             },
         ),
     ]
