@@ -220,7 +220,7 @@ class HAProxy(Server):
         check = self.data / "check"
         # HAProxy gives it the proxy's and the server's addresses.
         sql = "SELECT COUNT(*) FROM mysql.user"
-        client = f"{self.nodes[0].client} --no-defaults --user=root --connect-timeout=1"
+        client = f"{self.nodes[0].client} --no-defaults --user=root --connect-timeout=3"
         check.write_text(f'#!/bin/sh\nexec {client} --host="$3" --port="$4" -e "{sql}"\n')
         check.chmod(0o755)
         lines = {n.name: f"    server {n.name} 127.0.0.1:{n.client_port}" for n in self.nodes}
