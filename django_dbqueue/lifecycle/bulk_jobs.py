@@ -15,6 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.expressions import DatabaseDefault
 
+from ..fields import DbNow
 from .bulk import ROWS_MAX, is_simple, literal
 from .enqueue import EMPTY
 from .table import Table
@@ -73,6 +74,9 @@ def _column(table: Table, field: Any, jobs: Sequence[Any]) -> _Column | None:
     kinds = set(map(type, given))
     if kinds == {DatabaseDefault} or (kinds == {NoneType} and field.name in EMPTY):
         return None
+    if DbNow in kinds and kinds <= {DbNow, NoneType}:
+        seconds = [None if moment is None else float(moment.plus) for moment in given]
+        return _Column(field.column, table.dialect.now_plus("%s"), seconds)
     if any(hasattr(kind, "resolve_expression") for kind in kinds):
         raise _NotOurs
     if not _is_one(given, kinds):

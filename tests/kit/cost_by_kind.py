@@ -2,6 +2,9 @@
 
     pytest -p tests.kit.cost_by_kind [--cost-to=FILE]
 
+With xdist (-n) only what is written to FILE counts: each process has a FILE of its own, with its
+name at the end.
+
 The processors' seconds are those of the tests' own process, of the children that it has waited for,
 and of the server that forks workers (see ``warm_processes``); not those of database servers.
 """
@@ -66,12 +69,14 @@ def _with_children(pid: int) -> float:
     return sum(map(int, fields[11:15])) / TICKS
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("cost: tests, seconds, of them the processors'")
     most_expensive = sorted(by_file.items(), key=lambda item: -item[1][2])[:SHOWN]
     for name, (count, wall, cpu) in [*sorted(by_kind.items()), *most_expensive]:
         terminalreporter.line(f"{name:40} {count:6.0f} {wall:8.1f} {cpu:8.1f}")
-    if path := config.getoption("--cost-to"):
-        Path(path).write_text(json.dumps({"kinds": by_kind, "files": by_file}))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if path := session.config.getoption("--cost-to"):
+        name = path + os.environ.get("PYTEST_XDIST_WORKER", "")
+        Path(name).write_text(json.dumps({"kinds": by_kind, "files": by_file}))

@@ -1,7 +1,11 @@
 """``bulk_create`` writes what ``create`` writes, by a statement of its own."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import IntegrityError, connection
+from django.db.models import Value
+from django.db.models.functions import Lower
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.beanstalk.models import TubeJob
@@ -51,9 +55,16 @@ def test_an_option_of_one_job_is_not_that_of_another(options):
 
 
 def test_a_time_that_the_database_is_to_work_out_is_worked_out():
-    jobs = Note.objects.bulk_create([Note(retry_at=DbNow(plus=60)), Note()])
-    assert [row.state for row in Note.objects.order_by("pk")] == ["delayed", "ready"]
-    assert jobs[0].retry_at > jobs[0].created_at
+    jobs = Note.objects.bulk_create([Note(retry_at=DbNow(plus=n)) for n in (60, 90.5)] + [Note()])
+    late, later, ready = Note.objects.order_by("pk")
+    assert [late.state, later.state, ready.state] == ["delayed", "delayed", "ready"]
+    assert timedelta(seconds=30) < later.retry_at - late.retry_at < timedelta(seconds=31)
+    assert [job.retry_at for job in jobs] == [late.retry_at, later.retry_at, None]
+
+
+def test_what_only_the_database_can_work_out_is_left_to_it():
+    Note.objects.bulk_create([Note(text=Lower(Value("UP"))), Note(text="Plain")])
+    assert [row.text for row in Note.objects.order_by("pk")] == ["up", "Plain"]
 
 
 def test_each_job_gets_the_key_of_its_own_row():
