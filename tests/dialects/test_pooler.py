@@ -1,6 +1,7 @@
 """Behind a pooler nothing is set for a session; a real one is in ``tests/cluster``."""
 
 import logging
+from contextlib import closing
 
 import pytest
 from django.db import Error, OperationalError, connection, connections, transaction
@@ -112,13 +113,14 @@ def test_they_end_with_the_connection_which_may_be_anybodys_then(pooled):
 def test_our_statements_still_give_up_on_a_lock(pooled):
     prepare()
     job = Note.objects.create()
-    other = other_connection()
-    other.set_autocommit(False)
-    with other.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM {table().name} FOR UPDATE")
-    with pytest.raises(OperationalError, match="lock timeout"):
-        Note.objects.filter(pk=job.pk).update(text="a")
-    other.close()
+    # Else a test that fails would wait for ever.
+    connections["default"].connection.execute("SET statement_timeout = '20s'")
+    with closing(other_connection()) as other:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute(f"SELECT 1 FROM {table().name} FOR UPDATE")
+        with pytest.raises(OperationalError, match="lock timeout"):
+            Note.objects.filter(pk=job.pk).update(text="a")
 
 
 def test_a_claim_and_its_completion_are_no_more_statements(pooled):
