@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import DataError, IntegrityError, connection
 from django.db.models import Value
 from django.db.models.functions import Lower
 from django.test.utils import CaptureQueriesContext
@@ -94,6 +94,13 @@ def test_where_one_is_refused_nothing_is_written_and_no_job_has_a_key():
         Unique.objects.bulk_create(jobs, batch_size=2)
     assert not Unique.objects.exists()
     assert [job.pk for job in jobs] == [None] * 3
+
+
+def test_a_number_that_the_column_cannot_hold_is_refused():
+    for number in (2**63, -(2**63) - 1):
+        with pytest.raises((OverflowError, DataError)):
+            Unique.objects.bulk_create([Unique(code=number)])
+    assert not Unique.objects.exists()
 
 
 def test_a_key_that_is_given_is_kept():
