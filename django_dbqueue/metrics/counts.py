@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from ..lifecycle.backlog import heads_by_priority
@@ -92,7 +94,8 @@ def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict
     """The jobs that are here by the fingerprints of their failures, without those that were buried
     after ``until``, which is as the database has it; of 100 kinds at most.
 
-    Exact where there are no more than 20,000 of any queue; else up to 1,000 of each kind.
+    Exact, and of the kinds that have most, where there are no more than 20,000 of any queue; else
+    up to 1,000 of each kind.
     """
     sql = (
         f"SELECT failure, {BURIED_UNTIL}, {RETRYING}, COUNT(*) FROM (SELECT failure, failed_at "
@@ -101,6 +104,7 @@ def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict
     )
     found = [] if queues else rows(table.connection, sql, [until])
     if not queues and sum(row[3] for row in found) <= FAILED_MAX:
+        found = nlargest(KINDS_MAX, found, key=itemgetter(3))
         return {str(kind): Failed(int(buried), int(waits)) for kind, buried, waits, _ in found}
     counted = {
         kind: count_kind(table, kind, until, KIND_MAX, queues)
