@@ -62,8 +62,13 @@ def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
     }
 
 
-def test_without_any_the_page_says_so(browser):
-    assert "Nothing failed within 24 hours" in text_of(browser.get(FAILURES))
+def test_without_any_the_page_says_so_and_denies_no_job_that_a_person_buried(browser):
+    Note.objects.create()
+    Note.objects.bury()
+    text = text_of(browser.get(FAILURES))
+    assert "Nothing failed within 24 hours" in text
+    assert "no failed job waits" not in text
+    assert "buried by hand" in text
 
 
 def test_those_that_were_shown_are_put_back_after_a_question(browser):
