@@ -130,16 +130,21 @@ def copy_machine(root: Path) -> None:
 
 
 def copy_checkout(target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    for old in target.iterdir():
-        if old.name in KEPT:
+    empty(target, KEPT)
+    ignore = shutil.ignore_patterns(*LEFT_OUT)
+    shutil.copytree(ROOT, target, ignore=ignore, symlinks=True, dirs_exist_ok=True)
+
+
+def empty(folder: Path, kept: tuple[str, ...] = ()) -> None:
+    """Make the folder, or remove what is in it but for these names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        if old.name in kept:
             continue
-        if old.is_dir():
+        if old.is_dir() and not old.is_symlink():
             shutil.rmtree(old)
         else:
             old.unlink()
-    ignore = shutil.ignore_patterns(*LEFT_OUT)
-    shutil.copytree(ROOT, target, ignore=ignore, symlinks=True, dirs_exist_ok=True)
 
 
 def install(root: Path, *, mysql: bool) -> None:
@@ -188,6 +193,7 @@ def main(argv: list[str]) -> int:
         bootstrap(root, options.suite, options.mirror or mirror_of_machine())
         copy_machine(root)
         copy_checkout(root / CHECKOUT)
+        empty(root / "tmp")  # of what a run that was ended had there
         install(root, mysql="mysql" in databases)
         return test(root, databases, arguments)
     except Failure as failure:

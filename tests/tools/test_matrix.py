@@ -1,6 +1,7 @@
 """The script that tests on another Debian: what it takes along, refuses, ends and tells."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def test_a_checkout_is_copied_without_what_is_built_and_without_what_is_gone(mon
 
 def test_who_is_not_root_is_told_so_before_anything_is_made(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(matrix, "BUILD", tmp_path / "matrix")
-    monkeypatch.setattr(matrix.signal, "signal", lambda *args: None)
+    monkeypatch.setattr(signal, "signal", lambda *args: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
     assert matrix.main([]) == 1
@@ -68,14 +69,14 @@ def test_the_mirror_is_that_of_the_systems_debian(monkeypatch):
         "http://one.test/node_20.x/\nhttp://two.test/debian-security/\nhttp://two.test/debian/"
     )
     done = subprocess.CompletedProcess([], 0, stdout=printed)
-    monkeypatch.setattr(matrix.shutil, "which", lambda name: name)
-    monkeypatch.setattr(matrix.subprocess, "run", lambda *args, **options: done)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
 
     assert matrix.mirror_of_machine() == "http://two.test/debian/"
 
 
 def test_without_a_mirror_the_option_is_named(monkeypatch):
-    monkeypatch.setattr(matrix.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
 
     with pytest.raises(Failure, match="--mirror"):
         matrix.mirror_of_machine()
