@@ -14,6 +14,7 @@ BEANSTALK_ARGS ?=
 UNKIND_ARGS ?=
 TASKS_ARGS ?=
 TORTURE_ARGS ?=
+MATRIX_ARGS ?=
 # Each is measured in an environment of its own, with benchmarks/adapters/NAME.txt installed.
 PEERS = django_tasks_db django_q2 procrastinate pgqueuer huey celery rq dramatiq
 # The same for Django Tasks, on the newest Python that is found, and the newest Django.
@@ -29,7 +30,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist mysql clean packages redis beanstalkd jackd
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist mysql clean packages redis beanstalkd jackd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -129,6 +130,10 @@ stress: packages $(STAMPS)/servers  ## 10 claimers x 10,000 jobs on each server:
 cluster: packages $(STAMPS)/servers  ## poolers, balancers, clusters and failovers (30 minutes); PYTEST_ARGS
 	PYTHON=$(PYTHON) sh scripts/install_debian.sh pgbouncer galera-4 haproxy
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest --cluster --full -s -m cluster tests/cluster $(PYTEST_ARGS)
+
+matrix:  ## the contract suite on Debian stable's databases and Python, in a chroot; as root (30 minutes); MATRIX_ARGS
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh debootstrap
+	$(PYTHON) scripts/matrix.py $(MATRIX_ARGS)
 
 bounded: packages $(STAMPS)/servers  ## 8 producers, some killed, at a bounded queue on each database; what a limit costs (6 minutes)
 	$(PROOF) tests/lifecycle/test_bounded_processes.py $(PYTEST_ARGS)

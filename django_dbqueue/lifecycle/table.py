@@ -145,8 +145,12 @@ class Table:
 
     def place_of(self, column: str) -> str:
         """How a value that is not null stands in an INSERT."""
+        if column not in self.binary:
+            return "%s"
         ops: Any = self.connection.ops
-        return str(ops.binary_placeholder_sql(b"")) if column in self.binary else "%s"
+        if hasattr(models.BinaryField, "get_placeholder_sql"):  # since Django 6.1
+            return str(ops.binary_placeholder_sql(b"", compiler=None)[0])
+        return str(ops.binary_placeholder_sql(b""))
 
     def inserted(self, field: Any, text: str = "") -> Inserted:
         """A column of an INSERT of many rows: its value, or what is the same in all of them."""
