@@ -5,6 +5,7 @@ import decimal
 import gc
 import uuid
 import weakref
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -53,7 +54,7 @@ def plain(**changes):
     }
 
 
-EDGES = {
+EDGES: dict[str, dict[str, Any]] = {
     "plain": {},
     "empty": {
         "a_text": "",
