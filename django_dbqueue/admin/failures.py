@@ -7,11 +7,13 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.auth import get_permission_codename
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
+from ..fields import InstantField
 from ..metrics.counts import Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate.acting import KICK, Progress
@@ -145,17 +147,18 @@ def _asked(request: HttpRequest) -> Asked:
     table, _, using = data.get("table", "").partition("@")
     try:
         [served] = parse_served([table.partition(":")[0]], using or None)
-        until = datetime.fromisoformat(data.get("until", ""))
-    except (UnknownTable, ValueError) as error:
+        until = InstantField().get_prep_value(datetime.fromisoformat(data.get("until", "")))
+    except (UnknownTable, ValidationError, ValueError) as error:
         raise Http404("No such failures.") from error
-    if until.tzinfo is None or "\x00" in data.get("failure", ""):
+    if served.using not in connections or "\x00" in data.get("failure", ""):
         raise Http404("No such failures.")
     return Asked(served, data.get("failure", ""), until)
 
 
 def _retry(model_admin: Any, request: HttpRequest, asked: Asked) -> HttpResponse:
     count = request.POST.get("count", "")
-    most = min(int(count) if count.isdecimal() else 0, ROWS_MAX)
+    # No more digits than matter: Python refuses to read thousands of them.
+    most = min(int(count[:9]) if count.isdecimal() else 0, ROWS_MAX)
     progress = Progress(KICK, limit=most, keeps=confirmation.MOST + 1)
     try:
         for keyset in choice_of(asked.fingerprint, asked.until).keysets(asked.served, KICK.sources):

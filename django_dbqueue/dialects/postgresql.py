@@ -37,16 +37,6 @@ CHANNEL = "dbqueue"
 HEADS = "dbqueue_heads"  # what a statement calls the first jobs that it has found
 RECHECK_SECONDS = 0.005  # after a notification nobody is notified; then they look again
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
-LAST_NUMBER = """
-SELECT COALESCE(last_value, 0) FROM pg_sequences
-WHERE quote_ident(schemaname) || '.' || quote_ident(sequencename) = {0}
-    AND has_sequence_privilege({0}, 'SELECT')
-"""
-AROUND = """
-SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT COUNT(*) FROM pg_stat_replication),
-    current_setting('synchronous_standby_names') <> ''
-        AND current_setting('synchronous_commit') NOT IN ('off', 'local')
-"""
 
 
 class PostgreSQL(Dialect):

@@ -20,6 +20,7 @@ from .limits import has_max_age, limits_of
 from .table import LIFECYCLE_COLUMNS, Table
 
 ROWS_MAX = 1000  # of one statement
+BIGINT_MAX = 2**63 - 1
 # What the lifecycle writes into a new row, in SQL; its other columns stay empty.
 FIXED = {"attempts": "0", "crashes": "0", "losses": "0", "errors": "'[]'"}
 OPEN = {"retry_at", "dedup_key"}
@@ -135,7 +136,8 @@ class Inserter:
 def literal(value: Any) -> str:
     """How a number or a plain word stands in a statement; '' of all others."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:d}"
+        # A larger one SQLite would take as a float.
+        return f"{value:d}" if abs(value) <= BIGINT_MAX else ""
     return f"'{value}'" if type(value) is str and WORD.fullmatch(value) else ""
 
 

@@ -9,7 +9,7 @@ from ..fields import check_name
 from ..operate.choice import Choice
 from ..states import Status
 from ..worker.served import Served, parse_served
-from .commands._types import alias, positive
+from .commands._types import alias, positive, some
 from .durations import duration
 from .verbs import Refused
 
@@ -32,8 +32,9 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     since = "10m, 24h, 7d: since they ended, or else were enqueued"
     add("--older-than", type=duration, metavar="AGE", help=since)
     add("--newer-than", type=duration, metavar="AGE", help="the same")
-    add("--error", default="", metavar="TEXT", help="a part of the newest error, capitals aside")
-    add("--failure", default="", metavar="FINGERPRINT", help="as `dbqueue failures` shows them")
+    # Left empty by a script it would mean all jobs.
+    add("--error", type=some, metavar="TEXT", help="a part of the newest error, capitals aside")
+    add("--failure", type=some, metavar="FINGERPRINT", help="as `dbqueue failures` shows them")
     add("--limit", type=positive, help="most jobs in all")
 
 
@@ -51,8 +52,8 @@ def choice_of(options: dict[str, Any]) -> Choice:
         queues=tuple(options["queue"]),
         older_than=options["older_than"],
         newer_than=options["newer_than"],
-        error=options["error"],
-        failure=options["failure"],
+        error=options["error"] or "",
+        failure=options["failure"] or "",
         ids=tuple(dict.fromkeys(options.get("id", []))),
     )
 

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from ..lifecycle.backlog import heads_by_priority
@@ -92,7 +94,8 @@ def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict
     """The jobs that are here by the fingerprints of their failures, without those that were buried
     after ``until``, which is as the database has it; of 100 kinds at most.
 
-    Exact where there are no more than 20,000 of any queue; else up to 1,000 of each kind.
+    Exact, and of the kinds that have most, where there are no more than 20,000 of any queue; else
+    up to 1,000 of each kind.
     """
     sql = (
         f"SELECT failure, {BURIED_UNTIL}, {RETRYING}, COUNT(*) FROM (SELECT failure, failed_at "
@@ -101,12 +104,13 @@ def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict
     )
     found = [] if queues else rows(table.connection, sql, [until])
     if not queues and sum(row[3] for row in found) <= FAILED_MAX:
+        found = nlargest(KINDS_MAX, found, key=itemgetter(3))
         return {str(kind): Failed(int(buried), int(waits)) for kind, buried, waits, _ in found}
     counted = {
         kind: count_kind(table, kind, until, KIND_MAX, queues)
         for kind in islice(_kinds(table), KINDS_MAX)
     }
-    return {kind: one for kind, one in counted.items() if one.buried or one.retrying}
+    return {kind: one for kind, one in counted.items() if one != Failed()}
 
 
 def _kinds(table: Table) -> Iterator[str]:
@@ -124,19 +128,22 @@ def _kinds(table: Table) -> Iterator[str]:
 def count_kind(
     table: Table, kind: str, until: Any, most: int, queues: Sequence[str] = ()
 ) -> Failed:
-    """The jobs with one failure, at most so many in each of the two states."""
-    columns = "1 AS one" if not queues else "queue"
-    also = f" AND queue IN ({placeholders(queues)})" if queues else ""
-    counts = []
+    """The jobs with one failure, at most so many in each of the two states; those of some queues
+    are looked for among 20,000 of each, since the index does not know them."""
+    column, looked_at = ("queue", FAILED_MAX) if queues else ("1 AS one", most)
+    wanted = f"queue IN ({placeholders(queues)})" if queues else "1 = 1"
+    counts, is_more = [], False
     for condition, params in (("failed_at <= %s", [until]), ("failed_at IS NULL", [])):
         sql = (
-            f"SELECT COUNT(*) FROM (SELECT {columns} FROM {table.name} WHERE failure = %s "
-            f"AND {condition}{also} LIMIT {most + 1}) AS capped"
+            f"SELECT COUNT(*), COALESCE(SUM(CASE WHEN {wanted} THEN 1 ELSE 0 END), 0) "
+            f"FROM (SELECT {column} FROM {table.name} WHERE failure = %s AND {condition} "
+            f"LIMIT {looked_at + 1}) AS capped"
         )
-        [(count,)] = rows(table.connection, sql, [kind, *params, *queues])
+        [(all_of_them, count)] = rows(table.connection, sql, [*queues, kind, *params])
         counts.append(int(count))
+        is_more |= all_of_them > looked_at
     buried, retrying = counts
-    return Failed(min(buried, most), min(retrying, most), max(counts) > most)
+    return Failed(min(buried, most), min(retrying, most), is_more or max(counts) > most)
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,13 @@ def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
     }
 
 
-def test_without_any_the_page_says_so(browser):
-    assert "Nothing failed within 24 hours" in text_of(browser.get(FAILURES))
+def test_without_any_the_page_says_so_and_denies_no_job_that_a_person_buried(browser):
+    Note.objects.create()
+    Note.objects.bury()
+    text = text_of(browser.get(FAILURES))
+    assert "Nothing failed within 24 hours" in text
+    assert "no failed job waits" not in text
+    assert "buried by hand" in text
 
 
 def test_those_that_were_shown_are_put_back_after_a_question(browser):
@@ -91,6 +96,13 @@ def test_no_more_than_were_counted_are_put_back(browser):
     question = hidden(text_of(browser.get(FAILURES)), kind().fingerprint)
     browser.post(RETRY, question | {"count": "2", "confirmed": "yes"})
     assert Note.objects.buried().count() == 1
+
+
+def test_a_count_of_any_length_is_one(browser):
+    asked = {"table": "queueapp.note", "failure": failed().failure, "confirmed": "yes"}
+    asked |= {"until": "2100-01-01T00:00:00+00:00", "count": "9" * 5000}
+    assert browser.post(RETRY, asked).status_code == 302
+    assert not Note.objects.buried().exists()
 
 
 def test_at_most_ten_thousand_are_put_back_at_once(browser, monkeypatch):
@@ -124,7 +136,18 @@ def test_who_may_not_retry_changes_nothing(people):
     assert fresh(job).status == Status.READY
 
 
-@pytest.mark.parametrize("odd", [{"table": "nonsense"}, {"until": "x"}, {"until": "2030-01-01"}])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"table": "nonsense"},
+        {"table": "queueapp.note@nowhere"},
+        {"until": "x"},
+        {"until": "2030-01-01"},
+        {"until": "0001-01-01T00:00:00+01:00"},
+        {"until": "9999-12-31T23:59:59-01:00"},
+    ],
+    ids=repr,
+)
 def test_what_names_no_failures_is_not_found(browser, odd):
     sent = {"table": "queueapp.note", "failure": "x", "until": "2030-01-01T00:00:00+00:00"}
     assert browser.post(RETRY, sent).status_code == 200

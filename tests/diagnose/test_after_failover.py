@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
+from django_dbqueue.diagnose import after_failover
 from django_dbqueue.diagnose import check as examination
 from django_dbqueue.diagnose.after_failover import receipt_findings
 from django_dbqueue.diagnose.check import check_integrity
@@ -101,6 +102,17 @@ def test_a_job_whose_effects_the_other_database_has_lost_is_told(jobs):
     QuerySet(Transfer, using="aside").filter(pk=expired.pk).update(expires_at=DbNow(plus=3600))
     Receipt.objects.all().delete()
     assert told() == {(str(job.pk), "is done, and its receipt is not there")}
+
+
+def test_done_jobs_are_looked_for_among_the_newest_rows_alone(jobs, monkeypatch):
+    monkeypatch.setattr(after_failover, "ROWS_MAX", 2)
+    old = jobs.create()
+    run(claim(jobs))
+    jobs.create()
+    Receipt.objects.all().delete()
+    assert told() == {(str(old.pk), "is done, and its receipt is not there")}
+    jobs.create()
+    assert told() == set()
 
 
 def test_what_may_just_be_pruned_is_not_told(jobs):

@@ -108,6 +108,13 @@ def test_where_one_is_refused_nothing_is_written_and_no_job_has_a_key():
     assert [job.pk for job in jobs] == [None] * 3
 
 
+def test_a_number_that_the_column_cannot_hold_is_refused():
+    for number in (2**63, -(2**63) - 1):
+        with pytest.raises((OverflowError, DataError)):
+            Unique.objects.bulk_create([Unique(code=number)])
+    assert not Unique.objects.exists()
+
+
 def test_a_key_that_is_given_is_kept():
     given, _ = Note.objects.bulk_create([Note(pk=70_000), Note()])
     assert given.pk == 70_000

@@ -74,6 +74,12 @@ def test_a_failure_is_a_class_at_a_place_with_words():
     assert kind(KeyError("no file 1")).fingerprint != kind(ValueError("no file 1")).fingerprint
 
 
+def test_a_class_may_be_called_whatever_python_lets_it():
+    odd = type("Odd", (Exception,), {"__module__": "half \ud800\0"})
+    made = entry(odd("no"), attempt=1, owner=None)
+    assert failure_of(made).exception == made["class"] == "half \\ud800\\0.Odd"
+
+
 def test_the_place_is_the_innermost_function_of_the_project():
     def ours():
         smtplib.SMTP().sendmail("a@x.example", [], "")

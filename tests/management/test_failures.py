@@ -1,6 +1,7 @@
 """``dbqueue failures``, and ``--failure`` of the verbs."""
 
 import pytest
+from django.core.management import CommandError
 
 from django_dbqueue.management.failures import HEAD
 from django_dbqueue.states import Status
@@ -72,3 +73,11 @@ def test_a_failure_says_which_jobs_are_meant():
     assert not Note.objects.filter(pk=again.pk).exists()
     assert fresh(other).failure == kind(NO_PAPER).fingerprint
     assert dbqueue("retry", "--failure", "unknown") == "no job matches\n"
+
+
+@pytest.mark.parametrize("option", ["--failure", "--error"])
+def test_an_option_that_a_script_left_empty_means_no_job_rather_than_all(option):
+    job = failed()
+    with pytest.raises(CommandError, match=f"argument {option}: must not be empty"):
+        dbqueue("cancel", "queueapp.note", option, "", "--yes")
+    assert fresh(job).status == Status.BURIED

@@ -123,6 +123,25 @@ def test_where_there_are_many_each_kind_is_counted_to_a_bound(monkeypatch):
     assert one_group(NOTES, "nothing", found.shown_at["default"]) is None
 
 
+def test_a_queue_is_looked_for_among_a_bounded_number_of_each_kind(monkeypatch):
+    for queue in ("other", "other", "one"):
+        failed(queue=queue)
+    [group] = look(queues=["one"]).groups
+    assert group.here == Failed(1)
+    monkeypatch.setattr(counts, "FAILED_MAX", 2)
+    [group] = look(queues=["other"]).groups
+    assert group.here == Failed(2, 0, True)
+    [group] = look(queues=["one"]).groups
+    assert group.here.is_at_least
+
+
+def test_of_very_many_kinds_those_are_told_of_which_most_are_here(monkeypatch):
+    monkeypatch.setattr(counts, "KINDS_MAX", 2)
+    for word in ("ape", "bee", "bee", "cat", "cat", "cat"):
+        failed(OSError(word))
+    assert [one.failure.words for one in look().groups] == ["cat", "bee"]
+
+
 def test_a_table_that_cannot_be_asked_hides_no_other():
     count(1)
     away = Away(Note)

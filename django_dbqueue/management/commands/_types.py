@@ -53,6 +53,12 @@ def of_setting(name: str) -> Callable[[str], Any]:
     return read
 
 
+def some(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("must not be empty")
+    return text
+
+
 def positive(text: str) -> int:
     return _whole(text, 1)
 
