@@ -131,7 +131,7 @@ cluster: packages $(STAMPS)/servers  ## poolers, balancers, clusters and failove
 	PYTHON=$(PYTHON) sh scripts/install_debian.sh pgbouncer galera-4 haproxy
 	DBQUEUE_TESTS=1 $(BIN)/python -m pytest --cluster --full -s -m cluster tests/cluster $(PYTEST_ARGS)
 
-matrix:  ## the contract suite on Debian stable's databases and Python, in a chroot; as root (30 minutes); MATRIX_ARGS
+matrix:  ## the contract suite on Debian stable's databases and Python, in a chroot; as root (40 minutes); MATRIX_ARGS
 	PYTHON=$(PYTHON) sh scripts/install_debian.sh debootstrap
 	$(PYTHON) scripts/matrix.py $(MATRIX_ARGS)
 
