@@ -16,7 +16,7 @@ from ..metrics.counts import Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate.acting import KICK, Progress
 from ..states import Status
-from ..worker.served import Served, UnknownTable, parse_served
+from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
 from .actions import ROWS_MAX
 from .formatting import number, time_tag
@@ -142,9 +142,8 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def _asked(request: HttpRequest) -> Asked:
     data = request.POST
-    table, _, using = data.get("table", "").partition("@")
     try:
-        [served] = parse_served([table.partition(":")[0]], using or None)
+        served = parse_one(data.get("table", "").partition(":")[0])
         until = datetime.fromisoformat(data.get("until", ""))
     except (UnknownTable, ValueError) as error:
         raise Http404("No such failures.") from error
