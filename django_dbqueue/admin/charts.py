@@ -43,15 +43,10 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     points = history(served.using, served.job_table, queue, span)
     known = known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
     names = plots.names(points, span)
+    filters = ({"queue": queue} if queue else {}) | query_of(served.model, served.using)
     context |= {
         **auto_refresh(request),
-        "jobs_url": list_url(
-            site,
-            request,
-            served.model,
-            **({"queue": queue} if queue else {}),
-            **query_of(served.model, served.using),
-        ),
+        "jobs_url": list_url(site, request, served.model, **filters),
         "title": f"{served.title}: {queue or 'all queues'}, {SPAN_LABELS[span]}",
         "table": served.title,
         "queue": queue or "",

@@ -19,6 +19,7 @@ from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
 from .actions import ROWS_MAX
+from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
 from .svg import sparkline
@@ -70,7 +71,7 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
 
 def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpRequest) -> Row:
     model, name = one.served.model, one.failure.exception.rpartition(".")[2]
-    query = {"failure": one.fingerprint}
+    query = {"failure": one.fingerprint, **query_of(model, one.served.using)}
     here, shown_at = one.here, found.shown_at[one.served.using]
     buried, retrying = Status.BURIED.value, Status.DELAYED.value
     return Row(

@@ -97,8 +97,7 @@ class JobQuerySet(models.QuerySet[JobT]):
     def bulk_update(
         self, objs: Iterable[JobT], fields: Iterable[str], batch_size: int | None = None
     ) -> int:
-        fields = list(fields)
-        _refuse(fields)
+        _refuse(fields := list(fields))
         return super().bulk_update(objs, fields, batch_size)
 
     bulk_update.alters_data = True  # type: ignore[attr-defined]

@@ -1,5 +1,8 @@
 """The admin of a queue table that is on several databases."""
 
+import html
+import re
+
 import pytest
 from django.db import connections
 from django.db.utils import OperationalError
@@ -12,6 +15,7 @@ from tests.queueapp.models import ArchivedKept, Kept, Note
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
 
 LIST = "/admin/queueapp/note/"
+FAILURES, RETRY = f"{OVERVIEW}failures/", f"{OVERVIEW}retry/"
 ARCHIVE = "/admin/queueapp/archivedkept/"
 SOUTH = "?database=south"
 
@@ -85,6 +89,24 @@ def test_an_archive_is_that_of_one_shard(browser, south):
     assert page not in text_of(browser.get(ARCHIVE))
     assert page in text_of(browser.get(f"{ARCHIVE}{SOUTH}"))
     assert "archived" in text_of(browser.get(f"{page}{SOUTH}"))
+
+
+def test_failures_are_told_and_put_back_to_work_on_their_shard(browser, south):
+    for rows in (Note.objects.using("default"), south):
+        rows.create()
+        for job in rows.claim():
+            job.bury("no such fish")
+    text = text_of(browser.get(FAILURES))
+    assert f"{NOTE}@south" in text
+    listed = re.search(rf'href="({LIST}\?failure=\w+&amp;database=south&amp;state=4)"', text)
+    page = text_of(browser.get(html.unescape(listed[1])))
+    assert f"{LIST}{south.get().pk}/change/" in page
+    [fingerprint] = south.values_list("failure", flat=True)
+    until = re.search(r'name="until" value="([^"]+)"', text)[1]
+    data = {"table": f"{NOTE}@south", "failure": fingerprint, "until": until, "count": 1}
+    browser.post(RETRY, {**data, "confirmed": "yes"})
+    states = [rows.get().state for rows in (Note.objects.using("default"), south)]
+    assert states == ["buried", "ready"]
 
 
 def test_a_worker_links_to_its_jobs_on_its_shard(browser, south):
