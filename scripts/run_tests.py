@@ -5,8 +5,9 @@
 
 Up to N databases are tested at once, each by so many workers, for the tests mostly wait; the next
 one begins when one of them ends, and the output of each is printed then. The tests marked `timing`
-come last, next to nothing else. They alone are tried again when they fail, see second_chances.py;
-the last table names them. What does not depend on the database runs on SQLite alone.
+come last, of all databases at once, next to nothing else. They alone are tried again when they
+fail, see second_chances.py; the last table names them. What does not depend on the database runs on
+SQLite alone.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
@@ -155,8 +156,8 @@ def add_tests_of_time(
         for suite, result in ran.items()
         if suite.has_timing and not result.note
     }
-    # They mostly wait, and so do not disturb each other.
-    with ThreadPoolExecutor(options.jobs) as pool:
+    # They mostly wait, and so do not disturb each other: all databases are tested at once.
+    with ThreadPoolExecutor(len(alone) or 1) as pool:
         timed = list(pool.map(partial(run_pytest, arguments=own), alone.values()))
     for (suite, timing), result in zip(alone.items(), timed, strict=True):
         # A proof at its full length is for people to look at.

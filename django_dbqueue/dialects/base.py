@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import chain
 from typing import Any, ClassVar
 from weakref import ref
 
@@ -10,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, InterfaceError
 
-from .types import Claim, ConnectionRoom, ErrorKind, Row, RowsLocked, Statement
+from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, RowsLocked, Statement
 
 SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
 NOTHING_TO_DO = nullcontext()
@@ -134,6 +135,13 @@ class Dialect:
         """Run an INSERT of one row; the key that the database has numbered it with."""
         cursor.execute(sql, params)
         return cursor.lastrowid
+
+    def insert_of(self, table: str, columns: Sequence[Inserted], rows: Sequence[Row]) -> Statement:
+        """An INSERT of many rows, each of which has the values that are to be filled in."""
+        names = ", ".join(one.name for one in columns)
+        row = f"({', '.join(one.text for one in columns)})"
+        sql = f"INSERT INTO {table} ({names}) VALUES {', '.join([row] * len(rows))}"
+        return sql, list(chain.from_iterable(rows))
 
     def insert_many(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str, count: int

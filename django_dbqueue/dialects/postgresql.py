@@ -10,10 +10,11 @@ from django.db.utils import Error, InternalError, OperationalError
 
 from ..conf import conf
 from ..states import CLAIMABLE
+from . import postgresql_arrays as arrays
 from . import postgresql_server as server
 from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
-from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
+from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, Statement
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -114,6 +115,9 @@ class PostgreSQL(Dialect):
         cursor.execute(f"{sql} RETURNING {pk}", params)
         [key] = cursor.fetchone()
         return key
+
+    def insert_of(self, table: str, columns: Sequence[Inserted], rows: Sequence[Row]) -> Statement:
+        return arrays.insert_of(table, columns, rows) or super().insert_of(table, columns, rows)
 
     def insert_after(
         self,

@@ -56,3 +56,13 @@ class Claim:
     # A condition more for candidates, where only some of the ready jobs are to be had.
     only: str = ""
     keyed_limit: int | None = None  # of jobs with concurrency keys
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """A column of an INSERT of many rows: its quoted name, and the SQL that is the same in all. A
+    value of ``kind``, a type of the database's, is filled in for ``%s`` in there."""
+
+    name: str
+    text: str
+    kind: str = ""

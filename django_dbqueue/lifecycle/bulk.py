@@ -10,6 +10,7 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models.fields import NOT_PROVIDED
 
+from ..dialects.types import Inserted
 from ..exceptions import shown
 from ..states import Status
 from .admission import admit
@@ -19,8 +20,8 @@ from .limits import has_max_age, limits_of
 from .table import LIFECYCLE_COLUMNS, Table
 
 ROWS_MAX = 1000  # of one statement
-# What the lifecycle writes into a new row; its other columns stay empty.
-FIXED: dict[str, Any] = {"attempts": 0, "crashes": 0, "losses": 0, "errors": []}
+# What the lifecycle writes into a new row, in SQL; its other columns stay empty.
+FIXED = {"attempts": "0", "crashes": "0", "losses": "0", "errors": "'[]'"}
 OPEN = {"retry_at", "dedup_key"}
 QUIET = {
     field.pre_save
@@ -41,25 +42,25 @@ class Inserter:
         self.names, self.delay = names, delay
         fields = (table.model._meta.get_field(name) for name in ("queue", "priority"))
         self._queue, self._priority = (field.get_default() for field in fields)
-        # Their SQL, which is the same in every row, and what has to be filled in.
-        self.columns: list[str] = []
-        self.texts: list[str] = []
+        # By column its SQL, which is the same in every row, and what has to be filled in.
+        self.columns: dict[str, Inserted] = {}
         self.readers: list[Reader] = []
         for name in names:
             field = _field_of(table.model, name)
             prepare = self._prepared(field)
             self._read(field, lambda row, name=name, prepare=prepare: prepare(row[name]))  # type: ignore[misc]
-        if delay:
-            self._write("retry_at", table.dialect.now_plus(repr(float(delay))))
-        if "retry_at" in names:
-            self._write("status", "%s")
-            self.readers.append(_status_of)
-        else:
-            self._write("status", str(int(Status.DELAYED if delay else Status.READY)))
-        if has_max_age(table.model):
-            self._write("expires_at", table.dialect.now_plus("%s"))
-            self.readers.append(self._expiry)
         meta = table.model._meta
+        if delay:
+            retry_at = meta.get_field("retry_at")
+            self._write(retry_at, table.dialect.now_plus(repr(float(delay))))
+        if "retry_at" in names:
+            self._read(meta.get_field("status"), _status_of)
+        else:
+            status = Status.DELAYED if delay else Status.READY
+            self._write(meta.get_field("status"), f"{status:d}")
+        if has_max_age(table.model):
+            self.columns["expires_at"] = table.moment_of(meta.get_field("expires_at"))
+            self.readers.append(self._expiry)
         for field in meta.concrete_fields:
             if field.column not in self.columns and field is not meta.auto_field:
                 self._default(field)
@@ -70,17 +71,15 @@ class Inserter:
         size = max(1, min(ROWS_MAX, ops.bulk_batch_size(read, rows)))
         chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
         # Before the transaction, which a value that is refused shall not break.
-        filled = [[reader(row) for row in chunk for reader in read] for chunk in chunks]
-        names = ", ".join(map(ops.quote_name, self.columns))
-        one = f"({', '.join(self.texts)})"
+        filled = [[tuple([reader(row) for reader in read]) for row in chunk] for chunk in chunks]
+        columns = list(self.columns.values())
 
         def write() -> None:
             with transaction.atomic(using=self.table.connection.alias, savepoint=False):
-                for chunk, params in zip(chunks, filled, strict=True):
-                    values = ", ".join([one] * len(chunk))
+                for chunk in filled:
+                    statement = self.table.dialect.insert_of(self.table.name, columns, chunk)
                     with self.table.connection.cursor() as cursor:
-                        sql = f"INSERT INTO {self.table.name} ({names}) VALUES {values}"
-                        cursor.execute(sql, params)
+                        cursor.execute(*statement)
 
         retry(self.table.connection, write)
 
@@ -97,26 +96,25 @@ class Inserter:
         return None if seconds is None else seconds + self.delay
 
     def _read(self, field: Any, reader: Reader) -> None:
-        self._write(field.column, "%s")
+        self._write(field, "%s")
         self.readers.append(reader)
 
-    def _write(self, column: str, text: str) -> None:
-        self.columns.append(column)
-        self.texts.append(text)
+    def _write(self, field: Any, text: str) -> None:
+        self.columns[field.column] = self.table.inserted(field, text)
 
     def _default(self, field: Any) -> None:
         """A number or a word stands in the text: it needs not be filled in for every row."""
-        if field.name in LIFECYCLE_COLUMNS and field.name not in FIXED:
-            return
-        if field.name not in FIXED and field.db_default is not NOT_PROVIDED:
+        if field.name in FIXED:
+            self._write(field, FIXED[field.name])
+        if field.name in LIFECYCLE_COLUMNS or field.db_default is not NOT_PROVIDED:
             return
         prepare = self._prepared(field)
-        if field.name not in FIXED and field.has_default() and callable(field.default):
+        if field.has_default() and callable(field.default):
             self._read(field, lambda _: prepare(field.get_default()))
             return
-        value = prepare(FIXED.get(field.name, field.get_default()))
+        value = prepare(field.get_default())
         if text := literal(value):
-            self._write(field.column, text)
+            self._write(field, text)
         elif value is not None:
             self._read(field, lambda _: value)
 

@@ -6,17 +6,16 @@ Django's own ``bulk_create`` prepares every column of every row; most are the sa
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import chain
 from operator import attrgetter
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models.expressions import DatabaseDefault
 
+from ..dialects.types import Inserted
 from ..fields import DbNow
-from .bulk import ROWS_MAX, is_simple, literal
+from .bulk import FIXED, ROWS_MAX, is_simple, literal
 from .enqueue import EMPTY
 from .table import Table
 
@@ -28,13 +27,11 @@ class _NotOurs(Exception):
     """Only Django's compiler reads such a value."""
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """What stands for it in each row, and the values that are to be filled in, one a row."""
 
-    name: str
-    text: str
-    values: Sequence[Any] | None
+    inserted: Inserted
+    values: Sequence[Any] | None = None
 
 
 def insert_jobs(table: Table, jobs: Sequence[Any], batch_size: int | None) -> bool:
@@ -70,25 +67,27 @@ def _fields(table: Table) -> list[Any]:
 
 def _column(table: Table, field: Any, jobs: Sequence[Any]) -> _Column | None:
     """None: the database fills it in by itself."""
+    if field.name in FIXED:
+        return _Column(table.inserted(field, FIXED[field.name]))
     given = list(map(attrgetter(field.attname), jobs))
     kinds = set(map(type, given))
     if kinds == {DatabaseDefault} or (kinds == {NoneType} and field.name in EMPTY):
         return None
     if DbNow in kinds and kinds <= {DbNow, NoneType}:
         seconds = [None if moment is None else float(moment.plus) for moment in given]
-        return _Column(field.column, table.dialect.now_plus("%s"), seconds)
+        return _Column(table.moment_of(field), seconds)
     if any(hasattr(kind, "resolve_expression") for kind in kinds):
         raise _NotOurs
     if not _is_one(given, kinds):
         if NoneType in kinds and field.column in table.binary:
             raise _NotOurs  # it stands there in another way than bytes do
         prepared = [field.get_db_prep_save(value, table.connection) for value in given]
-        return _Column(field.column, table.place_of(field.column), prepared)
+        return _Column(table.inserted(field), prepared)
     value = field.get_db_prep_save(given[0], table.connection)
     text = "NULL" if value is None else literal(value)
     if text:
-        return _Column(field.column, text, None)
-    return _Column(field.column, table.place_of(field.column), [value] * len(given))
+        return _Column(table.inserted(field, text))
+    return _Column(table.inserted(field), [value] * len(given))
 
 
 def _is_one(given: Sequence[Any], kinds: Collection[type]) -> bool:
@@ -104,15 +103,12 @@ def _write(table: Table, columns: Sequence[_Column], count: int, batch_size: int
     filled = [one.values for one in columns if one.values is not None]
     rows = list(zip(*filled, strict=True)) if filled else [()] * count
     size = max(1, min(batch_size, ROWS_MAX, connection.ops.bulk_batch_size(filled, rows)))
-    names = ", ".join(connection.ops.quote_name(one.name) for one in columns)
-    one_row = f"({', '.join(one.text for one in columns)})"
+    inserted = [one.inserted for one in columns]
     keys: list[Any] = []
     with transaction.atomic(using=connection.alias, savepoint=False):
         for start in range(0, count, size):
             some = rows[start : start + size]
-            values = ", ".join([one_row] * len(some))
-            sql = f"INSERT INTO {table.name} ({names}) VALUES {values}"
+            sql, params = dialect.insert_of(table.name, inserted, some)
             with connection.cursor() as cursor:
-                params = list(chain.from_iterable(some))
                 keys += dialect.insert_many(cursor, sql, params, table.pk, len(some))
     return keys

@@ -56,8 +56,9 @@ def prepare(job: Any) -> None:
     for name, check in job.checked_columns.items():
         check(getattr(job, name))
     place_in_lane(job)
-    job._meta.get_field("retry_at").get_prep_value(job.retry_at)
-    job._meta.get_field("expires_at").get_prep_value(job.expires_at)
+    for name in ("retry_at", "expires_at"):
+        if (moment := getattr(job, name)) is not None:
+            job._meta.get_field(name).get_prep_value(moment)
     if job.expires_at is None and has_max_age(type(job)):
         job.expires_at = expiry(type(job), job.queue, job.retry_at)
     job.status = Status.READY if job.retry_at is None else Status.DELAYED

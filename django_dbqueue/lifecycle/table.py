@@ -19,7 +19,7 @@ from django.db.models.query_utils import DeferredAttribute
 from django.db.models.signals import post_init, pre_init
 
 from ..dialects import Dialect, dialect_of
-from ..dialects.types import Row
+from ..dialects.types import Inserted, Row
 from ..states import Status
 from .policy import MAX_SECONDS, Policy, policy_of
 
@@ -147,6 +147,17 @@ class Table:
         """How a value that is not null stands in an INSERT."""
         ops: Any = self.connection.ops
         return str(ops.binary_placeholder_sql(b"")) if column in self.binary else "%s"
+
+    def inserted(self, field: Any, text: str = "") -> Inserted:
+        """A column of an INSERT of many rows: its value, or what is the same in all of them."""
+        kind = str(field.db_type(self.connection))
+        name = self.connection.ops.quote_name(field.column)
+        return Inserted(name, text or self.place_of(field.column), kind)
+
+    def moment_of(self, field: Any) -> Inserted:
+        """The same of a moment, given as seconds from now."""
+        name = self.connection.ops.quote_name(field.column)
+        return Inserted(name, self.dialect.now_plus("%s"), "double precision")
 
     def size_of(self, rows: Sequence[Row]) -> int:
         """The characters or bytes in those columns of the rows that have no limit."""

@@ -24,6 +24,8 @@ logger = logging.getLogger("django_dbqueue")
 
 # Never written by save(): what the lifecycle owns, and when the row was made.
 NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
+# What is no expression; asking each value would take most of the time of enqueueing many jobs.
+PLAIN = {int, str, bool, float, bytes, list, dict, type(None)}
 # Of the worker that runs a job.
 UNSHARED = {"restart_clock", "rate_turn"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
@@ -199,7 +201,10 @@ class Job(JobColumns):
 
     def expressions(self) -> list[str]:
         """The columns, but for the key, whose values the database is to work out."""
-        found = [n for n, value in self.__dict__.items() if hasattr(value, "resolve_expression")]
+        values = self.__dict__.items()
+        found = [
+            n for n, one in values if type(one) not in PLAIN and hasattr(one, "resolve_expression")
+        ]
         columns = [n for n in found if isinstance(getattr(type(self), n, None), DeferredAttribute)]
         return [n for n in columns if n != self._meta.pk.attname]
 

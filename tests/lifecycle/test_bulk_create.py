@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import DataError, IntegrityError, connection
 from django.db.models import Value
 from django.db.models.functions import Lower
 from django.test.utils import CaptureQueriesContext
@@ -60,6 +60,18 @@ def test_a_time_that_the_database_is_to_work_out_is_worked_out():
     assert [late.state, later.state, ready.state] == ["delayed", "delayed", "ready"]
     assert timedelta(seconds=30) < later.retry_at - late.retry_at < timedelta(seconds=31)
     assert [job.retry_at for job in jobs] == [late.retry_at, later.retry_at, None]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite knows no lengths")
+def test_what_is_too_long_is_refused_and_not_cut_off():
+    [field] = [one for one in Note._meta.concrete_fields if one.name == "action"]
+    too_long = "x" * (field.max_length + 1)
+    for jobs in ([Note(action=too_long)], [Note(action=too_long), Note()]):
+        with pytest.raises(DataError):
+            Note.objects.bulk_create(jobs)
+    with pytest.raises(DataError):
+        Note.objects.enqueue_many([{"action": too_long}, {"action": "x"}])
+    assert not Note.objects.exists()
 
 
 def test_what_only_the_database_can_work_out_is_left_to_it():

@@ -94,6 +94,9 @@ EDGES = {
     "text as JSON": {"a_json": '"quoted"'},
 }
 
+# What some of the edges give, and rows that are inserted together have to give all alike.
+LEAST = {"a_bool": True, "a_null_bool": None, "a_uuid": uuid.UUID(int=1)}
+
 
 @pytest.fixture
 def listener():
@@ -128,6 +131,21 @@ def test_every_field_type_survives_a_claim_and_a_save(changes, make, request):
     for field in Everything._meta.concrete_fields:
         if field.name.startswith(("a_", "an_")) and field.name != "a_text":
             assert getattr(after, field.attname) == getattr(read, field.attname), field.name
+
+
+def test_rows_of_every_field_type_are_written_together_as_one_by_one():
+    owner = Owner.objects.create(name="o")
+    rows = [plain(**{"an_owner": owner, **LEAST, **changes}) for changes in EDGES.values()]
+    for row in rows:
+        Everything.objects.create(**row)
+    Everything.objects.enqueue_many(rows)
+    names = [field.attname for field in Everything._meta.concrete_fields]
+    compared = [name for name in names if name not in {"id", "created_at"}]
+    written = [
+        {name: bytes(value) if name == "a_binary" else value for name, value in row.items()}
+        for row in Everything.objects.order_by("pk").values(*compared)
+    ]
+    assert written[len(rows) :] == written[: len(rows)]
 
 
 def test_a_claimed_job_knows_its_relations():
