@@ -35,7 +35,7 @@ DATABASE_ROUTERS = ["shop.routers.ShardRouter"]
 def from_the_docs(name: str) -> str:
     text = (ROOT / "docs" / "shards.md").read_text()
     blocks = re.findall(r"```python\n# (\S+?)[:\n](.*?)```", text, re.DOTALL)
-    return dict(blocks)[name]
+    return str(dict(blocks)[name])
 
 
 class Sharded:
