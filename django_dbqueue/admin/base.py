@@ -8,6 +8,7 @@ from django.contrib.admin import ModelAdmin, ShowFacets
 from django.contrib.admin.utils import display_for_value
 from django.db import connections
 from django.db.models import QuerySet
+from django.db.utils import Error
 from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
 from django.utils.html import format_html
@@ -19,9 +20,10 @@ from ..models.columns import JobColumns
 from ..states import Status
 from . import confirmation, search, tabs
 from .changelist import JobList
+from .databases import DatabaseFilter, alias_of, aliases
 from .export import export
 from .lists import CappedPaginator, columns, without_error_texts
-from .pages import auto_refresh
+from .pages import auto_refresh, page_url
 from .permissions import JobPermissions, ViewOnly
 
 if TYPE_CHECKING:  # at run time it takes no parameters
@@ -81,6 +83,18 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         may_ask = not is_hidden or self.has_inspect_permission(request)
         return bool(may_ask and super().lookup_allowed(lookup, value, request))
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows.using(alias_of(request, self.model)) if self.is_spread() else rows
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        filters = list(super().get_list_filter(request))
+        return [*filters, DatabaseFilter] if self.is_spread() else filters
+
+    def is_spread(self) -> bool:
+        """Whether there are rows on several databases."""
+        return len(aliases(self.model)) > 1
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobList]:
         return JobList
 
@@ -103,7 +117,14 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
             confirmation.normalize_selection(request, self.model)
-        return self._leniently(request, self._list, *args, **kwargs)
+        try:
+            return self._leniently(request, self._list, *args, **kwargs)
+        except Error as error:
+            if not self.is_spread():
+                raise
+            text = f"Database {alias_of(request, self.model)!r} cannot be asked: {error}"
+            self.message_user(request, text, messages.ERROR)
+            return HttpResponseRedirect(page_url(self.admin_site, "dbqueue_queue_changelist"))
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -13,8 +13,9 @@ from ..lifecycle.table import table_of
 from ..metrics.counts import BACKLOG_MAX, QUEUES_MAX
 from ..metrics.time_series import CHARTED, Point, history
 from ..monitor.report import known_queues
-from ..worker.served import Served, UnknownTable, parse_served, queue_tables
+from ..worker.served import Served, UnknownTable, all_served, parse_served
 from . import plots
+from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
 
@@ -30,7 +31,7 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     context: dict[str, Any] = {
         "parent_title": "Queues",
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
-        "tables": sorted(model._meta.label_lower for model in queue_tables()),
+        "tables": sorted(one.title for one in all_served()),
         "spans": SPAN_LABELS,
         "span": span,
     }
@@ -42,11 +43,12 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     points = history(served.using, served.job_table, queue, span)
     known = known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
     names = plots.names(points, span)
+    filters = ({"queue": queue} if queue else {}) | query_of(served.model, served.using)
     context |= {
         **auto_refresh(request),
-        "jobs_url": list_url(site, request, served.model, **({"queue": queue} if queue else {})),
-        "title": f"{served.label}: {queue or 'all queues'}, {SPAN_LABELS[span]}",
-        "table": served.label,
+        "jobs_url": list_url(site, request, served.model, **filters),
+        "title": f"{served.title}: {queue or 'all queues'}, {SPAN_LABELS[span]}",
+        "table": served.title,
         "queue": queue or "",
         "queues": sorted({*known, *([queue] if queue else [])}),
         "is_unknown": queue is not None and queue not in known,

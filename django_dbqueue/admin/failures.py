@@ -18,9 +18,10 @@ from ..metrics.counts import Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate.acting import KICK, Progress
 from ..states import Status
-from ..worker.served import Served, UnknownTable, parse_served
+from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
 from .actions import ROWS_MAX
+from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
 from .svg import sparkline
@@ -72,7 +73,7 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
 
 def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpRequest) -> Row:
     model, name = one.served.model, one.failure.exception.rpartition(".")[2]
-    query = {"failure": one.fingerprint}
+    query = {"failure": one.fingerprint, **query_of(model, one.served.using)}
     here, shown_at = one.here, found.shown_at[one.served.using]
     buried, retrying = Status.BURIED.value, Status.DELAYED.value
     return Row(
@@ -144,9 +145,8 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def _asked(request: HttpRequest) -> Asked:
     data = request.POST
-    table, _, using = data.get("table", "").partition("@")
     try:
-        [served] = parse_served([table.partition(":")[0]], using or None)
+        served = parse_one(data.get("table", "").partition(":")[0])
         until = InstantField().get_prep_value(datetime.fromisoformat(data.get("until", "")))
     except (UnknownTable, ValidationError, ValueError) as error:
         raise Http404("No such failures.") from error

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.apps import apps
 from django.contrib.admin.utils import unquote
-from django.db import router
 from django.db.models import DateTimeField, Field, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 
 from ..diagnose import Explanation, UnknownJob, explain, explain_archived
-from ..lifecycle.policy import policy_of
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
 from .arguments import Argument, arguments, own_fields
 from .base import INSPECTED, ReadOnlyAdmin
 from .confirmation import PAGE_FIELD
+from .databases import alias_of, others, query_of
 from .formatting import time_tag
 from .lists import column, stored
 from .pages import auto_refresh, list_url, row_url
@@ -93,7 +91,9 @@ class JobPage(Base):
             explanation=explanation,
             events=timeline(job, may_inspect, now),
             buttons=self.buttons_for(request, job),
-            list_url=list_url(self.admin_site, request, self.model),
+            list_url=list_url(
+                self.admin_site, request, self.model, **query_of(self.model, job._state.db)
+            ),
             may_inspect=may_inspect,
             permission=f"{self.opts.app_label}.inspect_{self.opts.model_name}",
             arguments=self.arguments(job, may_inspect),
@@ -114,7 +114,7 @@ class JobPage(Base):
         try:
             if isinstance(job, Job):
                 return explain(table_of(type(job), alias), job.pk)
-            for model in _others(type(job)):
+            for model in others(type(job)):
                 return explain_archived(table_of(model, alias), job.pk)
         except UnknownJob as error:  # it was archived or deleted a moment ago
             return Explanation("gone", [str(error)])
@@ -150,7 +150,8 @@ class JobPage(Base):
         is_done = isinstance(response, HttpResponseRedirect)
         if not (key and is_done) or self.get_object(request, key) is None:
             return response
-        return HttpResponseRedirect(row_url(self.admin_site, request, self.model, key))
+        alias = alias_of(request, self.model)
+        return HttpResponseRedirect(row_url(self.admin_site, request, self.model, key, alias))
 
     def _get_obj_does_not_exist_redirect(
         self, request: HttpRequest, opts: Any, object_id: str
@@ -162,24 +163,12 @@ class JobPage(Base):
 
     def _elsewhere(self, request: HttpRequest, key: Any) -> Iterator[tuple[str, str]]:
         """The same job in the archive, or in its table."""
-        for model in _others(self.model):
-            url = row_url(self.admin_site, request, model, key)
-            rows = model._base_manager.using(router.db_for_write(model))
+        for model in others(self.model):
+            alias = alias_of(request, model)
+            url = row_url(self.admin_site, request, model, key, alias)
+            rows = model._base_manager.using(alias)
             if url and as_key(model._meta.pk, str(key)) and rows.filter(pk=key).exists():
                 yield f"{model._meta.verbose_name} {key}", url
-
-
-def _others(model: type[Model]) -> list[type[Any]]:
-    """The archive of a queue table, or the queue tables of an archive."""
-    if issubclass(model, Job):
-        archive = policy_of(model).archive
-        return [apps.get_model(archive)] if archive else []
-    label = model._meta.label_lower
-    return [
-        one
-        for one in apps.get_models()
-        if issubclass(one, Job) and (policy_of(one).archive or "").lower() == label
-    ]
 
 
 def _shown(row: Model, field: "Field[Any, Any]") -> object:

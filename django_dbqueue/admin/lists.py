@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.core.paginator import Paginator
-from django.db import router
 from django.db.models import Field, IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
@@ -16,6 +15,7 @@ from ..models import Job
 from ..monitor.report import known_queues
 from ..operate.keyset import COUNTED_ROWS_MAX, in_state
 from ..states import Status
+from .databases import alias_of
 
 QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for
@@ -108,7 +108,7 @@ def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:
     of it; at most 100."""
     known: dict[type[Model], list[str]] = vars(request).setdefault("dbqueue_queues", {})
     if model not in known:
-        alias = router.db_for_write(model)
+        alias = alias_of(request, model)
         newest = model._base_manager.using(alias).order_by("-pk")[:NEWEST_ROWS]
         names = set(newest.values_list("queue", flat=True))
         if issubclass(model, Job):

@@ -18,6 +18,7 @@ from ..models import Worker
 from ..monitor.alerts import alerts, pause_end, scope_of
 from ..monitor.overview import NOT_ENDED, Overview, QueueOverview, overview
 from ..states import Status
+from .databases import query_of
 from .formatting import number, percent
 from .pages import auto_refresh, list_url, page_url, respond
 from .svg import sparkline
@@ -119,13 +120,14 @@ def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group
         label: [] for label in found.problems if " " not in label
     }
     for one in found.queues:
-        by_table.setdefault(one.table, []).append(one)
-    models = {label: apps.get_model(label) for label in by_table}
+        by_table.setdefault(one.title, []).append(one)
+    places = {label: label.partition("@") for label in by_table}
+    models = {label: apps.get_model(place[0]) for label, place in places.items()}
     return [
         Group(
             label=label,
             title=str(models[label]._meta.verbose_name_plural),
-            url=list_url(site, request, models[label]),
+            url=list_url(site, request, models[label], **query_of(models[label], places[label][2])),
             rows=[_row(one, site, request) for one in queues],
             problem=found.problems.get(label, ""),
             is_cut=label in found.cut,
@@ -135,7 +137,7 @@ def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group
 
 
 def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
-    hour, query = one.hour, {"table": one.table, "queue": one.queue}
+    hour, query = one.hour, {"table": one.title, "queue": one.queue}
     title = f"Charts of {one.queue}: {hour.completed:,} done in the last hour"
     try:
         check_name(one.queue, "queue")
@@ -168,7 +170,8 @@ def _filled(one: QueueOverview) -> str:
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
     count, is_more = one.counts.get(status, 0), status in one.at_least
     text = number(count) + "+" * is_more if count or not is_more else "?"
-    query = {"state": status.value, "queue": one.queue}
-    url = list_url(site, request, apps.get_model(one.table), **query) if count else ""
+    model = apps.get_model(one.table)
+    query = {"state": status.value, "queue": one.queue, **query_of(model, one.database)}
+    url = list_url(site, request, model, **query) if count else ""
     is_own = status is Status.READY
     return Cell(status.label, text, NOT_KNOWN if is_more and not is_own else "", url)

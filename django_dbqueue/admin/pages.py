@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 
 from ..worker.served import queue_tables
+from .databases import query_of
 
 # Sent with the requests by which a page renews its regions.
 AUTO_REFRESH_HEADER = "X-DBQueue-Live"
@@ -31,17 +32,19 @@ def list_url(site: AdminSite, request: HttpRequest, model: type[Model], **query:
     return _model_url(site, request, model, "changelist", **query)
 
 
-def row_url(site: AdminSite, request: HttpRequest, model: type[Model], key: Any) -> str:
-    """The page of one row; '' where it cannot be seen."""
-    return _model_url(site, request, model, "change", quote(key))
+def row_url(
+    site: AdminSite, request: HttpRequest, model: type[Model], key: Any, alias: str | None = None
+) -> str:
+    """The page of one row on a database; '' where it cannot be seen."""
+    return _model_url(site, request, model, "change", quote(key), **query_of(model, alias))
 
 
-def job_url(site: AdminSite, request: HttpRequest, job: str) -> str:
+def job_url(site: AdminSite, request: HttpRequest, job: str, alias: str | None) -> str:
     """The page of a job that a worker names as ``table key``."""
     label, _, key = job.partition(" ")
     for model in queue_tables():
         if model._meta.label_lower == label and key:
-            return row_url(site, request, model, key)
+            return row_url(site, request, model, key, alias)
     return ""
 
 

@@ -13,7 +13,7 @@ from ..fields import check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
-from ..worker.served import Served, UnknownTable, parse_served
+from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
 from .pages import page_url, respond
 
@@ -85,12 +85,12 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         manager: Any = served.model.objects
         manager.using(served.using).pause(queue, seconds, reason)
         end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
-        said = f"Paused {served.label}, queue {queue}, {pause_end(end)}: {reason}"
+        said = f"Paused {served.title}, queue {queue}, {pause_end(end)}: {reason}"
         return _done(model_admin, request, served, queue, said)
     context = {
-        "title": f"Pause {served.label}, queue {queue}",
+        "title": f"Pause {served.title}, queue {queue}",
         "form": form,
-        "hidden": {"table": served.label, "queue": queue},
+        "hidden": {"table": served.title, "queue": queue},
         "zone": timezone.get_current_timezone_name(),
         "parent_title": "Queues",
         "parent_url": page_url(model_admin.admin_site, "dbqueue_queue_changelist"),
@@ -102,7 +102,7 @@ def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     served, queue = _chosen(model_admin, request)
     manager: Any = served.model.objects
     manager.using(served.using).resume(queue)
-    said = f"Resumed {served.label}, queue {queue}"
+    said = f"Resumed {served.title}, queue {queue}"
     return _done(model_admin, request, served, queue, said)
 
 
@@ -114,7 +114,7 @@ def _chosen(model_admin: Any, request: HttpRequest) -> tuple[Served, str]:
     table, queue = data.get("table", ""), data.get("queue", "")
     try:
         check_name(queue, "queue")
-        [served] = parse_served([table.partition(":")[0]])
+        served = parse_one(table.partition(":")[0])
     except (UnknownTable, ValidationError) as error:
         raise Http404(str(error)) from error
     return served, queue

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import parse_qs
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
@@ -33,8 +32,8 @@ from ..monitor.worker_list import (
     with_ages,
 )
 from ..monitor.worker_pool import pool_of
-from ..worker.served import all_served
 from . import confirmation
+from .databases import DatabaseFilter, alias_of, query_of
 from .formatting import ago, number
 from .pages import auto_refresh, job_url, page_url
 from .permissions import ViewOnly, allows
@@ -46,7 +45,6 @@ else:
 
 LIST_JOBS_MAX = 3  # that the list shows of each worker
 PAGE_JOBS_MAX = 100
-DATABASE = "database"
 NOTHING = "-"
 # What is done, and what is said then; {} is the time to shut down.
 VERBS: dict[str, tuple[Callable[..., Any], str]] = {
@@ -81,34 +79,6 @@ STATES = {
 }
 
 
-def aliases() -> list[str]:
-    """The databases in which workers have their rows: those of the queue tables."""
-    known = {served.using for served in all_served()} or {"default"}
-    return sorted(known, key=lambda alias: (alias != "default", alias))
-
-
-def alias_of(request: HttpRequest) -> str:
-    """The database that the page is about; the address names it where there are several."""
-    kept = parse_qs(request.GET.get("_changelist_filters", ""))
-    wanted = request.GET.get(DATABASE) or kept.get(DATABASE, [""])[0]
-    known = aliases()
-    return wanted if wanted in known else known[0]
-
-
-class DatabaseFilter(admin.SimpleListFilter):
-    """Only where there are several."""
-
-    title = "database"
-    parameter_name = DATABASE
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        known = aliases()
-        return [(alias, alias) for alias in known] if len(known) > 1 else []
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset  # the rows are asked for in that database already
-
-
 @admin.register(Worker)
 class WorkerAdmin(ViewOnly, WorkerBase):
     """The living workers first; those that stopped are shown for an hour, with the reason."""
@@ -126,7 +96,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         js = ("dbqueue/live.js",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
-        rows: QuerySet[Worker] = with_ages(Worker.objects.using(alias_of(request)))
+        rows: QuerySet[Worker] = with_ages(Worker.objects.using(alias_of(request, Worker)))
         return rows
 
     def get_ordering(self, request: HttpRequest) -> Any:
@@ -158,9 +128,9 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         try:
             return super().changelist_view(request, context)
         except Error as error:
-            if alias_of(request) == DEFAULT_DB_ALIAS:
+            if alias_of(request, Worker) == DEFAULT_DB_ALIAS:
                 raise
-            text = f"Database {alias_of(request)!r} cannot be asked: {error}"
+            text = f"Database {alias_of(request, Worker)!r} cannot be asked: {error}"
             self.message_user(request, text, messages.ERROR)
             return HttpResponseRedirect(page_url(self.admin_site, "index"))
 
@@ -208,7 +178,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         said = said.format(duration(conf["SHUTDOWN_TIMEOUT"]))
         for worker in workers:
             try:
-                do(worker.uuid, alias_of(request))
+                do(worker.uuid, alias_of(request, Worker))
             except UnknownWorker:
                 text = f"Worker {worker}: not alive, so that nothing was asked of it."
                 self.message_user(request, text, messages.WARNING)
@@ -217,8 +187,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
                 self.message_user(request, f"Worker {worker}: {said}.", messages.SUCCESS)
 
     def _url(self, request: HttpRequest, name: str, key: str) -> str:
-        alias = alias_of(request)
-        query = {} if alias == aliases()[0] else {DATABASE: alias}
+        query = query_of(Worker, alias_of(request, Worker))
         return page_url(self.admin_site, f"dbqueue_worker_{name}", key, **query)
 
     def _runs(self, request: HttpRequest, most: int) -> Callable[[Worker], SafeString | str]:
@@ -230,7 +199,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
             jobs, since_beat = running_jobs(worker), max(0.0, worker.beat_age or 0)
             lines = []
             for job, seconds in jobs[:most]:
-                url = job_url(self.admin_site, request, job)
+                url = job_url(self.admin_site, request, job, worker._state.db)
                 link = (
                     format_html('<a href="{}">{}</a>', url, job) if url else format_html("{}", job)
                 )

@@ -68,7 +68,8 @@ def named_tables(options: dict[str, Any], choice: Choice) -> tuple[Served, ...]:
     tables = parse_served(options["tables"], options["database"])
     refuse_patterns(tables, choice.queues)
     if choice.ids and (len(tables) != 1 or not options["tables"]):
-        raise Refused(f"{word} --id: name the one table in which these ids are.")
+        several = ", TABLE@DATABASE where it is on several" if options["tables"] else ""
+        raise Refused(f"{word} --id: name the one table in which these ids are{several}.")
     return tables
 
 

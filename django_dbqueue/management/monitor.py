@@ -2,6 +2,7 @@
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -32,9 +33,12 @@ def run(options: dict[str, Any]) -> str:
     database cannot be asked."""
     age = conf["LATE_AFTER"] if options["max_age"] is None else options["max_age"]
     limits = Thresholds(options["max"], age)
-    found = watch(parse_served(options["tables"], options["database"]), limits)
-    text = as_json(found, limits) if options["json"] else as_text(found)
-    problems = [f"{one.table}:{one.queue}: {', '.join(one.why)}" for one in found.over]
+    tables = parse_served(options["tables"], options["database"])
+    found, titles = watch(tables, limits), {(one.label, one.using): one.title for one in tables}
+    text = as_json(found, limits) if options["json"] else as_text(found, titles)
+    problems = [
+        f"{titles[one.table, one.database]}:{one.queue}: {', '.join(one.why)}" for one in found.over
+    ]
     problems += [f"{name} cannot be asked: {why}" for name, why in found.problems.items()]
     if problems:
         raise ProblemsFound(text, printable("\n".join(problems)))
@@ -52,11 +56,11 @@ def as_json(found: Watched, limits: Thresholds) -> str:
     return json.dumps(content, indent=2)
 
 
-def as_text(found: Watched) -> str:
+def as_text(found: Watched, titles: Mapping[tuple[str, str], str]) -> str:
     head = ["queue table", "queue", "waiting", "oldest", "delayed", "claimed", "workers", "alert"]
     lines = [
         [
-            one.table,
+            titles[one.table, one.database],
             one.queue + (" (paused)" if one.paused else ""),
             f"{one.waiting:,}",
             "" if one.oldest_seconds is None else in_words(one.oldest_seconds),

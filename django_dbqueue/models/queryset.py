@@ -18,6 +18,7 @@ from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..lifecycle.twins import renewal
+from ..shards import only_database
 from ..states import Status
 from .enqueued import Enqueued, enqueue_unique
 from .queue import Queue, is_among
@@ -96,11 +97,20 @@ class JobQuerySet(models.QuerySet[JobT]):
     def bulk_update(
         self, objs: Iterable[JobT], fields: Iterable[str], batch_size: int | None = None
     ) -> int:
-        fields = list(fields)
-        _refuse(fields)
+        _refuse(fields := list(fields))
         return super().bulk_update(objs, fields, batch_size)
 
     bulk_update.alters_data = True  # type: ignore[attr-defined]
+
+    def create(self, **columns: Any) -> JobT:
+        """Enqueue a job. Routers are shown it: its columns may say on which database it belongs."""
+        if self._db or self._hints or not router.routers:  # type: ignore[attr-defined]
+            return super().create(**columns)
+        job = self.model(**columns)
+        job.save(force_insert=True)
+        return job
+
+    create.alters_data = True  # type: ignore[attr-defined]
 
     def bulk_create(  # type: ignore[override]
         self, objs: Iterable[JobT], batch_size: int | None = None, **kwargs: Any
@@ -111,7 +121,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         for job in jobs:
             enqueue.prepare(job)
         unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
-        table = table_of(self.model, self._for_writing())
+        table = table_of(self.model, self._db or only_database(self.model))  # type: ignore[attr-defined]
         by_django = partial(super().bulk_create, jobs, batch_size, **kwargs)
 
         def write() -> list[JobT]:
@@ -209,7 +219,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         if dedup_key is None:
             job.save(using=self._db, force_insert=True)
             return Enqueued(job, created=True)
-        table = table_of(self.model, self._for_writing())
+        table = table_of(self.model, self._db or router.db_for_write(self.model, instance=job))
         return enqueue_unique(table, job, self.using(table.connection.alias), change)
 
     def enqueue_many(
@@ -230,7 +240,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         if due and "retry_at" in whole[0]:
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
-        table = table_of(self.model, self._for_writing())
+        table = table_of(self.model, self._db or only_database(self.model))
         if table.is_plain and bulk.may_insert(self.model, whole[0]) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:

@@ -77,7 +77,7 @@ def late_beat() -> float:
 
 
 def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
-    name, oldest = f"{queue.table}, queue {queue.queue}", queue.oldest_seconds or 0
+    name, oldest = f"{queue.title}, queue {queue.queue}", queue.oldest_seconds or 0
     if queue.paused is not None:
         if queue.paused.name != ALL:
             lane = "" if queue.paused.name == queue.queue else f", with {queue.paused.name}"
@@ -108,7 +108,7 @@ def _of_wide_pauses(queues: list[QueueOverview]) -> Iterator[Alert]:
         if queue.paused is not None and queue.paused.name == ALL:
             wide.setdefault((queue.paused._state.db, queue.paused.job_table), []).append(queue)
     for (alias, job_table), held in wide.items():
-        what = f"Everything on {alias} is" if job_table == ALL else f"All of {held[0].table} is"
+        what = f"Everything on {alias} is" if job_table == ALL else f"All of {held[0].title} is"
         yield _of_pause(what, cast("Queue", held[0].paused), "", held)
 
 
@@ -126,7 +126,7 @@ def _of_pause(what: str, pause: Queue, lane: str, held: list[QueueOverview]) -> 
 
 def _of_nobody(queue: QueueOverview, name: str) -> Alert:
     if not queue.workers:
-        start = f"Its jobs wait. Start a worker: manage.py runworker {queue.table}"
+        start = f"Its jobs wait. Start a worker: manage.py runworker {queue.title}"
         return Alert(f"{name}: no living worker serves it.", start)
     said = ", ".join(f"{one.name} ({one.state})" for one in queue.workers[:NAMED_WORKERS_MAX])
     return Alert(

@@ -79,7 +79,7 @@ def failures(
                 looks[served.using] = look(served)
             found.groups += groups_of(served, looks[served.using], wanted, minutes)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-            found.problems[served.label] = first_line(error)
+            found.problems[served.title] = first_line(error)
     found.shown_at = {using: one.until for using, one in looks.items()}
     found.groups.sort(key=lambda one: (-one.here.buried, -one.day, one.fingerprint))
     return found

@@ -1,6 +1,6 @@
 """Every queue of every queue table at a glance: what waits, how fast it goes, what is wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from django.core.exceptions import ImproperlyConfigured
@@ -30,6 +30,8 @@ class QueueOverview:
 
     table: str
     queue: str
+    database: str = "default"
+    is_only: bool = True  # its table is on no other database
     counts: dict[Status, int] = field(default_factory=dict)
     at_least: set[Status] = field(default_factory=set)
     due: int = 0  # of the delayed jobs
@@ -40,6 +42,11 @@ class QueueOverview:
     workers: list[ListedWorker] = field(default_factory=list)
     max_length: int | None = None
     rate: str = ""  # by which its jobs start at the most
+
+    @property
+    def title(self) -> str:
+        """Of its table, as ``Served.title``."""
+        return self.table if self.is_only else f"{self.table}@{self.database}"
 
     @property
     def held(self) -> int:
@@ -100,10 +107,11 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
         if told := UNDER_WAY.get(served.label):
             found.under_way += told(table)
     except Error as error:
-        found.problems[served.label] = first_line(error)
+        found.problems[served.title] = first_line(error)
         return
     limiter = limiter_of(served.model)
     for one in queues[:QUEUES_MAX]:
+        one.is_only = served.is_only
         one.hour = hours.get((served.job_table, one.queue), one.hour)
         its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
         one.paused = its_own or paused.get(ALL)
@@ -111,15 +119,15 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
         one.max_length = limits_of(served.model, one.queue).max_length
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues[:QUEUES_MAX]
-    found.cut += [served.label] if len(queues) > QUEUES_MAX else []
+    found.cut += [served.title] if len(queues) > QUEUES_MAX else []
 
 
 def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOverview]:
     """One more than 100, where there are more."""
     counts, due = count_together(table), due_by_queue(table, COUNTED_MAX)
     more = {s for s, counted in counts.items() if sum(counted.values()) > COUNTED_MAX}
-    names = sorted({*known_queues(table, counts), *served_by_name})
-    queues = [QueueOverview(table.label, name) for name in names[: QUEUES_MAX + 1]]
+    names = sorted({*known_queues(table, counts), *served_by_name})[: QUEUES_MAX + 1]
+    queues = [QueueOverview(table.label, name, table.connection.alias) for name in names]
     for one in queues:
         one.counts = {status: counted.get(one.queue, 0) for status, counted in counts.items()}
         one.at_least, one.due = set(more), due.get(one.queue, 0)
@@ -130,3 +138,18 @@ def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOvervie
         if ready:
             one.oldest_seconds, one.oldest_has_key = oldest_ready(table, one.queue)
     return queues
+
+
+def summed(queues: Sequence[QueueOverview]) -> QueueOverview:
+    """One queue on several databases: what can be added up, and the longest wait."""
+    whole = QueueOverview(queues[0].table, queues[0].queue, queues[0].database)
+    for one in queues:
+        for status, count in one.counts.items():
+            whole.counts[status] = whole.counts.get(status, 0) + count
+        whole.at_least |= one.at_least
+        whole.due += one.due
+        whole.hour.completed += one.hour.completed
+        whole.hour.failed += one.hour.failed
+    waits = [one.oldest_seconds for one in queues if one.oldest_seconds is not None]
+    whole.oldest_seconds = max(waits, default=None)
+    return whole

@@ -64,7 +64,7 @@ def watch(tables: Sequence[Served], limits: Thresholds) -> Watched:
         try:
             found.queues += _watched(served, queues, limits)
         except Error as error:
-            found.problems[served.label] = first_line(error)
+            found.problems[served.title] = first_line(error)
     return found
 
 

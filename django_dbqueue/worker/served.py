@@ -51,6 +51,16 @@ class Served:
         """As ``Table.place``."""
         return self.using, self.label
 
+    @property
+    def is_only(self) -> bool:
+        """Whether jobs of its table come in on no other database."""
+        return len(self.model.written_databases()) < 2
+
+    @property
+    def title(self) -> str:
+        """Its table, as commands take it: with the database where that is on several."""
+        return self.label if self.is_only else f"{self.label}@{self.using}"
+
     def takes(self, queue: str) -> bool:
         """Whether it means a queue that this code can run."""
         runnable = RUNNABLE.get(self.label)
@@ -124,7 +134,7 @@ def parse_served(
 
     ``UnknownTable`` names the known ones.
     """
-    served = tuple(_parse(name, using) for name in names) or all_served(using)
+    served = tuple(one for name in names for one in _parse(name, using)) or all_served(using)
     # Each with whether its database was named.
     others = [
         (other, "@" in name.partition(":")[0])
@@ -141,14 +151,24 @@ def parse_served(
     return tuple(found)
 
 
+def parse_one(name: str, using: str | None = None) -> Served:
+    """Read a ``TABLE[@DATABASE]``; ``UnknownTable`` also where its database has to be named."""
+    found = _parse(name, using)
+    if len(found) > 1:
+        places = ", ".join(f"{one.label}@{one.using}" for one in found)
+        raise UnknownTable(f"{name} is on several databases: name one of {places}")
+    return found[0]
+
+
 def _parse_left_out(name: str, using: str | None, served: tuple[Served, ...]) -> list[Served]:
     place, _, queue = name.partition(":")
     label, at, alias = place.partition("@")
     if label == ANY_TABLE:
         tables = {one.label for one in served}
-        found = [_parse(f"{table}{at}{alias}:{queue}", using) for table in sorted(tables)]
+        texts = [f"{table}{at}{alias}:{queue}" for table in sorted(tables)]
     else:
-        found = [_parse(name, using)]
+        texts = [name]
+    found = [one for text in texts for one in _parse(text, using)]
     if not queue:
         raise UnknownTable(f"{place} names no queue: leave out TABLE:QUEUE")
     return found
@@ -161,7 +181,8 @@ def _refuse_none(one: Served) -> None:
         raise UnknownTable(f"{one} is not among the queues {', '.join(one.among)}")
 
 
-def _parse(name: str, using: str | None) -> Served:
+def _parse(name: str, using: str | None) -> list[Served]:
+    """Where no database is named, on each on which jobs come in."""
     place, has_queue, queue = name.partition(":")
     if has_queue:
         try:
@@ -178,7 +199,9 @@ def _parse(name: str, using: str | None) -> Served:
     wanted = label.lower()
     found = [one for one in tables if wanted in {one._meta.label_lower, one._meta.model_name}]
     if len(found) == 1:
-        return Served(found[0], alias or using or router.db_for_write(found[0]), queue or None)
+        named = alias or using
+        places = [named] if named else found[0].written_databases()
+        return [Served(found[0], place, queue or None) for place in places]
     problem = "names several queue tables"
     if not found:
         near = nearest(wanted, set(labels))

@@ -16,6 +16,7 @@ FLOORS = [
         "signals",
         "fields",
         "guard",
+        "shards",
         "events",
         "current",
     },

@@ -6,7 +6,7 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from ...diagnose.check import CheckResult
-from ...monitor.overview import Overview, QueueOverview
+from ...monitor.overview import Overview, QueueOverview, summed
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
 from ._log import VISIBLE
@@ -27,40 +27,53 @@ ASKED = {
 def status_text(found: Overview) -> str:
     labels = [status.label for status in SHOWN]
     head = ["queue table", "queue", *labels, "done, 1 h", "oldest", "paused"]
-    lines = [
-        [
-            one.table,
-            one.queue,
-            *(counted(one, status) for status in SHOWN),
-            str(one.hour.completed),
-            "" if one.oldest_seconds is None else f"{one.oldest_seconds:.0f} s",
-            "paused" if one.paused else "",
-        ]
-        for one in in_use(found)
-    ]
+    lines = [[one.title, *_cells(one), "paused" if one.paused else ""] for one in in_use(found)]
+    sums = [(table, summed(parts)) for (table, _), parts in spread(found)]
+    lines += [[f"sum of {table}", *_cells(whole), ""] for table, whole in sums]
     text = aligned([head, *lines]) if lines else "no jobs in any queue table"
     cut = [f"{table}: it has more queues than are shown" for table in found.cut]
     alive = f"workers alive: {working(found)}"
     return "\n".join([text, *cut, *found.under_way, alive])
 
 
+def _cells(one: QueueOverview) -> list[str]:
+    oldest = "" if one.oldest_seconds is None else f"{one.oldest_seconds:.0f} s"
+    counts = [counted(one, status) for status in SHOWN]
+    return [one.queue, *counts, str(one.hour.completed), oldest]
+
+
 def status_json(found: Overview) -> dict[str, Any]:
     """A count whose state is in ``at_least`` may stand for more."""
-    queues = [
-        {
-            "table": one.table,
-            "queue": one.queue,
-            "counts": {status.label: one.counts.get(status, 0) for status in SHOWN},
-            "at_least": [status.label for status in SHOWN if status in one.at_least],
-            "due": one.due,
-            "completed_last_hour": one.hour.completed,
-            "oldest_seconds": one.oldest_seconds,
-        }
-        for one in in_use(found)
+    sums = [
+        {**_values(summed(parts)), "databases": [one.database for one in parts]}
+        for _, parts in spread(found)
     ]
+    queues = [{**_values(one), "database": one.database} for one in in_use(found)]
     paused = [[one.table, one.queue] for one in found.queues if one.paused]
     more = {"more_queues": found.cut, "under_way": found.under_way, "problems": found.problems}
-    return {"queues": queues, "paused": paused, "workers": working(found), **more}
+    return {"queues": queues, "sums": sums, "paused": paused, "workers": working(found), **more}
+
+
+def _values(one: QueueOverview) -> dict[str, Any]:
+    return {
+        "table": one.table,
+        "queue": one.queue,
+        "counts": {status.label: one.counts.get(status, 0) for status in SHOWN},
+        "at_least": [status.label for status in SHOWN if status in one.at_least],
+        "due": one.due,
+        "completed_last_hour": one.hour.completed,
+        "oldest_seconds": one.oldest_seconds,
+    }
+
+
+def spread(found: Overview) -> list[tuple[tuple[str, str], list[QueueOverview]]]:
+    """Of each queue whose table is on several databases, by table and queue, what is on each, as
+    far as these could be asked."""
+    parts: dict[tuple[str, str], list[QueueOverview]] = {}
+    for one in in_use(found):
+        if not one.is_only:
+            parts.setdefault((one.table, one.queue), []).append(one)
+    return sorted(parts.items())
 
 
 def in_use(found: Overview) -> list[QueueOverview]:

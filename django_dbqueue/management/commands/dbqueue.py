@@ -29,7 +29,7 @@ from ...monitor.worker_list import (
     request_resume,
     request_stop,
 )
-from ...worker.served import UnknownTable, all_served, parse_served
+from ...worker.served import UnknownTable, all_served, parse_one
 from ..operating import OPERATING
 from ..verbs import VERBS, ProblemsFound, Refused
 from ._log import printable
@@ -164,7 +164,7 @@ def check(options: dict[str, Any]) -> str:
 
 
 def explain_job(options: dict[str, Any]) -> str:
-    [served] = parse_served([options["table"]], options["database"])
+    served = parse_one(options["table"], options["database"])
     found = explain(table_of(served.model, served.using), options["id"])
     if options["json"]:
         return as_json(asdict(found))
