@@ -30,6 +30,7 @@ from benchmarks.django_project import ANALYZE  # noqa: E402
 from django_dbqueue.demo_data.history import write_history  # noqa: E402
 from django_dbqueue.fields import DbNow  # noqa: E402
 from django_dbqueue.lifecycle.errors import appended, entry  # noqa: E402
+from django_dbqueue.lifecycle.failures import failure_of  # noqa: E402
 from django_dbqueue.mail.dbqueue_demo import example  # noqa: E402
 from django_dbqueue.mail.models import ArchivedEmail, Email  # noqa: E402
 from django_dbqueue.models import Minute, Queue, Worker  # noqa: E402
@@ -53,6 +54,7 @@ ACTIONS = {
     "send delayed mail now": ("kick_selected", Status.DELAYED),
     "take out sent mail": ("cancel_selected", Status.DONE),
 }
+ERROR = entry(TimeoutError("no answer within 10 s"), attempt=1, owner="host", seconds=1)
 LIST, ARCHIVE = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
 
 
@@ -92,7 +94,7 @@ def email(number: int, status: Status) -> Email:
 def columns(number: int, status: Status) -> dict[str, Any]:
     finished = status in {Status.DONE, Status.BURIED}
     moves = status in {Status.CLAIMED, Status.DELAYED}
-    error = TimeoutError("no answer within 10 s")
+    is_buried = status == Status.BURIED
     return {
         **example(number),
         "queue": QUEUES[number % len(QUEUES)],
@@ -103,9 +105,9 @@ def columns(number: int, status: Status) -> dict[str, Any]:
         "created_at": DbNow(plus=-number),
         "finished_at": DbNow() if finished else None,
         "attempts": 1,
-        "errors": json.loads(appended(None, entry(error, attempt=1, owner="host", seconds=1)))
-        if status == Status.BURIED
-        else [],
+        "errors": json.loads(appended(None, ERROR)) if is_buried else [],
+        "failure": failure_of(ERROR).fingerprint if is_buried else None,
+        "failed_at": DbNow() if is_buried else None,
     }
 
 
@@ -151,6 +153,8 @@ def pages() -> dict[str, str]:
     spans = {f"charts, {s}": f"{charts}&queue=default&span={s}" for s in SPANS}
     return {
         "overview": "/admin/dbqueue/queue/",
+        "failures": "/admin/dbqueue/queue/failures/",
+        "mail, one failure": f"{LIST}?failure={failure_of(ERROR).fingerprint}",
         **spans,
         "charts, week, all queues": f"{charts}&span=week",
         "mail": LIST,

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 
-import psycopg
 import pytest
 from database_servers import PostgreSQL
 from django.db import connections
@@ -21,6 +20,7 @@ from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Effect, Note, Transfer
 
+psycopg = pytest.importorskip("psycopg")
 pytestmark = [pytest.mark.cluster, pytest.mark.process, pytest.mark.any_database]
 # What a worker of ours would change, with what the web is to find.
 WEB = {

@@ -33,8 +33,8 @@ MUTANTS = [
     ),
     (
         SERVED,
-        "using or router.db_for_write(found[0])",
-        "router.db_for_write(found[0])",
+        "named = alias or using",
+        "named = alias",
         "--database is not heeded where tables are named",
     ),
     (
