@@ -20,7 +20,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_runs import ROOT, Result, Suite, run_pytest, url_variable
+from pytest_runs import ROOT, Result, Suite, print_totals, run_pytest, url_variable
 
 NAMES = {"sqlite": "SQLite", "mariadb": "MariaDB", "postgresql": "PostgreSQL", "mysql": "MySQL"}
 CONTRACT = tuple(
@@ -79,16 +79,13 @@ def tested(database: str, workers: int, arguments: list[str]) -> Row:
 
 
 def summarise(rows: list[Row]) -> int:
-    """Print the table; its last line is the totals, for whoever reads only that."""
+    """Print the table, and the totals below it; the exit code."""
     print(f"\n{line(*HEADS)}\n|---|---|---|---:|---:|---:|")
     for row in rows:
         print(row)
     notes = [f"{row.database}: {row.result.note}" for row in rows if row.result.note]
     print("\n".join(["", *notes]))
-    passed = sum(row.result.passed for row in rows)
-    failed = sum(row.result.failed for row in rows)
-    print(f"{passed} passed, {failed} failed", flush=True)
-    return 1 if failed or not passed else 0
+    return print_totals([row.result for row in rows])
 
 
 def main(argv: list[str]) -> int:

@@ -144,3 +144,11 @@ def read_report(report: Path) -> dict[str, int]:
     suites = ET.parse(report).getroot().iter("testsuite")
     counts = [{name: int(suite.get(name, 0)) for name in names} for suite in suites]
     return {name: sum(count[name] for count in counts) for name in names}
+
+
+def print_totals(results: Sequence[Result]) -> int:
+    """In one line, which is the last of a run; the exit code."""
+    passed = sum(result.passed for result in results)
+    failed = sum(result.failed for result in results)
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed or not passed else 0

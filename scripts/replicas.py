@@ -1,7 +1,7 @@
 """Replicas of private servers: a standby of PostgreSQL, a replica of MariaDB by GTID.
 
 A server that was killed comes back as a replica of the one that was promoted, with its data copied
-anew: what it alone had committed is gone, as after any failover. Standard library only.
+again: what it alone had committed is gone, as after any failover. Standard library only.
 """
 
 from __future__ import annotations

@@ -27,7 +27,16 @@ from dataclasses import replace
 from functools import partial
 
 import newest_python
-from pytest_runs import ROOT, RUNNING, Result, Suite, environment, run_pytest, url_variable
+from pytest_runs import (
+    ROOT,
+    RUNNING,
+    Result,
+    Suite,
+    environment,
+    print_totals,
+    run_pytest,
+    url_variable,
+)
 from second_chances import second_chance
 
 # Those on SQLite are last: they wait for no server, and so keep both cores busy to the end.
@@ -187,14 +196,11 @@ def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
 
 
 def summarise(results: list[Result]) -> int:
-    """Print the table; its last line is the totals, for whoever reads only that."""
+    """Print the table, and the totals below it; the exit code."""
     print("\ntests per database:")
     for result in results:
         print(f"  {result}")
-    passed = sum(result.passed for result in results)
-    failed = sum(result.failed for result in results)
-    print(f"{passed} passed, {failed} failed", flush=True)
-    return 1 if failed or not passed else 0
+    return print_totals(results)
 
 
 def on_terminate(signum: int, _frame: object) -> None:

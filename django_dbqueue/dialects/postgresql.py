@@ -189,7 +189,7 @@ class PostgreSQL(Dialect):
 
     def _set_unless_pooled(self, **settings: str) -> str:
         """Answers no row where another process of the server answers than was connected to: what a
-        pooler's session is set to would stay for whoever is given that session next."""
+        pooler's session is set to would stay for the next one who gets that session."""
         pid = self.connection.connection.info.backend_pid
         each = (f"set_config('{name}', '{value}', false)" for name, value in settings.items())
         return f"SELECT {', '.join(each)} WHERE pg_backend_pid() = {pid}"

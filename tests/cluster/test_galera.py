@@ -17,7 +17,7 @@ from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
 from tests.kit.clusters import alias_to
-from tests.kit.galera import NODES, cluster
+from tests.kit.galera import NODES
 from tests.kit.jobs import start_all
 from tests.kit.waiting import wait_until
 from tests.queueapp.keyed import Shared
@@ -27,19 +27,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.process, pytest.mark.any_database
 FIRST, SECOND, THIRD = NODES
 KEYS = 100
 ROUNDS = 200
-
-
-@pytest.fixture(scope="module")
-def started(django_db_blocker):
-    with django_db_blocker.unblock(), cluster() as found:
-        yield found
-
-
-@pytest.fixture
-def galera(started, django_db_blocker):
-    with django_db_blocker.unblock():
-        started.empty()
-        yield started
 
 
 def on(node, work):

@@ -9,9 +9,8 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.dialects import dialect_of
-from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from tests.kit.galera import NODES, Producer, cluster
+from tests.kit.galera import NODES, Producer
 from tests.kit.processes import lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Effect, Note, Transfer
@@ -22,20 +21,6 @@ REST_SECONDS = 3  # between two faults
 ENQUEUED_SECONDS = 900
 DRAIN_SECONDS = 240
 QUICK = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "5"}
-
-
-@pytest.fixture(scope="module")
-def started(django_db_blocker):
-    with django_db_blocker.unblock(), cluster() as found:
-        yield found
-
-
-@pytest.fixture
-def galera(started, django_db_blocker):
-    with django_db_blocker.unblock():
-        started.empty()
-        Worker.objects.using(NODES[0]).all().delete()
-        yield started
 
 
 def kill(node):

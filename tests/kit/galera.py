@@ -10,6 +10,7 @@ from typing import Any
 
 from galera_servers import Galera, HAProxy
 
+from django_dbqueue.models import Worker
 from tests.kit.clusters import alias_to, migrate, short_folder
 from tests.kit.processes import ROOT
 from tests.queueapp.models import Effect, Note, Transfer
@@ -27,7 +28,7 @@ class Cluster(Galera):
         return sum(int(node.status(name) or 0) for node in self.nodes)
 
     def empty(self) -> None:
-        for model in (Note, Transfer, Effect):
+        for model in (Note, Transfer, Effect, Worker):
             model._base_manager.using(NODES[0]).all()._raw_delete(NODES[0])
 
 
