@@ -1,4 +1,4 @@
-"""Failures are found, counted, listed and retried by their index, beside 200,000 finished jobs and
+"""Failures are found, counted, listed and retried by their index, next to 200,000 finished jobs and
 20,000 buried ones of which nine in ten failed alike; with --full five times as many."""
 
 import os
