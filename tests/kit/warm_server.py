@@ -99,7 +99,7 @@ def set_up_project() -> tuple[dict[str, str | None], dict[str, str]]:
     kept = os._Environ.__getitem__
 
     def noting(self: os._Environ[str], name: str) -> str:
-        names.add(name)
+        names.add(os.fsdecode(name))  # os.environb asks in bytes
         return kept(self, name)
 
     os._Environ.__getitem__ = noting  # type: ignore[method-assign,assignment]
