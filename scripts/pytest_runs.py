@@ -38,6 +38,8 @@ class Suite:
     under: tuple[str, ...] = ()
     # Whether it has tests of time, too.
     has_timing: bool = True
+    # Whether it is to run on the newest Python that is found.
+    is_on_newest: bool = False
 
 
 @dataclass(frozen=True)
