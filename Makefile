@@ -30,7 +30,7 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist mysql clean packages redis beanstalkd jackd
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist docs release mysql clean packages redis beanstalkd jackd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -179,6 +179,9 @@ dist: $(STAMPS)/dist  ## build the sdist and the wheel into dist/, and check wha
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 
+docs: $(STAMPS)/docs  ## build the site into build/docs; a warning is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
+
 mysql:  ## unpack a MySQL server of Debian's unstable suite into build/; nothing is installed
 	sh scripts/fetch_mysql.sh $(MYSQL)
 
@@ -214,6 +217,10 @@ $(STAMPS)/check: $(STAMPS)/venv setup.cfg
 
 $(STAMPS)/dist: $(STAMPS)/venv setup.cfg
 	$(PIP_INSTALL) -e '.[dist]'
+	@touch $@
+
+$(STAMPS)/docs: $(STAMPS)/venv setup.cfg
+	$(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 # On top of what `make check` has installed, so that nothing is installed twice.

@@ -1,0 +1,70 @@
+"""The tutorials, worked through as they are printed: each block, in a shell and a new project.
+
+Only the ports are others, since somebody on this machine may have those that are printed. What is
+installed by a page is installed by the tests of a night; else the environment of the tests has it.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from http.cookiejar import CookieJar
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import django
+import pytest
+
+from tests.kit.mail import free_port
+from tests.kit.printed_pages import DOCS, steps_of, write_file
+from tests.kit.processes import ROOT
+from tests.kit.terminal import terminal
+
+pytestmark = [pytest.mark.any_database, pytest.mark.process]
+PAGES = [page.name for page in sorted(DOCS.glob("tutorial*.md"))]
+PORTS = re.compile(r"(?<=127\.0\.0\.1:)(8000|1025)\b")
+
+
+class Reader:
+    """Does what a page says."""
+
+    def __init__(self, session, name, version):
+        self.session, self.version = session, version
+        self.steps = steps_of(name)
+        self.ports = {"8000": free_port(), "1025": free_port()}
+
+    def work_through(self, *, install):
+        for step in self.steps:
+            if install or not step.installs:
+                self.do(step)
+
+    def do(self, step):
+        text = PORTS.sub(lambda port: str(self.ports[port[1]]), step.text)
+        if step.kind == "sh":
+            self.session.enter(text.replace("runserver", f"runserver {self.ports['8000']}"))
+        elif step.kind == "text":
+            self.session.shows(text)
+        elif step.kind == "python":
+            write_file(step, self.session.place, self.version)
+        else:
+            assert step.kind == "open", step
+            look_at(text)
+
+
+def look_at(address):
+    """Log in as the page says, and ask for it."""
+    browser = build_opener(HTTPCookieProcessor(cookies := CookieJar()))
+    login = re.sub(r"/admin/.*", "/admin/login/", address)
+    browser.open(login, timeout=30).read()
+    [token] = [cookie.value for cookie in cookies if cookie.name == "csrftoken"]
+    who = {"username": "anna", "password": "secret", "csrfmiddlewaretoken": token}
+    browser.open(login, urlencode(who).encode(), timeout=30).read()
+    page = browser.open(address, timeout=30).read().decode()
+    assert "Log out" in page
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_block_of_a_tutorial_works_as_it_is_printed(page, tmp_path):
+    version = ".".join(map(str, django.VERSION[:2]))
+    with terminal(tmp_path, path=ROOT) as session:
+        Reader(session, page, version).work_through(install=False)
