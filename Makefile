@@ -27,6 +27,7 @@ MYSQL = build/mysql
 # Each takes some seconds, and seldom tells anything that no other test does.
 QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/test_in_lists.py \
 	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py
+SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
@@ -56,12 +57,13 @@ quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no pro
 	TMPDIR=$$($(PYTHON) scripts/folders.py) DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
 
-check: lint types house  ## lint, types, security, migrations, the house rules; --jobs=2 is faster
+check: lint types house  ## lint, types, security, spelling, migrations, the house rules; --jobs=2 is faster
 
 lint: $(STAMPS)/check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/bandit --quiet --ini setup.cfg
+	$(BIN)/codespell --check-filenames *.md Makefile setup.cfg $(SPELLED)
 
 types: $(STAMPS)/check
 	$(BIN)/mypy --strict

@@ -5,6 +5,7 @@ installed by a page is installed by the tests of a night; else the environment o
 """
 
 import re
+from dataclasses import replace
 from http.cookiejar import CookieJar
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener
@@ -35,8 +36,9 @@ class Reader:
             if install or not step.installs:
                 self.do(step)
 
-    def do(self, step):
-        text = PORTS.sub(lambda port: str(self.ports[port[1]]), step.text)
+    def do(self, printed):
+        text = PORTS.sub(lambda port: str(self.ports[port[1]]), printed.text)
+        step = replace(printed, text=text)
         if step.kind == "sh":
             self.session.enter(text.replace("runserver", f"runserver {self.ports['8000']}"))
         elif step.kind == "text":
