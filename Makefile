@@ -71,7 +71,7 @@ types: $(STAMPS)/check
 house: $(STAMPS)/check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py tests/project/test_site.py
 
 # Also of what a process writes whose folder is another one.
 coverage: export COVERAGE_FILE = $(CURDIR)/.coverage
@@ -180,6 +180,10 @@ dist: $(STAMPS)/dist  ## build the sdist and the wheel into dist/, and check wha
 	rm -rf dist django_dbqueue.egg-info
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
+
+release: $(STAMPS)/check dist docs  ## build a release, install and try it, and say what is missing; nothing is published
+	DBQUEUE_DIST=$(CURDIR)/dist $(BIN)/python -m pytest --full tests/project/test_distribution.py
+	$(BIN)/python scripts/release.py
 
 docs: $(STAMPS)/docs  ## build the site into build/docs; a warning is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs

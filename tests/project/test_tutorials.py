@@ -5,6 +5,7 @@ installed by a page is installed by the tests of a night; else the environment o
 """
 
 import re
+import shutil
 from dataclasses import replace
 from http.cookiejar import CookieJar
 from urllib.parse import urlencode, urlsplit
@@ -19,6 +20,11 @@ from tests.kit.processes import ROOT
 from tests.kit.terminal import terminal
 
 pytestmark = [pytest.mark.any_database, pytest.mark.process]
+# What pip needs of a checkout to build the package.
+PACKAGE = (
+    *("LICENSE", "MANIFEST.in", "README.md", "django_dbqueue"),
+    *("pyproject.toml", "setup.cfg", "setup.py"),
+)
 PAGES = [page.name for page in sorted(DOCS.glob("tutorial*.md"))]
 PORTS = re.compile(r"\b(8000|1025)\b")
 
@@ -35,6 +41,9 @@ class Reader:
         for step in self.steps:
             if install or not step.installs:
                 self.do(step)
+            if install and step.installs:
+                self.session.enter("python -m django --version\n")
+                self.version = re.search(r"^\d+\.\d+", self.session.seen)[0]
 
     def do(self, printed):
         text = PORTS.sub(lambda port: str(self.ports[port[1]]), printed.text)
@@ -68,3 +77,15 @@ def test_each_block_of_a_tutorial_works_as_it_is_printed(page, tmp_path):
     version = ".".join(map(str, django.VERSION[:2]))
     with terminal(tmp_path, path=ROOT) as session:
         Reader(session, page, version).work_through(install=False)
+
+
+@pytest.mark.nightly  # it asks a package index for what a page installs
+@pytest.mark.parametrize("page", PAGES)
+def test_each_block_of_a_tutorial_works_with_what_it_installs(page, tmp_path):
+    checkout = tmp_path / "django-dbqueue"
+    checkout.mkdir()
+    for name in PACKAGE:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, checkout / name)
+    with terminal(tmp_path) as session:
+        Reader(session, page, "").work_through(install=True)
