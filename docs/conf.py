@@ -51,7 +51,7 @@ autodoc_typehints_description_target = "documented"
 
 # Names of others that no page of ours describes.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r".*")]
+nitpick_ignore_regex = [("py:.*", r"(?!django_dbqueue\.).*")]
 
 # Pages of the site whose text is a file elsewhere in the checkout.
 ELSEWHERE = {

@@ -91,7 +91,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def released(checkout: Path) -> Path:
-    """The folder of the sdist, and of the wheel that is built from it; or that of `make release`."""
+    """The folder of the sdist, and of the wheel that is built from it; or that of make release."""
     if built := os.environ.get("DBQUEUE_DIST"):
         return Path(built)
     folder = checkout.parent / "dist"
