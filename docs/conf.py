@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import django
 from django.conf import settings
@@ -70,5 +71,12 @@ def read_elsewhere(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] = re.sub(rf"\]\((\.\./)?{re.escape(path)}", f"]({name}.md", source[0])
 
 
+def leave_out_columns(*described: Any) -> tuple[str, str] | None:
+    """A model's columns are its arguments, which Python knows by no names."""
+    arguments, returns = described[-2:]
+    return ("", returns) if arguments == "(*args, **kwargs)" else None
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", read_elsewhere)
+    app.connect("autodoc-process-signature", leave_out_columns)

@@ -20,7 +20,8 @@ ASKED_FOR = (
 
 def toctrees():
     found = re.findall(r"^```\{toctree\}\n(.*?)^```$", PAGES["index"], re.MULTILINE | re.DOTALL)
-    return [line for tree in found for line in tree.split() if re.fullmatch(r"[a-z][\w-]*", line)]
+    lines = [line for tree in found for line in tree.splitlines() if line and line[0] != ":"]
+    return [re.sub(r".*<(.+)>", r"\1", line) for line in lines]
 
 
 def anchors(text):
@@ -41,9 +42,7 @@ def leads_nowhere(file, anchor):
 
 
 def test_every_page_stands_once_in_the_index():
-    places = [place for place in toctrees() if place in PAGES]
-    assert sorted(places) == sorted(PAGES.keys() - {"index"})
-    assert len(places) > 40
+    assert sorted(toctrees()) == sorted(PAGES.keys() - {"index"})
 
 
 @pytest.mark.parametrize(
