@@ -128,8 +128,8 @@ def test_the_sdist_holds_all_that_is_written(checkout, unpacked):
 
 
 def test_the_tests_are_found_in_the_sdist(checkout, unpacked):
-    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
-    found = run(*collect, folder=unpacked).splitlines()
+    every = ("--collect-only", "-qq", "--full", "--cluster", "-p", "no:cacheprovider")
+    found = run(sys.executable, "-m", "pytest", *every, folder=unpacked).splitlines()
     tests = {path for path in written(checkout) if re.fullmatch(r"tests/.*\btest_\w+\.py", path)}
     assert {line.partition(":")[0] for line in found if line} == tests
 
