@@ -13,6 +13,7 @@ from tests.kit.waiting import wait_until
 
 # Nothing of the tests' own settings reaches it.
 OURS = ("DATABASE_URL", "DBQUEUE_", "DJANGO_", "PYTEST_", "PYTHON", "TEST_")
+PATIENCE = 180  # seconds
 DONE, FAILED = "@@ entered", "@@ failed"
 # Jobs can be named by %1, as in a shell that people use.
 BEGIN = f"set -m\ntrap 'echo \"{FAILED}: $BASH_COMMAND\"' ERR\n"
@@ -52,7 +53,7 @@ class Terminal:
         self._begin = len(self._all())
         self._script.write_text(commands)
         self._write(f". {self._script} </dev/null\necho '{DONE}'\n")
-        wait_until(lambda: DONE in self.seen or self.bash.poll() is not None, 180)
+        wait_until(lambda: DONE in self.seen or self.bash.poll() is not None, PATIENCE)
         assert FAILED not in self.seen, self.seen
 
     def shows(self, text: str) -> None:
@@ -61,7 +62,7 @@ class Terminal:
         # Other lines may stand between them.
         lines = re.compile(".*?".join(parts).replace("\\\n", r"\n(?:[^\n]*\n)*?"), re.S)
         try:
-            wait_until(lambda: lines.search(self.seen), 90)
+            wait_until(lambda: lines.search(self.seen), PATIENCE)
         except AssertionError:
             raise AssertionError(f"not seen:\n{text}\nbut:\n{self.seen}") from None
 
