@@ -39,7 +39,9 @@ class QueueAdmin(ViewOnly, QueueBase):
     """Every queue at a glance, instead of the rows that say which ones are paused."""
 
     class Media:
-        css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
+        css = {
+            "all": [f"dbqueue/{name}.css" for name in ("admin", "charts", "overview", "glance")],
+        }
         js = ("dbqueue/live.js",)
 
     has_pause_permission = allows("pause")

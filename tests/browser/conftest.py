@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from tests.browser.chrome import AXE, Chrome
 from tests.browser.people import People
-from tests.browser.scene import Settings, build
+from tests.browser.scene import Settings, build, forget_deeds
 from tests.browser.serving import STRICT, Server
 from tests.kit.connections import empty_tables
 
@@ -95,4 +95,5 @@ def rows(database):
 def scene(chrome):
     """All that there is to be seen, for tests that only look."""
     yield build()
+    forget_deeds()
     empty_tables()
