@@ -1,4 +1,4 @@
-"""Bars as inline SVG that are as wide as their place: of minutes, of shares, of what is due when."""
+"""Bars as inline SVG, as wide as their place: of minutes, of shares, of what is due when."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

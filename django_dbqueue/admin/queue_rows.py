@@ -30,7 +30,7 @@ NOT_KNOWN = "The table has too many jobs in this state to count those of each qu
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, why it is not exact, the list of the jobs that it counts, and what is said below."""
+    """A number, why it is not exact, the list of the jobs that it counts, and what is below."""
 
     name: str
     text: str

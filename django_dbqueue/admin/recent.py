@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -38,7 +39,8 @@ class Deed:
 
 def deeds(site: AdminSite, request: HttpRequest) -> list[Deed]:
     """The last 20 that were done to rows which this person may see, the latest first."""
-    models = {ContentType.objects.get_for_model(model, False): model for model in _seen(site, request)}
+    kind_of = partial(ContentType.objects.get_for_model, for_concrete_model=False)
+    models = {kind_of(model): model for model in _seen(site, request)}
     newest = LogEntry.objects.order_by("-pk").values_list("pk", flat=True).first()
     if newest is None or not models:
         return []

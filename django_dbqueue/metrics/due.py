@@ -18,8 +18,8 @@ IS_TIMED = f"{PROMOTABLE} AND retry_at IS NOT NULL"
 
 @dataclass(frozen=True)
 class Stretch:
-    """Jobs that are due from ``begin`` on (None: what is due already, too) and before ``end`` (None:
-    whenever); with ``is_at_least`` there are more than were counted."""
+    """Jobs that are due from ``begin`` on (None: what is due already, too) and before ``end``
+    (None: whenever); with ``is_at_least`` there are more than were counted."""
 
     begin: datetime | None
     end: datetime | None
@@ -87,7 +87,7 @@ def next_by_queue(table: Table, now: datetime) -> dict[str, float]:
     moment = InstantField().get_db_prep_value(now, table.connection)
     sql = (
         f"SELECT queue, {until} FROM (SELECT queue, retry_at FROM {table.name} WHERE {IS_TIMED} "
-        f"AND retry_at > %s ORDER BY retry_at LIMIT {LOOKED_AT_MAX}) AS next GROUP BY queue"
+        f"AND retry_at > %s ORDER BY retry_at LIMIT {LOOKED_AT_MAX}) AS capped GROUP BY queue"
     )
     found = rows(table.connection, sql, [moment])
     return {str(queue): max(0.0, float(seconds)) for queue, seconds in found if seconds is not None}

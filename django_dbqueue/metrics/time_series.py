@@ -75,8 +75,8 @@ class Hour:
 
     @property
     def in_per_minute(self) -> list[float]:
-        """Of each minute about what came in, as ``rate_in`` knows it; of three minutes the mean, for
-        the backlog is counted at any moment of a minute. 0 where it was not counted."""
+        """Of each minute about what came in, as ``rate_in`` knows it: the mean of three minutes,
+        for the backlog is counted at any moment of a minute."""
         growth = [0.0] * 60
         for first, last in pairwise(sorted(self.backlogs)):
             step = (self.backlogs[last] - self.backlogs[first]) / (last - first)

@@ -17,7 +17,7 @@ from ..states import Status
 from ..worker.served import Served, all_served
 from .failures import Failures, failures
 from .last_hour import LastHour, Mark, last_hour_of, marks_of_pauses
-from .overview import Overview, QueueOverview, overview
+from .overview import Overview, QueueOverview, database_name, overview
 from .running import Slot, slots, with_queues
 from .verdict import Verdict, verdict
 
@@ -44,9 +44,9 @@ class Glance:
 def glance(tables: list[Served] | None = None) -> Glance:
     """Of all queue tables, or of some. What cannot be asked is named, and the rest goes on."""
     chosen = list(all_served()) if tables is None else tables
-    found, failed = overview(chosen), failures(chosen)
-    asked = [one for one in chosen if one.title not in found.problems]
-    asked = [one for one in asked if one.using in failed.shown_at]
+    found = overview(chosen)
+    failed = failures([one for one in chosen if not _is_away(one, found)])
+    asked = [one for one in chosen if not _is_away(one, found) and one.using in failed.shown_at]
     pauses: list[Mark] = []
     for alias in dict.fromkeys(one.using for one in asked):
         tables = [one for one in asked if one.using == alias]
@@ -55,8 +55,14 @@ def glance(tables: list[Served] | None = None) -> Glance:
     due: dict[str, DueJobs] = {}
     for one in asked:
         now = failed.shown_at[one.using]
-        due |= _tried(found, one.title, partial(_due, one, now, found), {})
+        nothing: dict[str, DueJobs] = {}
+        due |= _tried(found, one.title, partial(_due, one, now, found), nothing)
     return Glance(found, failed, verdict(found, failed), last_hour_of(found, pauses), running, due)
+
+
+def _is_away(served: Served, found: Overview) -> bool:
+    """Then it is not asked again: each try may take as long as the first."""
+    return bool(found.problems.keys() & {served.title, database_name(served.using)})
 
 
 def _tried(found: Overview, name: str, look: Callable[[], T], otherwise: T) -> T:
@@ -79,9 +85,7 @@ def _times(found: Overview, tables: Sequence[Served]) -> list[Mark]:
 
 
 def _running(found: Overview, tables: Sequence[Served]) -> list[Slot]:
-    running = with_queues(
-        slots(found.workers), [table_of(one.model, one.using) for one in tables]
-    )
+    running = with_queues(slots(found.workers), [table_of(one.model, one.using) for one in tables])
     queues = {(one.table, one.database, one.queue): one for one in found.queues}
     for slot in running:
         if one := queues.get((slot.table, slot.worker.database, slot.queue or "")):

@@ -93,7 +93,7 @@ def _marks_of_workers(workers: Sequence[ListedWorker]) -> Iterator[Mark]:
     """Starts and stops; that the code has changed, where a worker was there before that had an
     older ``CODE_VERSION``."""
     newest: int | None = None
-    seen = {}
+    seen: dict[str, ListedWorker] = {}
     for worker in workers:  # one that works on several databases has a row on each
         seen.setdefault(worker.uuid, worker)
     for worker in sorted(seen.values(), key=lambda one: -one.started_seconds):
@@ -109,8 +109,8 @@ def _marks_of_workers(workers: Sequence[ListedWorker]) -> Iterator[Mark]:
 
 
 def marks_of_pauses(alias: str, titles: Mapping[str, str]) -> list[Mark]:
-    """When pauses began and ended: of each queue, the last one. ``titles``: by queue table, as it is
-    stored, what it is called."""
+    """When pauses began and ended: of each queue, the last one. ``titles``: by queue table, as it
+    is stored, what it is called."""
     ages = {name: age_of(name, alias) for name in ("paused_at", "resumed_at", "paused_until")}
     rows = Queue.objects.using(alias).filter(paused_at__isnull=False)
     since = DbNow(plus=-MINUTES * 60)

@@ -66,11 +66,11 @@ class QueueOverview:
 
     @property
     def drain_seconds(self) -> float | None:
-        """Until nothing waits if it goes on as in the last minutes: infinite where more comes in than
-        goes out; None where that is not known."""
+        """Until nothing waits if it goes on as in the last minutes: infinite where more comes in
+        than goes out; None where that is not known."""
         waiting = self.counts.get(Status.READY, 0) + self.due
         rate_in = self.hour.rate_in
-        if not waiting or rate_in is None or (self.paused is not None):
+        if not waiting or rate_in is None or self.paused is not None:
             return None
         shrinks = self.hour.rate_out - rate_in
         return 60 * waiting / shrinks if shrinks > 0 else inf
@@ -104,6 +104,11 @@ class Overview:
     under_way: list[str] = field(default_factory=list)
 
 
+def database_name(alias: str) -> str:
+    """As what a database stands among the problems."""
+    return f"database {alias!r}"
+
+
 def overview(tables: list[Served] | None = None) -> Overview:
     """Of all queue tables, or of some; what cannot be asked is named, and the rest goes on.
 
@@ -116,7 +121,7 @@ def overview(tables: list[Served] | None = None) -> Overview:
             hours[alias] = last_hour(alias)
             found.workers += list_workers(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-            found.problems[f"database {alias!r}"] = first_line(error)
+            found.problems[database_name(alias)] = first_line(error)
     for served in chosen:
         if served.using in hours:
             _add_table(served, hours[served.using], found)

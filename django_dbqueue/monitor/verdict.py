@@ -25,8 +25,8 @@ BEGINNINGS = {Level.LOOK: "Worth a look", Level.ACT: "Act now"}
 
 @dataclass
 class Verdict:
-    """``problems``: the urgent ones first; ``pauses``: what people have stopped on purpose, which is no
-    problem."""
+    """``problems``: the urgent ones first; ``pauses``: what people have stopped on purpose, which
+    is no problem."""
 
     level: Level
     sentence: str
@@ -46,7 +46,8 @@ def verdict(found: Overview, failed: Failures) -> Verdict:
     level = Level.ACT if problems[0].is_urgent else Level.LOOK
     others = len(problems) - 1
     more = f" And {others} more problem{'s' * (others > 1)}." if others else ""
-    return Verdict(level, f"{BEGINNINGS[level]}: {problems[0].text}{more}", problems, pauses, paused)
+    sentence = f"{BEGINNINGS[level]}: {problems[0].text}{more}"
+    return Verdict(level, sentence, problems, pauses, paused)
 
 
 def _all_is_well(found: Overview) -> str:

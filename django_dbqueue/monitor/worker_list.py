@@ -28,8 +28,8 @@ class UnknownWorker(ValueError):
 
 @dataclass(frozen=True)
 class RunningJob:
-    """What a worker runs, as ``table key``: for how many seconds by now, and when it is over its time
-    to run; None where that is not known."""
+    """What a worker runs, as ``table key``: for how many seconds by now, and when it is over its
+    time to run; None where that is not known."""
 
     job: str
     seconds: float | None

@@ -65,7 +65,8 @@ class Scaling:
         }
         # Of a child, for jobs of all tables: threads, and coroutines where some are awaited.
         kinds = {bool(options.coroutines) and is_coroutine(one.model) for one in options.served}
-        self._slots = options.threads * (False in kinds) + (options.coroutines or 0) * (True in kinds)
+        coroutines = options.coroutines or 0
+        self._slots = options.threads * (False in kinds) + coroutines * (True in kinds)
         self.balancers: dict[Group, Balancer] = {}
         if options.balances:
             balanced = {group: Balancer(options, group, self.means) for group in children.groups}
