@@ -15,27 +15,37 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
-from .pages import respond
+from .pages import page_url, respond
 from .search import as_key
 
 # So many rows have an entry of their own in the log, and are named where somebody has to confirm.
 MOST = 500
 SAMPLE_ROWS = 10
-EVERYTHING = "everything"
+EVERYTHING, ALL_THAT_MATCH = "everything", "All that match"
 # The key of the job whose page had the button.
 PAGE_FIELD = "dbqueue_page"
+
+
+class LabelledBox(forms.CheckboxInput):
+    """With its words next to it: some themes of the admin show no label in this place."""
+
+    def render(self, *args: Any, **kwargs: Any) -> SafeString:
+        return format_html("<label>{} {}</label>", ALL_THAT_MATCH, super().render(*args, **kwargs))
 
 
 class JobActionForm(helpers.ActionForm):
     """With a box for all that match: Django's own link needs a script."""
 
-    everything = forms.BooleanField(label="All that match", required=False)
+    everything = forms.BooleanField(label="", required=False, widget=LabelledBox)
 
 
 @dataclass(frozen=True)
@@ -188,8 +198,14 @@ def ask_about_all(
 
 
 def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateResponse:
+    list_url = page_url(
+        model_admin.admin_site,
+        f"{model_admin.opts.app_label}_{model_admin.opts.model_name}_changelist",
+    )
     context = {
         "title": asked.question.title,
+        "parent_title": capfirst(str(model_admin.opts.verbose_name_plural)),
+        "parent_url": list_url,
         "asked": asked,
         "question": asked.question,
         "filters": _chosen_filters(model_admin.get_changelist_instance(request)),

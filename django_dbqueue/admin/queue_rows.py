@@ -111,7 +111,7 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
     hour, query = one.hour, {"table": one.title, "queue": one.queue}
     title = f"Charts of {one.queue}: {hour.completed:,} done in the last hour"
     target, seconds = conf["LATE_AFTER"], max(0.0, one.oldest_seconds or 0.0)
-    is_late = seconds > target
+    is_late = seconds > target and one.paused is None
     try:
         check_name(one.queue, "queue")
         pause_url = page_url(site, "dbqueue_queue_pause", **query)

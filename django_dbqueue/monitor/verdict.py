@@ -53,11 +53,12 @@ def verdict(found: Overview, failed: Failures) -> Verdict:
 def _all_is_well(found: Overview) -> str:
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     done = sum(one.hour.completed for one in found.queues)
-    waiting = sum(one.counts.get(Status.READY, 0) + one.due for one in found.queues)
-    more = "+" * any(Status.READY in one.at_least for one in found.queues)
+    open_ones = [one for one in found.queues if one.paused is None]
+    waiting = sum(one.counts.get(Status.READY, 0) + one.due for one in open_ones)
+    more = "+" * any(Status.READY in one.at_least for one in open_ones)
     waits = f"{waiting:,}{more} {_plural(waiting, 'job')} to do" if waiting else "nothing to do"
-    who = f"{living} {_plural(living, 'worker')} at work" if living else "no worker"
-    return f"All is well: {who}, {waits}, {done:,} done in the last hour."
+    who = f"{living} {_plural(living, 'worker')} at work, " if living else ""
+    return f"All is well: {who}{waits}, {done:,} done in the last hour."
 
 
 def _of_failures(failed: Failures) -> list[Alert]:

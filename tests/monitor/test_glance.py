@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -52,6 +53,12 @@ def test_all_is_well_where_jobs_are_worked_off():
     assert found.level == "ok"
     said = "All is well: 1 worker at work, 1 job to do, 7 done in the last hour."
     assert (found.sentence, found.problems) == (said, [])
+
+
+def test_what_is_paused_is_not_to_do():
+    Note.objects.create()
+    Queue.objects.pause(TABLE, "default", None, "tea")
+    assert look().verdict.sentence == "All is well: nothing to do, 0 done in the last hour."
 
 
 def test_a_queue_that_nobody_serves_is_to_be_acted_on():
@@ -173,7 +180,7 @@ def test_pauses_are_marked_when_they_begin_and_when_they_end():
 @pytest.mark.usefixtures("within_a_minute")
 def test_a_queue_tells_how_long_jobs_wait_and_run_and_when_all_are_done():
     for ago in range(1, 8):
-        times = {WAITED[4]: 20, RAN[2]: 20}
+        times: dict[str, Any] = {WAITED[4]: 20, RAN[2]: 20}
         minute(ago, completed=60, backlog=1000 + 30 * ago, **times)
     Note.objects.enqueue_many([{} for _ in range(15)])
     one = queue()
