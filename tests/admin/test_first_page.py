@@ -44,9 +44,8 @@ def test_the_verdict_leads_to_the_jobs(browser):
 def test_without_a_problem_the_page_is_calm(browser):
     text = page(browser)
     assert 'role="alert"' not in text
-    assert re.search(
-        r'dbqueue-verdict-ok" role="status".*All is well: nothing to do', text, re.DOTALL
-    )
+    said = r'dbqueue-verdict-ok" role="status".*All is well: nothing to do'
+    assert re.search(said, text, re.DOTALL)
     assert "paused on purpose" not in text.lower()
 
 

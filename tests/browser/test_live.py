@@ -86,6 +86,5 @@ def test_the_time_of_a_renewal_is_that_of_the_server(live):
     page.evaluate("Date.prototype.toLocaleTimeString = () => 'the browser'")
     before = page.locator(STATE).get_attribute("data-dbqueue-now")
     assert re.fullmatch(r"\d\d:\d\d:\d\d", before)
-    said = f"document.querySelector('{STATE}').textContent"
-    page.wait_for_function(f"{said}.startsWith('updated') && {said} != 'updated {before}'")
+    page.locator(STATE, has_text="updated").filter(has_not_text=before).wait_for()
     assert re.fullmatch(r"updated \d\d:\d\d:\d\d", page.locator(STATE).inner_text())
