@@ -94,8 +94,7 @@ def due(alias: str, job_tables: Collection[str]) -> list[TableCount]:
     ]
     if fresh:
         create = partial(TableCount.objects.using(alias).bulk_create, ignore_conflicts=True)
-        retry(connections[alias], partial(create, fresh))
-        return []
+        retry(connections[alias], partial(create, fresh))  # from the next look on
     waits: dict[TableCount, float] = {}
     for row in found:
         idle: Any = vars(row)["idle"]
@@ -184,15 +183,3 @@ def _is_name(queue: str) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def count_all(table: Table) -> None:
-    """Count a table at once, whenever it was last counted."""
-    alias = table.connection.alias
-    for part in PARTS:
-        rows = TableCount.objects.using(alias)
-        row, _ = rows.get_or_create(job_table=table.job_table, part=part)
-        version = begin(alias, row)
-        if version is not None:
-            for _ in counted(table, row, version):
-                pass

@@ -90,15 +90,16 @@ def _walked(table: Table, walk: Walk, pace: Pace, found: Counter[str]) -> Iterat
         end = _place_of(table, walk, after, most)
         counted = _between(table, walk, after, end, 2 * most)
         pace.took(time.monotonic() - began)
-        if sum(counted.values()) < 2 * most:
+        is_whole = sum(counted.values()) < 2 * most
+        if is_whole:
             _add(found, counted)
             after = end
-            if end is None:
-                return
         elif not walk.is_unique:
             raise TooManyAlike
         # Else so many came meanwhile: this part is counted again.
         yield
+        if is_whole and end is None:
+            return
 
 
 def _place_of(table: Table, walk: Walk, after: Place | None, number: int) -> Place | None:
