@@ -35,7 +35,9 @@ class Count:
 
     @property
     def age(self) -> str:
-        return "" if self.seconds_ago is None else f", {duration(self.seconds_ago)} ago"
+        if self.seconds_ago is None:
+            return ""
+        return f", {duration(max(1, round(self.seconds_ago)))} ago"
 
     @property
     def is_exact(self) -> bool:
