@@ -1,5 +1,6 @@
 """All jobs of a table are counted by its indexes, in statements that read a bounded number of
-entries each: 200,000 jobs, of which nine in ten are in one queue; with --full five times as many."""
+entries each: 200,000 jobs, of which nine in ten are in one queue; with --full five times as many.
+"""
 
 import os
 import re

@@ -22,7 +22,7 @@ from tests.kit.overview import NOTE, OVERVIEW, look, queues, text_of
 from tests.metrics.test_counting import as_left_in
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 NOTES = "/admin/queueapp/note/"
 
@@ -155,9 +155,8 @@ def test_an_alarm_is_about_what_waits_now():
     counted()
     Note.objects.filter(queue="a").cancel()
     many(Status.READY, a=12)
-    [one] = [
-        q for q in watch([Served(Note, "default")], Thresholds(20, 60)).queues if q.queue == "a"
-    ]
+    watched = watch([Served(Note, "default")], Thresholds(20, 60)).queues
+    [one] = [one for one in watched if one.queue == "a"]
     assert (one.waiting, one.why) == (12, [])
 
 
