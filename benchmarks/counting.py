@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 
@@ -47,10 +48,15 @@ def main(argv: list[str]) -> int:
 
 def measure(rows: int) -> None:
     """In a process of its own, on the database that its environment names."""
-    from benchmarks.admin_inside import Client, Email, User, call_command, fill  # noqa: PLC0415
+    inside = import_module("benchmarks.admin_inside")  # sets Django up
+    from django.contrib.auth.models import User  # noqa: PLC0415
+    from django.core.management import call_command  # noqa: PLC0415
+    from django.test import Client  # noqa: PLC0415
+
+    from django_dbqueue.mail.models import Email  # noqa: PLC0415
 
     call_command("migrate", verbosity=0)
-    for _ in fill(rows):
+    for _ in inside.fill(rows):
         pass
     client = Client()
     client.force_login(User.objects.create_superuser("root"))

@@ -40,7 +40,7 @@ def scattered(model=Note, number=80, seed=1):
     """Jobs in all states, of several queues and priorities."""
     chance = random.Random(seed)
     names = ["a", "b", "customer@1", "customer@2", "zoë", "Z"]
-    QuerySet[model](model).bulk_create(
+    QuerySet(model).bulk_create(
         model(
             queue=chance.choice(names),
             priority=chance.choice([0, 1024, 2**32 - 1]),
