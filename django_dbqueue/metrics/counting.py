@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from ..dialects import dialect_of
 from ..fields import DbNow, check_name
-from ..lifecycle.execute import in_transaction, retry
+from ..lifecycle.execute import retry, try_once, try_once_in_transaction
 from ..lifecycle.table import Table
 from ..models import QueueCount, TableCount
 from ..models.count import QUEUES_MAX
@@ -124,7 +124,7 @@ def begin(alias: str, row: TableCount) -> int | None:
     seen = TableCount.objects.using(alias).filter(pk=row.pk, version=row.version)
     taken = {"version": row.version + 1, "is_counting": True}
     update = partial(seen.update, **taken, began_at=DbNow(), touched_at=DbNow())
-    return row.version + 1 if retry(connections[alias], update) else None
+    return row.version + 1 if try_once(connections[alias], update) else None
 
 
 def counted(table: Table, row: TableCount, version: int) -> Iterator[None]:
@@ -139,19 +139,21 @@ def counted(table: Table, row: TableCount, version: int) -> Iterator[None]:
             yield
             if time.monotonic() > touched + TOUCH_SECONDS:
                 touched = time.monotonic()
-                if not retry(connections[alias], partial(mine.update, touched_at=DbNow())):
+                if try_once(connections[alias], partial(mine.update, touched_at=DbNow())) == 0:
                     return
-    in_transaction(connections[alias], partial(_write, table, mine, version, found, pace.seconds))
+    write = partial(_write, table, mine, version, found, pace.seconds)
+    while try_once_in_transaction(connections[alias], write) is None:
+        yield
 
 
 def _write(
     table: Table, mine: Any, version: int, found: dict[Status, Counter[str]], seconds: float
-) -> None:
+) -> bool:
     """Replace what was counted before; nothing where the count is no longer ours."""
     largest = max(sum(counted.values()) for counted in found.values())
     ended = {"version": version + 1, "is_counting": False, "touched_at": DbNow()}
     if not mine.update(**ended, counted_at=F("began_at"), seconds=seconds, largest=largest):
-        return
+        return False
     rows = QueueCount.objects.using(mine.db).filter(job_table=table.job_table)
     for status, counted in found.items():
         new = _bounded(counted)
@@ -164,6 +166,7 @@ def _write(
             for queue, jobs in sorted(new.items())
             if queue not in old or old[queue].jobs != jobs
         )
+    return True
 
 
 def _bounded(counted: Counter[str]) -> dict[str, int]:

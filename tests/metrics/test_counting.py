@@ -21,8 +21,10 @@ from django_dbqueue.models.total import OTHERS
 from django_dbqueue.states import Status
 from tests.kit.counting import count_all, real, stored
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import buried, claimed, done, table
+from tests.kit.jobs import buried, claimed, done, row_locked, table
+from tests.kit.processes import worker
 from tests.kit.query_plans import captured
+from tests.kit.waiting import wait_until
 from tests.queueapp.keyed import Shared
 from tests.queueapp.models import ArchivedBig, Big, Note
 
@@ -267,3 +269,33 @@ def test_of_a_count_that_is_too_old_no_backlog_is_noted():
     TableCount.objects.update(counted_at=DbNow(plus=-301))
     sample_backlogs(table())
     assert not Minute.objects.exists()
+
+
+def test_workers_count_and_the_next_one_does_what_a_killed_one_left(database_url):
+    scattered(number=1_500)
+    with worker(database_url, "queueapp.Big") as process:
+        wait_until(lambda: stored(Note) == real(Note))
+        process.kill()
+    # As if it had been killed at it, a minute ago.
+    TableCount.objects.update(is_counting=True, touched_at=DbNow(plus=-DEAD_AFTER))
+    QuerySet(Note).filter(queue="a").delete()
+    with worker(database_url, "queueapp.Big"):
+        wait_until(lambda: stored(Note) == real(Note))
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it locks no rows")
+def test_what_cannot_be_written_for_a_lock_is_written_later():
+    Note.objects.create()
+    row, version = taken(OPEN)
+    steps = counted(table(), row, version)
+    for _ in range(4):
+        next(steps)
+    with connection.cursor() as cursor:
+        table().dialect.begin_own_session(cursor)
+    with row_locked(row):
+        next(steps)
+        next(steps)
+        assert stored(Note) == {}
+    assert next(steps, None) is None
+    assert stored(Note) == real(Note)
+    connection.close()
