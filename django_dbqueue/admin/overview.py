@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from ..metrics.counts import QUEUES_MAX
+from ..metrics.numbers import sum_of
 from ..models import Worker
 from ..monitor.alerts import Alert
 from ..monitor.glance import Glance, glance
@@ -20,7 +21,7 @@ from ..states import Status
 from . import failures, slots
 from .formatting import number
 from .pages import auto_refresh, list_url, page_url, respond, row_url
-from .queue_rows import SHOWN, Group, groups, jobs_url
+from .queue_rows import SHOWN, Group, groups, jobs_url, shown
 from .recent import deeds
 from .strip import strip
 
@@ -132,13 +133,12 @@ def _problem(one: Alert, site: AdminSite, request: HttpRequest) -> Problem:
     return Problem(one.text, one.advice, one.is_urgent, url, link if url else "")
 
 
-def summary(found: Overview) -> list[tuple[str, str]]:
-    """Labels and numbers of all queues together."""
+def summary(found: Overview) -> list[tuple[str, str, str]]:
+    """Labels and numbers of all queues together, and how old these are, '' where they are not."""
     lines = []
     for name, states in SUMMED.items():
-        total = sum(one.counts.get(status, 0) for one in found.queues for status in states)
-        is_more = any(one.at_least & states for one in found.queues)
-        lines.append((name, number(total) + "+" * is_more))
+        total = sum_of(one.count(status) for one in found.queues for status in states)
+        lines.append((name, *shown(total)))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     rate = number(sum(one.hour.rate_out for one in found.queues))
-    return [*lines, ("living workers", number(living)), ("jobs per minute", rate)]
+    return [*lines, ("living workers", number(living), ""), ("jobs per minute", rate, "")]

@@ -1,6 +1,6 @@
 """The rows of the table of queues on the first page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any
 
@@ -13,9 +13,10 @@ from django.utils.safestring import SafeString
 from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.claim_end import duration
+from ..metrics.numbers import Count
 from ..metrics.time_series import Quantiles
 from ..monitor.alerts import pause_end, scope_of
-from ..monitor.overview import NOT_ENDED, Overview, QueueOverview
+from ..monitor.overview import Overview, QueueOverview
 from ..states import Status
 from . import plots
 from .bars import gauge
@@ -25,17 +26,19 @@ from .pages import list_url, page_url
 from .svg import sparkline
 
 SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
-NOT_KNOWN = "The table has too many jobs in this state to count those of each queue."
+NOT_KNOWN = "There may be more: a worker has not counted them yet."
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, why it is not exact, the list of the jobs that it counts, and what is below."""
+    """A number, why it is not exact, the list of the jobs that it counts, how old it is, and what
+    is said below."""
 
     name: str
     text: str
     title: str
     url: str
+    age: str = ""
     below: str = ""
 
 
@@ -140,8 +143,7 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
 def _filled(one: QueueOverview) -> str:
     if one.max_length is None:
         return ""
-    held = number(one.held) + "+" * bool(one.at_least & NOT_ENDED)
-    return f"holds {held} of {number(one.max_length)}"
+    return f"holds {one.held} of {number(one.max_length)}"
 
 
 def _slowest(times: Quantiles | None) -> str:
@@ -150,12 +152,17 @@ def _slowest(times: Quantiles | None) -> str:
 
 
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
-    count, is_more = one.counts.get(status, 0), status in one.at_least
-    text = number(count) + "+" * is_more if count or not is_more else "?"
-    url = jobs_url(one, status, site, request) if count else ""
-    is_own = status is Status.READY
-    title = NOT_KNOWN if is_more and not is_own else ""
-    return Cell(status.label, text, title, url, _below(one, status))
+    counted = one.count(status)
+    text, age = shown(counted)
+    text = "?" if counted.is_at_least and not counted.number else text
+    url = jobs_url(one, status, site, request) if counted.number else ""
+    title = NOT_KNOWN if counted.is_at_least else ""
+    return Cell(status.label, text, title, url, age, _below(one, status))
+
+
+def shown(counted: Count) -> tuple[str, str]:
+    """A count, and how old it is."""
+    return str(replace(counted, seconds_ago=None)), counted.age.removeprefix(", ")
 
 
 def jobs_url(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> str:

@@ -63,6 +63,9 @@ def _queue(one: QueueOverview) -> dict[str, Any]:
         "queue": one.queue,
         "counts": {status.label: one.counts.get(status, 0) for status in STATES},
         "at_least": [status.label for status in STATES if status in one.at_least],
+        "counted_seconds_ago": {
+            status.label: round(seconds, 1) for status, seconds in one.seconds_ago.items()
+        },
         "due": one.due,
         "oldest_seconds": one.oldest_seconds,
         "late_after_seconds": conf["LATE_AFTER"],

@@ -1,9 +1,10 @@
 """Whether all is well, in one sentence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from ..metrics.numbers import Count, sum_of
 from ..states import Status
 from .alerts import Alert, alerts
 from .failures import Failures
@@ -54,9 +55,9 @@ def _all_is_well(found: Overview) -> str:
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     done = sum(one.hour.completed for one in found.queues)
     open_ones = [one for one in found.queues if one.paused is None]
-    waiting = sum(one.counts.get(Status.READY, 0) + one.due for one in open_ones)
-    more = "+" * any(Status.READY in one.at_least for one in open_ones)
-    waits = f"{waiting:,}{more} {_plural(waiting, 'job')} to do" if waiting else "nothing to do"
+    ready = sum_of(one.count(Status.READY) for one in open_ones)
+    waiting = replace(ready, number=ready.number + sum(one.due for one in open_ones))
+    waits = f"{_jobs(waiting)} to do{waiting.age}" if waiting.number else "nothing to do"
     who = f"{living} {_plural(living, 'worker')} at work, " if living else ""
     return f"All is well: {who}{waits}, {done:,} done in the last hour."
 
@@ -80,10 +81,14 @@ def _paused(found: Overview, pauses: Sequence[Alert]) -> str:
     if not pauses:
         return ""
     held = [one for one in found.queues if one.paused is not None]
-    ready = sum(one.counts.get(Status.READY, 0) for one in held)
-    more = "+" * any(Status.READY in one.at_least for one in held)
+    ready = sum_of(one.count(Status.READY) for one in held)
     queues = f"{len(held)} {_plural(len(held), 'queue')}"
-    return f"Paused on purpose: {queues}, {ready:,}{more} ready {_plural(ready, 'job')} in them."
+    return f"Paused on purpose: {queues}, {_jobs(ready, 'ready ')} in them{ready.age}."
+
+
+def _jobs(count: Count, what: str = "") -> str:
+    """``6,700+ ready jobs``, without their age."""
+    return f"{replace(count, seconds_ago=None)} {what}{_plural(count.number, 'job')}"
 
 
 def _plural(number: int, noun: str) -> str:
