@@ -156,6 +156,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         counts = tabs.as_counted(rows, tabs.count_each(rows, known, changelist.window_ends))
         if changelist.counted:
             changelist.counted = counts[selected]
+            changelist.result_count = changelist.counted.number
         return counts
 
     def _leniently(
