@@ -162,6 +162,24 @@ def test_an_alarm_is_about_what_waits_now():
     assert (one.waiting, one.why) == (12, [])
 
 
+def test_a_monitoring_system_is_told_what_is_not_exact():
+    many(Status.DELAYED, a=30)
+    many(Status.CLAIMED, a=2)
+    out = StringIO()
+    call_command("dbqueue", "monitor", "--json", "queueapp.note:a", stdout=out)
+    [one] = json.loads(out.getvalue())["queues"]
+    assert (one["claimed"], one["at_least"]) == (2, ["delayed"])
+    counted()
+    out = StringIO()
+    call_command("dbqueue", "monitor", "--json", "queueapp.note:a", "--max=99", stdout=out)
+    [one] = json.loads(out.getvalue())["queues"]
+    assert (one["delayed"], one["at_least"]) == (30, [])
+    assert list(one["counted_seconds_ago"]) == ["delayed"]
+    out = StringIO()
+    call_command("dbqueue", "monitor", "queueapp.note:a", "--max=99", stdout=out)
+    assert re.search(r"\b30, \d+ s ago\b", out.getvalue())
+
+
 def test_a_sum_is_as_old_as_the_oldest_of_its_parts():
     parts = [Count(5), Count(6_000, seconds_ago=20.2), Count(700, seconds_ago=3)]
     assert str(sum_of(parts)) == "6,705, 20 s ago"
