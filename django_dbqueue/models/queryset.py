@@ -16,6 +16,7 @@ from ..lifecycle.bulk_jobs import insert_jobs
 from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
 from ..lifecycle.operator import Changed
+from ..lifecycle.side_rows import keyed, written_with
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from ..lifecycle.twins import renewal
 from ..shards import only_database
@@ -124,9 +125,11 @@ class JobQuerySet(models.QuerySet[JobT]):
         table = table_of(self.model, self._db or only_database(self.model))  # type: ignore[attr-defined]
         by_django = partial(super().bulk_create, jobs, batch_size, **kwargs)
 
-        def write() -> list[JobT]:
+        def insert() -> list[JobT]:
             is_plain = not any(kwargs.values())
             return jobs if is_plain and insert_jobs(table, jobs, batch_size) else by_django()
+
+        write = partial(written_with, table, insert, keyed)
 
         with enqueue.announced(self.model, jobs):
             places = partial(map, admission.place_of, jobs)
@@ -241,7 +244,8 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._db or only_database(self.model))
-        if table.is_plain and bulk.may_insert(self.model, whole[0]) and not gives_key(self.model):
+        is_whole = not gives_key(self.model) and self.model.side_rows is None
+        if table.is_plain and bulk.may_insert(self.model, whole[0]) and is_whole:
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}
