@@ -40,7 +40,6 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
 
     change_list_template = "dbqueue/change_list.html"
     action_form = confirmation.JobActionForm
-    actions_on_bottom = True
     show_full_result_count = False
     # They would count whole tables; the tabs do not.
     show_facets = ShowFacets.NEVER
