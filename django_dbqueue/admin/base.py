@@ -111,7 +111,14 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         term = search_term.strip()
         if names is None or not term:
             return super().get_search_results(request, queryset, search_term)
-        return search.found(queryset, names, term), False
+        keys = search.keys_found(queryset, names, term)
+        return self.found(request, queryset, term, keys), False
+
+    def found(
+        self, request: HttpRequest, rows: QuerySet[Any], term: str, keys: set[Any]
+    ) -> QuerySet[Any]:
+        """What a search shows; ``keys`` are those found by ``search_fields``."""
+        return rows.filter(pk__in=sorted(keys))
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
@@ -139,6 +146,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
             context |= auto_refresh(request)
+            context["dbqueue_notes"] = list(search.notes(request))
         return response
 
     def above_list(
