@@ -60,8 +60,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     not_exported: ClassVar[frozenset[str]] = frozenset()
 
     class Media:
-        css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
-        js = ("dbqueue/live.js",)
+        css = {"all": ["dbqueue/admin.css", "dbqueue/page.css", "dbqueue/search.css"]}
+        js = ("dbqueue/live.js", "dbqueue/keys.js")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """On pages of its own nothing is deleted, but cancelled; other models' pages ask what may

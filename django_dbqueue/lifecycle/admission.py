@@ -100,6 +100,7 @@ def insert(
     ``QueueFull``, and nothing is written, where its queue stays full.
     """
     insert_it = partial(_insert, table, job, fields, by_django)
+    write: Callable[[], Any]
     write = partial(written_with, table, insert_it, partial(_keyed, job, returning))
     if not is_bounded(table.model) or limits_of(table.model, job.queue).max_length is None:
         written = write()
@@ -108,7 +109,7 @@ def insert(
     else:
         written = admitted(table, wanted(table.model, [place_of(job)]), write)
     if not isinstance(written, _Key):
-        return written
+        return written  # type: ignore[no-any-return]
     # Not before the commit: until then it may have to be written once more.
     _set_key(table, job, written.value)
     return []  # nothing is left for Django to assign

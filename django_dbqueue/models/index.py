@@ -90,10 +90,11 @@ class PrefixIndex(models.Index):
     ) -> Statement:
         connection = schema_editor.connection
         quote = connection.ops.quote_name
-        [column] = [model._meta.get_field(name).column for name in self.fields]
-        by = dialect_of(connection).by_prefix(quote(column))
+        [name] = self.fields
+        field: Any = model._meta.get_field(name)
+        by = dialect_of(connection).by_prefix(quote(field.column))
         table = quote(model._meta.db_table)
-        return Statement(f"CREATE INDEX {quote(self.name)} ON {table} ({by})")
+        return Statement(f"CREATE INDEX {quote(str(self.name))} ON {table} ({by})")
 
 
 class DedupConstraint(models.UniqueConstraint):

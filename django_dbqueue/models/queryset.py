@@ -143,8 +143,7 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     def enqueue(self, **columns: Any) -> Enqueued[Any]:
         """``JobManager.enqueue`` on the database of ``using()``."""
-        enqueued: Enqueued[Any] = self._whole("enqueue").enqueue(**columns)
-        return enqueued
+        return self._whole("enqueue").enqueue(**columns)  # type: ignore[no-any-return]
 
     def enqueue_many(self, rows: Iterable[Mapping[str, Any]], **columns: Any) -> int:
         """``JobManager.enqueue_many`` on the database of ``using()``."""
@@ -154,8 +153,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         self, limit: int = 1, queue: ready_queues.Queues = "default", owner: str | None = None
     ) -> list[Any]:
         """``JobManager.claim`` on the database of ``using()``; no filter can be heeded."""
-        jobs: list[Any] = self._whole("claim").claim(limit, queue, owner)
-        return jobs
+        return list(self._whole("claim").claim(limit, queue, owner))
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
         """``JobManager.pause`` on the database of ``using()``."""
@@ -166,8 +164,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         self._whole("resume").resume(queue)
 
     def paused_queues(self) -> set[str]:
-        names: set[str] = self._whole("paused_queues").paused_queues()
-        return names
+        return self._whole("paused_queues").paused_queues()  # type: ignore[no-any-return]
 
     def _whole(self, verb: str) -> Any:
         """The manager, on our database; for what cannot be said of a part of the table."""
@@ -244,8 +241,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._db or only_database(self.model))
-        is_whole = not gives_key(self.model) and self.model.side_rows is None
-        if table.is_plain and bulk.may_insert(self.model, whole[0]) and is_whole:
+        if table.is_plain and bulk.may_insert(self.model, whole[0]) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}

@@ -26,9 +26,7 @@ class Walk:
         return self.page.window_end is None and not self.page.has_more
 
 
-def walk(
-    keyset: Keyset, limit: int, cursor: Cursor | None = None, backwards: bool = False
-) -> Walk:
+def walk(keyset: Keyset, limit: int, cursor: Cursor | None = None, backwards: bool = False) -> Walk:
     """Up to so many rows after a cursor, or before it. A filter that few rows pass has several
     windows looked through; their size follows from what the last one took."""
     if keyset.scanned is None:

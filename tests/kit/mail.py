@@ -157,7 +157,7 @@ def archived(email: Email) -> ArchivedEmail:
 
 def archived_all(emails: Iterable[Email]) -> list[ArchivedEmail]:
     rows = [ArchivedEmail(**columns_of(email)) for email in emails]
-    made = ArchivedEmail.objects.bulk_create(rows)
+    made: list[ArchivedEmail] = ArchivedEmail.objects.bulk_create(rows)
     Email.objects.filter(pk__in=[row.pk for row in rows]).delete()
     return made
 

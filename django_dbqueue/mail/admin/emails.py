@@ -79,8 +79,8 @@ class MailPages(ContentViews):
     state_words = WORDS | {Status.DELAYED: "due later"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
     search_help_text = (
-        "The number of an email, a whole Message-ID with its angle brackets, the whole address of a "
-        "recipient, or the beginning of a subject"
+        "The number of an email, a whole Message-ID with its angle brackets, the whole address of "
+        "a recipient, or the beginning of a subject"
     )
     # Whom it is for and what about is seen by all who see mail at all.
     open_columns = ReadOnlyAdmin.open_columns | {

@@ -51,7 +51,7 @@ class WithRecipients(QuerySet[Any]):
     """Its ``delete`` takes along by whom the emails are found."""
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        database = self._db or router.db_for_write(self.model)
+        database = self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
         table = table_of(apps.get_model("dbqueue_mail.Email"), database)
         keys = self.using(database).order_by().values_list("pk", flat=True)
         deleted: tuple[int, dict[str, int]] = delete_with_rows(table, keys, super().delete)
@@ -61,7 +61,7 @@ class WithRecipients(QuerySet[Any]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
 
-class EmailQuerySet(WithRecipients, JobQuerySet[Any]):
+class EmailQuerySet(WithRecipients, JobQuerySet[Any]):  # type: ignore[override]
     def kick(self) -> Changed:
         """Put failed and delayed emails back to work, with all their attempts.
 
