@@ -1,5 +1,7 @@
 """The table of recipients: written with each email, and gone with it, whoever deletes that."""
 
+import re
+
 import pytest
 from django.core.mail import send_mass_mail
 from django.core.management import call_command
@@ -10,8 +12,9 @@ from django_dbqueue.exceptions import QueueFull
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import archive, operator
 from django_dbqueue.mail import finding
-from django_dbqueue.mail.models import ArchivedEmail, Email, Recipient
+from django_dbqueue.mail.models import ArchivedEmail, Email, Recipient, recipient
 from django_dbqueue.mail.models.recipient import digest_of
+from django_dbqueue.mail.models.suppression import normal
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
 from tests.kit.jobs import fresh, overwrite, table
@@ -50,6 +53,20 @@ def test_an_email_is_found_by_any_spelling_of_its_recipient(spelled):
 def test_a_domain_in_unicode_and_in_punycode_is_the_same():
     assert digest_of("anna@köln.example") == digest_of("anna@XN--KLN-SNA.example")
     assert digest_of("anna@koln.example") != digest_of("anna@köln.example")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("anna@x.example", "Anna.B+c-d_e@X-1.Example", "a@b.c", "a@xn--kln-sna.example"),
+        *("a@b", "a@-.example", "a@b.example.", "a..b@x.example", "a@x.xn--p1ai", "ÄNNA@x.example"),
+    ],
+)
+def test_the_short_way_to_a_digest_leads_to_the_same(monkeypatch, address):
+    short = digest_of(address)
+    monkeypatch.setattr(recipient, "PLAIN", re.compile("(?!)"))
+    assert digest_of(address) == short
+    assert recipient._compared(address) == normal(address)
 
 
 def test_everybody_is_a_recipient_once():

@@ -19,19 +19,26 @@ from .suppression import normal
 ROWS_MAX = 1000  # of one INSERT
 KEYS_MAX = 500  # of one DELETE
 DIGEST_BYTES = 8  # a number that every database has
+# Most addresses: as they are compared once they are in small letters.
+PLAIN = re.compile(r"[\w.+-]+@(?!xn--)[a-z0-9-]+(?:\.(?!xn--)[a-z0-9-]+)+", re.ASCII)
 IN_BRACKETS = re.compile(r"<([^<>]*@[^<>]*)>\s*\Z")
 
 
-@lru_cache(1024)  # asked for each recipient of each message
 def digest_of(recipient: str) -> int:
     """What stands for an address, with a name or without, in whatever spelling."""
+    small = recipient.lower()
+    whole = small if PLAIN.fullmatch(small) else _compared(recipient)
+    digest = blake2b(whole.encode(errors="replace"), digest_size=DIGEST_BYTES).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+@lru_cache(1024)
+def _compared(recipient: str) -> str:
     bare = address_of(recipient)
     # A name with a comma in it that is not quoted.
     if found := IN_BRACKETS.search(bare):
         bare = found[1]
-    whole = normal(bare).encode(errors="replace")
-    digest = blake2b(whole, digest_size=DIGEST_BYTES).digest()
-    return int.from_bytes(digest, signed=True)
+    return normal(bare)
 
 
 class Recipient(models.Model):
