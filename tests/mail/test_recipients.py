@@ -1,6 +1,7 @@
 """The table of recipients: written with each email, and gone with it, whoever deletes that."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 from django.core.mail import send_mass_mail
@@ -105,9 +106,11 @@ def inserting_ways():
 @pytest.mark.parametrize("way", inserting_ways())
 @pytest.mark.parametrize("is_bounded", [False, True])
 def test_whoever_inserts_an_email_writes_whom_it_is_for(way, is_bounded):
+    # The first in a bounded queue, and those outside of transactions, are written in another way.
     with limits("dbqueue_mail.email", max_length=10 if is_bounded else None):
-        queued("carla")  # the first in a bounded queue is written in another way
-        inserting_ways()[way]()
+        queued("carla")
+        with transaction.atomic() if is_bounded else nullcontext():
+            inserting_ways()[way]()
     assert to(ANNA) == [Email.objects.get(recipients=ANNA).pk]
 
 
@@ -163,7 +166,8 @@ def test_an_archived_email_is_found_and_its_move_costs_nothing():
     overwrite(email, retry_at=DbNow(plus=-OLD), finished_at=DbNow(plus=-OLD))
     with CaptureQueriesContext(connection) as queries:
         assert archive.archive(table(Email)) == 1
-    assert not [one for one in queries if "dbqueue_mail_recipient" in one["sql"]]
+    asked = [one["sql"] for one in queries if not one["sql"].startswith("INSERT")]
+    assert not [sql for sql in asked if re.search("_recipient|_archivedemail", sql)]
     assert to(ANNA) == [ArchivedEmail.objects.get().pk]
 
 
