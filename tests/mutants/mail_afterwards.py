@@ -135,7 +135,7 @@ MUTANTS = [
     ),
     (
         RECIPIENT,
-        "recipients = pieces(email.recipients or \"\") if given is None else given",
+        'recipients = pieces(email.recipients or "") if given is None else given',
         "recipients = given or ()",
         "mail that was not made from a message is found by no address",
     ),
