@@ -50,11 +50,9 @@ def index_all(say: Callable[[int, int], None]) -> tuple[int, int]:
 
 def _write(table: Table, emails: list[Any]) -> int:
     missing = _missing(emails, table.connection.alias)
-    for start in range(0, len(missing), KEYS_AT_ONCE):
-        some = missing[start : start + KEYS_AT_ONCE]
-        RecipientRows().write(table, [(email.pk, email) for email in some])
-        # What was pruned since it was read.
-        RecipientRows().delete(table, gone(table, [email.pk for email in some]))
+    RecipientRows().write(table, [(email.pk, email) for email in missing])
+    # What was pruned since it was read.
+    RecipientRows().delete(table, gone(table, [email.pk for email in missing]))
     return len(missing)
 
 
