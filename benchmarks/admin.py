@@ -73,6 +73,10 @@ def table(by_place: dict[str, Found], rows: int) -> str:
         times = " | ".join(f"{it['ms']:.0f}" for it in its)
         counts = sorted({it["queries"] for it in its})
         lines.append(f"| {page} | {times} | {' or '.join(map(str, counts))} |")
+    for page in by_place[places[0]]["pages"]:
+        looked_at = {place: by_place[place]["pages"][page]["looked_at"] for place in places}
+        if any(looked_at.values()):
+            lines.append(f"\n{page}: of this many rows {looked_at}")
     lines += ["", f"| 10,000 jobs | {' | '.join(f'{place}, s' for place in places)} |"]
     lines.append("|---|" + "---:|" * len(places))
     for action in by_place[places[0]]["actions"]:
