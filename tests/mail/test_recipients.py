@@ -234,6 +234,24 @@ def test_what_was_stored_before_there_was_the_table_is_added_by_a_command(capsys
     assert "0 written, 0 deleted" in capsys.readouterr().out
 
 
+def test_a_command_that_was_stopped_has_not_made_it_whole(monkeypatch):
+    for _ in range(3):
+        queued(ANNA)
+    Recipient.objects.all().delete()
+    monkeypatch.setattr(finding, "WINDOW_ROWS", 1)
+    monkeypatch.setattr(finding, "LOOKED_AT", 1)
+
+    def stop(written, _):
+        if written == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        finding.index_all(stop)
+    assert not finding.is_whole(Email, "default")
+    finding.index_all(lambda *_: None)
+    assert finding.is_whole(Email, "default")
+
+
 def test_the_command_deletes_what_a_statement_by_hand_has_left(capsys):
     kept, lost = queued(ANNA), queued(ANNA)
     with connection.cursor() as cursor:
