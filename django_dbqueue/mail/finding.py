@@ -51,7 +51,7 @@ def index_all(say: Callable[[int, int], None]) -> tuple[int, int]:
 
 
 def _newest_first(rows: QuerySet[Any]) -> Iterator[QuerySet[Any]]:
-    """Parts of a table; so that the oldest emails are the last ones, at which ``is_whole`` looks."""
+    """Parts of a table. The oldest emails come last: at these ``is_whole`` looks."""
     while True:
         keys = rows.order_by("-pk").values("pk")[:WINDOW_ROWS]
         start = keys.aggregate(start=Min("pk"))["start"]
