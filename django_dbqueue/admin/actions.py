@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from ..operate import acting
+from ..operate import acting, recording
 from ..operate.acting import Progress, Verb
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
@@ -57,7 +57,7 @@ def act(
         keysets = list(by_state.values())
     elif verb.is_final and not is_confirmed and (rows := list(queryset.order_by("pk"))):
         return confirmation.ask_about_rows(model_admin, request, rows, question)
-    progress = Progress(verb, limit=ROWS_MAX, keeps=confirmation.MOST + 1)
+    progress = Progress(verb, limit=ROWS_MAX, keeps=recording.KEYS_NAMED_MAX)
     try:
         for keyset in keysets:
             progress.do(keyset)

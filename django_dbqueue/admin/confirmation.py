@@ -10,21 +10,21 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin, helpers
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
+from django.contrib.admin.models import CHANGE
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
+from ..operate.recording import record
 from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
 from .pages import respond
 from .search import as_key
 
-# So many rows have an entry of their own in the log, and are named where somebody has to confirm.
+# So many rows are named where somebody has to confirm.
 MOST = 500
 SAMPLE_ROWS = 10
 EVERYTHING = "everything"
@@ -125,33 +125,10 @@ def log(
     number: int | None = None,
     flag: int = CHANGE,
 ) -> None:
-    """An entry for each row in the admin's log, or one for all where they are more than 500.
-
-    ``number`` is that of all rows, where ``rows`` are only the first of them.
-    """
-    number = len(rows) if number is None else number
-    if not rows:
-        return
-    text = f"{message}; rows: {number:,}; filters: {filters(request) or 'none'}"
-    user: Any = request.user.pk
-    if number <= MOST:
-        LogEntry.objects.log_actions(user, rows, flag, text)
-        return
-    log_many(request, type(rows[0]), f"{number:,}", text, flag)
-
-
-def log_many(
-    request: HttpRequest, model: type[Model], number: str, message: str, flag: int = CHANGE
-) -> LogEntry:
-    """One entry for many rows."""
-    user: Any = request.user.pk
-    return LogEntry.objects.create(
-        user_id=user,
-        content_type=ContentType.objects.get_for_model(model, for_concrete_model=False),
-        object_repr=f"{number} {model._meta.verbose_name_plural}".strip()[:200],
-        action_flag=flag,
-        change_message=message,
-    )
+    """An entry in the admin's log; ``number`` is that of all rows, where ``rows`` are only the
+    first of them."""
+    user = request.user.pk
+    record(user, rows, message, number=number, filters=filters(request), flag=flag)
 
 
 def filters(request: HttpRequest) -> str:

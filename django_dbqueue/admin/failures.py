@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -16,6 +15,7 @@ from django.utils.safestring import SafeString
 from ..fields import InstantField
 from ..metrics.counts import Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
+from ..operate import recording
 from ..operate.acting import KICK, Progress
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
@@ -24,6 +24,7 @@ from .actions import ROWS_MAX
 from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
+from .permissions import may
 from .svg import sparkline
 
 LIST, RETRY = "dbqueue_queue_failures", "dbqueue_queue_retry"
@@ -79,7 +80,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
     return Row(
         group=one,
         name="of other kinds" if one.is_other else name or "an error",
-        words=one.failure.words if _may(request, one.served, "inspect") else "",
+        words=one.failure.words if may(request, one.served.model, "inspect") else "",
         spark=sparkline(one.per_point, f"{one.day:,} in the last 24 hours, by half hours"),
         last_seen=time_tag(one.last_seen),
         first_seen=time_tag(one.first_seen),
@@ -90,17 +91,12 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
         if here.retrying
         else "",
         until=shown_at.isoformat(),
-        may_retry=bool(here.buried) and _may(request, one.served, "retry"),
+        may_retry=bool(here.buried) and may(request, one.served.model, "retry"),
     )
 
 
 def counted(here: Failed, count: int) -> str:
     return number(count) + "+" * here.is_at_least
-
-
-def _may(request: HttpRequest, served: Served, verb: str) -> bool:
-    meta = served.model._meta
-    return request.user.has_perm(f"{meta.app_label}.{get_permission_codename(verb, meta)}")
 
 
 @dataclass(frozen=True)
@@ -123,18 +119,19 @@ class Asked:
 def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """The question, and what follows the answer: it is done to those that were counted for it."""
     asked = _asked(request)
-    if not (model_admin.has_view_permission(request) and _may(request, asked.served, "retry")):
+    if not (model_admin.has_view_permission(request) and may(request, asked.served.model, "retry")):
         raise PermissionDenied
     if confirmation.is_confirmed(request):
         return _retry(model_admin, request, asked)
     group = one_group(asked.served, asked.fingerprint, asked.until)
+    may_inspect = may(request, asked.served.model, "inspect")
     count = 0 if group is None else group.here.buried
     context = {
         "title": "Put back to work",
         "parent_title": "Failures",
         "parent_url": page_url(model_admin.admin_site, LIST),
         "group": group,
-        "words": group.failure.words if group and _may(request, asked.served, "inspect") else "",
+        "words": group.failure.words if group and may_inspect else "",
         "count": "0" if group is None else counted(group.here, count),
         "at_once": number(min(count, ROWS_MAX)),
         "is_more": count > ROWS_MAX,
@@ -159,7 +156,7 @@ def _retry(model_admin: Any, request: HttpRequest, asked: Asked) -> HttpResponse
     count = request.POST.get("count", "")
     # No more digits than matter: Python refuses to read thousands of them.
     most = min(int(count[:9]) if count.isdecimal() else 0, ROWS_MAX)
-    progress = Progress(KICK, limit=most, keeps=confirmation.MOST + 1)
+    progress = Progress(KICK, limit=most, keeps=recording.KEYS_NAMED_MAX)
     try:
         for keyset in choice_of(asked.fingerprint, asked.until).keysets(asked.served, KICK.sources):
             progress.do(keyset)

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from ..models import Queue
 from .charts import charts_view
+from .deeds import deeds_view
 from .failures import failures_view, retry_view
 from .overview import overview_view
 from .pages import page_url
@@ -28,6 +29,7 @@ READING = ("GET", "HEAD")
 PAGES: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "charts": (charts_view, READING),
     "failures": (failures_view, READING),
+    "deeds": (deeds_view, READING),
     "retry": (retry_view, ("POST",)),
     "pause": (pause_view, (*READING, "POST")),
     "resume": (resume_view, ("POST",)),

@@ -29,6 +29,7 @@ LISTS = {
     },
     "charts none": f"{QUEUE}charts/?table=queueapp.kept&queue=none&span=hour",
     "failures": f"{QUEUE}failures/",
+    "deeds": f"{QUEUE}deeds/",
     "workers": WORKER,
     "mail": EMAIL,
     **{f"mail {name}": f"{EMAIL}?state={number}" for number, name in enumerate(STATES)},

@@ -138,16 +138,20 @@ class MailPages(ContentViews):
         return confirmed(self, request, queryset, FORGET, partial(self._forget, request))
 
     def _resend(self, request: HttpRequest, rows: list[Any]) -> None:
-        new, refused = [], []
-        for email in rows:
-            try:
-                new.append(email.resend())
-            except ValueError as error:
-                refused.append(str(error))
-            else:
-                log(request, [email], f"Sent again as {new[-1]}")
-        if new:
+        new, sent, refused = [], [], []
+        try:
+            for email in rows:
+                try:
+                    new.append(email.resend())
+                except ValueError as error:
+                    refused.append(str(error))
+                else:
+                    sent.append(email)
+        finally:
+            # What was done is recorded, even if the rest failed.
             names = shortened(", ".join(map(str, new)), 200)
+            log(request, sent, f"Sent again as {names}")
+        if new:
             self.message_user(request, f"{len(new)} queued: {names}", messages.SUCCESS)
         for reason in refused[:REFUSALS_SHOWN_MAX]:
             self.message_user(request, reason, messages.ERROR)
