@@ -127,8 +127,11 @@ def log(
 ) -> None:
     """An entry in the admin's log; ``number`` is that of all rows, where ``rows`` are only the
     first of them."""
-    user = request.user.pk
-    record(user, rows, message, number=number, filters=filters(request), flag=flag)
+    if rows:
+        number = len(rows) if number is None else number
+        asked = filters(request)
+        who, model = request.user.pk, type(rows[0])
+        record(who, model, rows, message, number=number, filters=asked, flag=flag)
 
 
 def filters(request: HttpRequest) -> str:

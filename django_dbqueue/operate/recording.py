@@ -13,6 +13,7 @@ KEYS_NAMED_MAX = 20
 
 def record(
     user: Any,
+    model: type[Model],
     rows: Sequence[Model],
     said: str,
     *,
@@ -23,13 +24,13 @@ def record(
     """``number`` is that of all rows, where ``rows`` are only the first of them; one row alone has
     the entry in its own history. Nothing where there was no row, or is no admin."""
     number = len(rows) if number is None else number
-    if not rows or not apps.is_installed("django.contrib.admin"):
+    if not number or not apps.is_installed("django.contrib.admin"):
         return
-    keys = "" if number == 1 else named(rows, number)
+    one = rows[0] if rows and number == 1 else None
+    keys = "" if one or not rows else named(rows, number)
     text = f"{said}; rows: {number:,}{keys}; filters: {filters or 'none'}"
-    meta = type(rows[0])._meta
-    about = str(rows[0]) if number == 1 else f"{number:,} {meta.verbose_name_plural}"
-    record_of(user, type(rows[0]), about, text, flag, rows[0].pk if number == 1 else None)
+    about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
+    record_of(user, model, about, text, flag, None if one is None else one.pk)
 
 
 def named(rows: Sequence[Model], number: int) -> str:

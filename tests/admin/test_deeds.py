@@ -47,7 +47,7 @@ def test_older_ones_are_on_further_pages(people):
     user = int(browser.session["_auth_user_id"])
     job = Note.objects.create()
     for number in range(60):
-        record(user, [job], f"deed {number:02}")
+        record(user, Note, [job], f"deed {number:02}")
     newest = text_of(browser.get(DEEDS))
     assert "deed 59" in newest
     assert "deed 09" not in newest
