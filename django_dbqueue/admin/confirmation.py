@@ -14,6 +14,7 @@ from django.contrib.admin.models import CHANGE
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
@@ -46,6 +47,8 @@ class Question:
     title: str
     text: str
     button: str
+    form: Any = None  # of what it is told besides the jobs
+    queues: Sequence[str] = ()  # that it may name
 
 
 @dataclass
@@ -172,6 +175,7 @@ def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateRespon
         "title": asked.question.title,
         "asked": asked,
         "question": asked.question,
+        "zone": timezone.get_current_timezone_name(),
         "filters": _chosen_filters(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,

@@ -43,5 +43,6 @@ class JobPermissions:
     has_retry_permission = allows("retry")
     has_bury_permission = allows("bury")
     has_release_permission = allows("release")
+    has_amend_permission = allows("amend")
     has_cancel_permission = allows("delete")
     has_export_permission = allows("export")

@@ -24,6 +24,12 @@ DEEDS = {
     "release_selected": ("release", ["ready", "ready", "buried"]),
     "cancel_selected": ("delete", []),
     "export_selected": ("export", ["ready", "claimed", "buried"]),
+    "move_selected": ("amend", ["ready", "claimed", "buried"]),
+}
+# What the same permission allows besides.
+ALONG = {
+    "kick_selected": {"kick_with_selected"},
+    "move_selected": {"prioritize_selected", "reschedule_selected"},
 }
 UNCHANGED = ["ready", "claimed", "buried"]
 CANARY = "<script>alert('canary')</script>"
@@ -49,8 +55,9 @@ def test_each_deed_has_a_permission_of_its_own(people, jobs, action):
     codename, expected = DEEDS[action]
     browser = people("view_note", f"{codename}_note")
     offered = re.findall(r'<option value="(\w+_selected)"', text_of(browser.get(NOTES)))
-    assert set(offered) == {action}
+    assert set(offered) == {action} | ALONG.get(action, set())
     data = {"_selected_action": [job.pk for job in jobs], "confirmed": "yes", "post": "yes"}
+    data["dbqueue-queue"] = "other"
     for other in {*DEEDS, "delete_selected"} - {action}:
         browser.post(NOTES, {"action": other, **data})
         assert states(jobs) == UNCHANGED, other
@@ -87,7 +94,7 @@ def test_strangers_and_staff_without_permissions_get_nothing(client, people, job
 def test_errors_are_told_to_who_may_inspect(people, jobs):
     page = text_of(people("view_note").get(NOTES))
     assert "for the test" not in page
-    assert '<td class="field-error_class">Bury</td>' in page
+    assert '<td class="field-error_class">buried on purpose</td>' in page
     assert "for the test" in text_of(people("view_note", "inspect_note").get(NOTES))
 
 
@@ -117,7 +124,7 @@ def test_all_that_match_are_asked_for_and_then_changed(browser):
     # One entry, which names the jobs.
     [(key, said)] = logged()
     assert key is None
-    named = re.fullmatch(r"kick: 2 changed; rows: 2 \((\d+), (\d+)\); filters: queue=q1", said)
+    named = re.fullmatch(r"Retry: 2 changed; rows: 2 \((\d+), (\d+)\); filters: queue=q1", said)
     assert {int(one) for one in named.groups()} < {job.pk for job in kicked}
 
 
@@ -135,7 +142,7 @@ def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
     assert "More match" in page
     [(key, said)] = logged()
     assert key is None
-    named = r"bury: 8 changed; rows: 8 \((\d+, ){5}\.\.\); filters: none"
+    named = r"Bury: 8 changed; rows: 8 \((\d+, ){5}\.\.\); filters: none"
     assert re.fullmatch(named, said)
     assert "3 changed" in act(browser, "bury_selected", **every)
     assert QuerySet(Note).filter(status=Status.READY).count() == 0
@@ -186,7 +193,7 @@ def test_what_is_done_is_recorded_where_the_rest_fails(browser, monkeypatch):
     with pytest.raises(RuntimeError):
         act(browser, "kick_selected", everything="on", confirmed="yes")
     [(_, said)] = logged()
-    assert said.startswith("kick: 2 changed; rows: 2 (")
+    assert said.startswith("Retry: 2 changed; rows: 2 (")
 
 
 def test_nonsense_among_the_chosen_rows_is_left_out(browser, jobs):

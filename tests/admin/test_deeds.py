@@ -19,7 +19,7 @@ def test_each_deed_is_one_line_with_who_did_it_and_how_many(browser):
     act(browser, "kick_selected", job)
     page = text_of(browser.get(DEEDS))
     assert page.count("user0") >= 2
-    assert page.count("kick: ") == 2
+    assert page.count("Retry: ") == 2
     assert f'<a href="{NOTES}{job.pk}/change/">note {job.pk}</a>' in page
     assert f'<a href="{NOTES}">2 notes</a>' in page
     assert "queue=q1" in page
@@ -29,9 +29,9 @@ def test_nobody_reads_of_tables_that_they_may_not_see_nor_what_was_searched_for(
     somebody = people(is_superuser=True)
     job = buried(text="secret")
     act(somebody, "kick_selected", job, query="?text__startswith=secret")
-    assert "kick: " not in text_of(people("view_queue").get(DEEDS))
+    assert "Retry: " not in text_of(people("view_queue").get(DEEDS))
     page = text_of(people("view_queue", "view_note").get(DEEDS))
-    assert "kick: " in page
+    assert "Retry: " in page
     assert "secret" not in page
     assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(DEEDS))
     assert people("view_note").get(DEEDS).status_code == 403

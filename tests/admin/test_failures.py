@@ -78,11 +78,11 @@ def test_those_that_were_shown_are_put_back_after_a_question(browser):
     later = failed()
     question = text_of(browser.post(RETRY, sent))
     assert "no file #" in question
-    assert "Put 2 back to work" in question
+    assert "Retry 2" in question
     assert {fresh(job).status for job in shown} == {Status.BURIED}
     answer = hidden(question, kind().fingerprint)
     after = text_of(browser.post(RETRY, answer, follow=True))
-    assert "2 changed." in after
+    assert "Retry: 2 changed." in after
     assert {fresh(job).status for job in shown} == {Status.READY}
     assert {fresh(job).status for job in (other, later)} == {Status.BURIED}
     [entry] = LogEntry.objects.all()

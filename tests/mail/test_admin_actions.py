@@ -36,11 +36,11 @@ def test_messages_are_failed_and_retried_by_hand(browser: Any) -> None:
     assert states() == ["sent", "unsent"]
     logged = LogEntry.objects.order_by("pk").values_list("object_id", "change_message")
     assert [(int(pk), text.partition(":")[0]) for pk, text in logged] == [
-        (second.pk, "bury"),
-        (second.pk, "kick"),
+        (second.pk, "Mark as failed"),
+        (second.pk, "Retry"),
     ]
     history = text_of(browser.get(f"{LIST}{second.pk}/history/"))
-    assert "bury: 1 changed" in history
+    assert "Mark as failed: 1 changed" in history
 
 
 @pytest.mark.parametrize("across", ["0", "1"], ids=["chosen", "all that match"])
@@ -129,11 +129,11 @@ def test_a_look_at_an_address_changes_nothing(browser: Any) -> None:
 def test_a_page_offers_what_makes_sense_in_its_state(browser: Any) -> None:
     emails = in_every_state()
     for name, offered in {
-        "unsent": {"bury"},
+        "unsent": {"bury", "reschedule", "prioritize", "move"},
         "claimed": {"bury", "release"},
-        "late": {"kick", "bury"},
+        "late": {"kick", "bury", "reschedule", "prioritize", "move"},
         "sent": {"resend", "forget"},
-        "failed": {"resend", "kick", "forget"},
+        "failed": {"resend", "kick", "kick_with", "prioritize", "move", "forget"},
         "old": {"resend", "forget"},
     }.items():
         email = getattr(emails, name)

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.base import ReadOnlyAdmin
 from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
+from ...admin.job_page import VALUED
 from ...states import Status
 from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
@@ -57,10 +58,11 @@ SETTLE = Question(
 # On the page of an email: the states in which an action makes sense.
 BUTTONS = {
     "resend_selected": ("Send again", HAVE_ENDED),
-    "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
+    "kick_selected": ("Retry", (Status.DELAYED, Status.BURIED)),
+    **VALUED,
     "settle_selected": ("Mark as sent", (Status.BURIED,)),
     "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
-    "release_selected": ("Take from its worker", (Status.CLAIMED,)),
+    "release_selected": ("Release", (Status.CLAIMED,)),
     "forget_selected": ("Erase message", HAVE_ENDED),
 }
 REFUSALS_SHOWN_MAX = 10
@@ -77,6 +79,7 @@ class MailPages(ContentViews):
     buttons: ClassVar[Any] = BUTTONS
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
+    deed_titles: ClassVar[Any] = {"bury": "Mark as failed"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
     search_help_text = "The number of an email, or a whole Message-ID with its angle brackets"
     # Whom it is for and what about is seen by all who see mail at all.
@@ -191,11 +194,12 @@ class MailPages(ContentViews):
 class EmailAdmin(MailPages, JobAdmin):
     list_display = (*LIST, "held_by", "dequeued_time")
     actions = (
-        *("resend_selected", "kick_selected", "settle_selected", "bury_selected"),
+        *("resend_selected", "kick_selected", "kick_with_selected", "reschedule_selected"),
+        *("prioritize_selected", "move_selected", "settle_selected", "bury_selected"),
         *("release_selected", "forget_selected", "cancel_selected", "export_selected"),
     )
 
-    @admin.action(permissions=["retry"], description="Retry now")
+    @admin.action(permissions=["retry"], description="Retry")
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return super().kick_selected(request, queryset)
 
