@@ -14,6 +14,7 @@ from .monitor import MONITOR
 from .pause import PAUSE, RESUME
 from .prune import PRUNE
 from .restart import RESTART
+from .status import STATUS
 from .verbs import Refused, Verb
 
 
@@ -31,15 +32,19 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
     return run_or_refuse
 
 
-ALL = acts.VERBS | {
-    "prune": PRUNE,
-    "failed": FAILED,
-    "failures": FAILURES,
-    "pause": PAUSE,
-    "resume": RESUME,
-    "restart": RESTART,
-    "monitor": MONITOR,
-}
+ALL = (
+    {"status": STATUS}
+    | acts.VERBS
+    | {
+        "prune": PRUNE,
+        "failed": FAILED,
+        "failures": FAILURES,
+        "pause": PAUSE,
+        "resume": RESUME,
+        "restart": RESTART,
+        "monitor": MONITOR,
+    }
+)
 OPERATING: dict[str, Verb] = {
     word: replace(verb, run=_refusing(verb.run)) for word, verb in ALL.items()
 }

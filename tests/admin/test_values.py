@@ -131,7 +131,9 @@ def test_who_has_more_than_one_press_does_is_told_the_command(browser, monkeypat
     page = act(browser, "kick_selected", query="?queue=q1&state=4", **every)
     assert "manage.py dbqueue retry queueapp.note --database default --queue q1" in page
     page = act(browser, "move_selected", query="?state=4", **every, **{"dbqueue-queue": "a b"})
-    assert "dbqueue move queueapp.note --database default --state buried --to &#x27;a b&#x27;" in page
+    assert (
+        "dbqueue move queueapp.note --database default --state buried --to &#x27;a b&#x27;" in page
+    )
     # Of a filter that the command does not know it would do more.
     page = act(browser, "kick_selected", query=f"?attempts__gte={quote('0')}&state=4", **every)
     assert "More match" in page
