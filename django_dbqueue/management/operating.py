@@ -15,6 +15,7 @@ from .pause import PAUSE, RESUME
 from .prune import PRUNE
 from .restart import RESTART
 from .status import STATUS
+from .top import TOP
 from .verbs import Refused, Verb
 
 
@@ -42,6 +43,7 @@ ALL = (
         "pause": PAUSE,
         "resume": RESUME,
         "restart": RESTART,
+        "top": TOP,
         "monitor": MONITOR,
     }
 )

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fcntl import ioctl
+from functools import partial
 from pathlib import Path
 
 from tests.kit.waiting import wait_until
@@ -36,6 +37,8 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
+            # So that Ctrl-C at it is a signal.
+            preexec_fn=partial(ioctl, 0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
         )
         os.close(theirs)
         self._said = bytearray()
@@ -58,7 +61,10 @@ class Terminal:
         return ESCAPES.sub("", self.raw)
 
     def wait_for(self, words: str, seconds: float = 60) -> None:
-        wait_until(lambda: words in self.text, seconds)
+        try:
+            wait_until(lambda: words in self.text, seconds)
+        except AssertionError:
+            raise AssertionError(f"{words!r} is not in {self.text[-5_000:]}") from None
 
     def press(self, keys: str) -> None:
         """The words that come after it are new."""
