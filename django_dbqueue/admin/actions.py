@@ -18,12 +18,11 @@ from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
 from . import confirmation, tabs
 from .changelist import AFTER, BEFORE
-from .confirmation import Question
+from .confirmation import ROWS_MAX, Question
 from .databases import alias_of, query_of
 from .lists import QUEUES_MAX, FailureFilter, QueueFilter, StateFilter, queues_of
 from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, ValuesForm
 
-ROWS_MAX = 10_000  # of one action, whichever it is
 # What the command line can be told of a list's filters, and the word of a verb there.
 TOLD = {StateFilter.parameter_name, QueueFilter.parameter_name, FailureFilter.parameter_name}
 OPTIONS = {"queue": "--to", "priority": "--to", "due": "--at", "time_to_run": "--time-to-run"}

@@ -20,7 +20,8 @@ from ..operate.acting import KICK, Progress, Verb
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
-from .actions import ROWS_MAX, level_of
+from .actions import level_of
+from .confirmation import ROWS_MAX
 from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
