@@ -5,6 +5,7 @@ import json
 import sys
 import threading
 from argparse import ArgumentParser
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -69,24 +70,27 @@ def look(options: dict[str, Any]) -> Overview:
 
 
 def watch(options: dict[str, Any]) -> str:
-    """A screen after the other; where there is no terminal, one below the other."""
+    """A screen after the other, until Ctrl-C; where there is no terminal, one below the other."""
     seconds = max(SECONDS_LEAST, options["watch"])
-    while True:
-        try:
-            found = look(options)
-            text = as_json(found) if options["json"] else as_text(found)
-        except Error as error:
-            text = f"{URGENT}It cannot be asked: {first_line(error)}"
-        shown = printable(text)
-        is_terminal = sys.stdout.isatty() and not options["json"]
-        if is_coloured(sys.stdout, options):
-            shown = coloured(shown)
-        sys.stdout.write((CLEAR if is_terminal else "") + shown + "\n")
-        sys.stdout.flush()
-        try:
+    with suppress(KeyboardInterrupt):
+        while True:
+            show(options)
             _stop.wait(seconds)
-        except KeyboardInterrupt:
-            return ""
+    return ""
+
+
+def show(options: dict[str, Any]) -> None:
+    try:
+        found = look(options)
+        text = as_json(found) if options["json"] else as_text(found)
+    except Error as error:
+        text = f"{URGENT}It cannot be asked: {first_line(error)}"
+    shown = printable(text)
+    if is_coloured(sys.stdout, options):
+        shown = coloured(shown)
+    is_terminal = sys.stdout.isatty() and not options["json"]
+    sys.stdout.write((CLEAR if is_terminal else "") + shown + "\n")
+    sys.stdout.flush()
 
 
 def verdict(found: Overview, told: list[Alert]) -> str:

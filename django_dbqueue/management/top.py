@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -41,7 +41,7 @@ def run(options: dict[str, Any]) -> str:
         raise Refused(NEEDS_TERMINAL)
     tables = parse_served(options["tables"], options["database"])
     top = Top(tables, user_of(options))
-    with keys_of(sys.stdin.fileno()) as terminal:
+    with suppress(KeyboardInterrupt), keys_of(sys.stdin.fileno()) as terminal:
         follow(top, terminal, max(SECONDS_LEAST, options["every"]))
     return ""
 
@@ -64,11 +64,8 @@ def follow(top: Top, terminal: int, seconds: float) -> None:
 
 def pressed(terminal: int, seconds: float) -> list[str]:
     """The keys of up to so many seconds, as soon as there are some."""
-    try:
-        ready, _, _ = select.select([terminal], [], [], max(0.0, seconds))
-        return list(split(os.read(terminal, KEY_BYTES).decode(errors="ignore"))) if ready else []
-    except KeyboardInterrupt:
-        return ["q"]
+    ready, _, _ = select.select([terminal], [], [], max(0.0, seconds))
+    return list(split(os.read(terminal, KEY_BYTES).decode(errors="ignore"))) if ready else []
 
 
 def split(text: str) -> Iterator[str]:
