@@ -64,8 +64,8 @@ def venv_with(folder: Path, python: str, django: str) -> str:
     if not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
-        install = [str(own_python), "-m", "pip", "install", "-q", "-e", ".[test]", django]
-        subprocess.run(install, cwd=ROOT, check=True)
+        install = [str(own_python), "-m", "pip", "install", "-q"]
+        subprocess.run([*install, "-e", ".[test,postgresql]", django], cwd=ROOT, check=True)
         stamp.write_text(wanted)
     return str(own_python)
 

@@ -7,7 +7,7 @@ Up to N databases are tested at once, each by so many workers, for the tests mos
 one begins when one of them ends, and the output of each is printed then. The tests marked `timing`
 come last, of all databases at once, next to nothing else. They alone are tried again when they
 fail, see second_chances.py; the last table names them. What does not depend on the database runs on
-SQLite alone.
+SQLite alone. A run of all databases has PostgreSQL's tests on the newest Python and Django found.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
@@ -23,7 +23,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import newest_python
@@ -39,12 +39,15 @@ from pytest_runs import (
 )
 from second_chances import second_chance
 
-# Those on SQLite are last: they wait for no server, and so keep both cores busy to the end.
 DATABASES = ("mariadb", "postgresql", "mysql", "sqlite")
 REQUIRED = ("sqlite", "mariadb", "postgresql")
 NEWEST = "newest"
-JOBS = 2  # databases at once
-WORKERS = 3  # processes for each
+# The longest are first, and those that need the newest Python come when it is there.
+ORDER = ("mariadb", "sqlite", "postgresql", "mysql", NEWEST)
+# Whose tests are those of the newest Python, so that SQLite there has only what they leave out.
+ON_NEWEST = "postgresql"
+JOBS = 3  # databases at once
+WORKERS = 2  # processes for each
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 REWRITTEN = r"/(test_[^/]*|conftest)\.py$"  # by pytest, as it collects
 # The three have all tests of processes between them, unless somebody asks for one of them, or for
@@ -74,7 +77,8 @@ def suite_of(name: str) -> Suite:
     if name == NEWEST:
         left_out = [f"--ignore-glob=tests/{path}" for path in NEWEST_LEAVES_OUT]
         arguments = ("--few-processes", *left_out)
-        return Suite(name, arguments=arguments, marks="not any_database", has_timing=False)
+        marks = "not any_database"
+        return Suite(name, arguments=arguments, marks=marks, has_timing=False, is_on_newest=True)
     return Suite(name, name, arguments=() if name == "sqlite" else ("--each-database",))
 
 
@@ -86,33 +90,36 @@ def untested(only: list[str]) -> list[str]:
 
 def wanted(only: list[str], arguments: list[str]) -> list[Suite]:
     found = [name for name in DATABASES if name not in untested([])]
-    suites = [suite_of(name) for name in (*DATABASES, NEWEST) if name in (only or [*found, NEWEST])]
+    suites = [suite_of(name) for name in ORDER if name in (only or [*found, NEWEST])]
     return suites if only or "--full" in arguments else [with_its_share(one) for one in suites]
 
 
 def with_its_share(suite: Suite) -> Suite:
     if suite.label == "mysql":
         return replace(suite, arguments=(*suite.arguments, *SHORT), has_timing=False)
-    if suite.label not in SHARES:
-        return suite
-    return replace(suite, arguments=(*suite.arguments, *SHARES[suite.label]))
+    if suite.label == NEWEST:
+        beyond = "--each-database", *SHARES[ON_NEWEST], "--the-rest"
+        return replace(suite, arguments=(*suite.arguments, *beyond))
+    own = replace(suite, arguments=(*suite.arguments, *SHARES[suite.label]))
+    return replace(own, is_on_newest=suite.label == ON_NEWEST)
 
 
 def run_most(
     suite: Suite,
     options: argparse.Namespace,
     arguments: list[str],
-    newest: Future[Suite | None] | None,
+    newest: Future[Newest | None] | None,
 ) -> Result | None:
-    """All but what measures time; None where there is no newer Python."""
-    if newest is not None and suite.label == NEWEST:
+    """All but what measures time; None for the tests of SQLite on a newer Python without one."""
+    if newest is not None and suite.is_on_newest:
         try:
             found = newest.result()
         except subprocess.CalledProcessError as error:
-            return Result(NEWEST, failed=1, note=f"{error.cmd[2]} exited with {error.returncode}")
-        if found is None:
+            note = f"{error.cmd[2]} exited with {error.returncode}"
+            return Result(suite.label, failed=1, note=note)
+        if found is None and suite.label == NEWEST:
             return None
-        suite = found
+        suite = found.with_its_python(suite) if found else suite
     variable = url_variable(suite.database)
     if suite.database != "sqlite" and not os.environ.get(variable):
         return Result(suite.label, failed=1, note=f"{variable} is not set: see scripts/servers.py")
@@ -131,14 +138,25 @@ def marked(*expressions: str) -> list[str]:
     return ["-m", " and ".join(f"({one})" for one in expressions if one)]
 
 
-def prepared_newest(suite: Suite, arguments: list[str]) -> Suite | None:
-    """The suite with its own environment, which takes a while; None without such a Python."""
+@dataclass(frozen=True)
+class Newest:
+    """Versions in words, and a Python that has them."""
+
+    versions: str
+    python: str
+
+    def with_its_python(self, suite: Suite) -> Suite:
+        return replace(suite, label=f"{suite.database} ({self.versions})", python=self.python)
+
+
+def prepared_newest(arguments: list[str]) -> Newest | None:
+    """An environment of its own, which takes a while; None without such a Python."""
     if (found := newest_python.newest_python()) is None:
         return None
-    python = newest_python.venv_with(newest_python.VENV, found[1], newest_python.DJANGO)
-    own = replace(suite, label=f"sqlite ({found[0]})", python=python)
-    compile_all(own, arguments)
-    return own
+    versions, newer = found
+    python = newest_python.venv_with(newest_python.VENV, newer, newest_python.DJANGO)
+    compile_all(Suite(NEWEST, python=python), arguments)
+    return Newest(versions, python)
 
 
 def compile_all(suite: Suite, arguments: list[str]) -> None:
@@ -182,8 +200,8 @@ def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
     if options.coverage:
         suites = [replace(suite, under=("-m", "coverage", "run")) for suite in suites]
     with ThreadPoolExecutor(options.jobs) as pool, ThreadPoolExecutor(1) as meanwhile:
-        newest = [suite for suite in suites if suite.label == NEWEST]
-        made = meanwhile.submit(prepared_newest, newest[0], arguments) if newest else None
+        is_wanted = any(suite.is_on_newest for suite in suites)
+        made = meanwhile.submit(prepared_newest, arguments) if is_wanted else None
         compile_all(Suite("all"), arguments)
         run = partial(run_most, options=options, arguments=arguments, newest=made)
         first = list(pool.map(run, suites))

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from ..lifecycle.claim_end import duration
 from ..monitor.failures import FailureGroup
-from ..monitor.overview import QueueOverview
+from ..monitor.overview import SHOWN, QueueOverview
 from ..monitor.worker_list import ListedWorker
 from ..states import Status
 from .commands._log import printable
-from .commands._text import SHOWN, counted
+from .commands._text import counted
 from .failures import here, what
 from .top_model import HELP, Line, Top
 

@@ -50,6 +50,11 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N/M",
         help="the same of the tests marked either_server that start no process",
     )
+    parser.addoption(
+        "--the-rest",
+        action="store_true",
+        help="only what --each-database, --share and --share-rows leave out, as they are given",
+    )
 
 
 def lacks_word(config: pytest.Config, path: Path) -> bool:
@@ -76,15 +81,21 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
         leave_out(config, items, lambda item: has(item, "nightly"))
     if not config.getoption("--cluster"):
         leave_out(config, items, lambda item: has(item, "cluster"))
-    if config.getoption("--each-database"):
-        leave_out(config, items, lambda item: not depends_on_the_database(item))
+    is_rest = config.getoption("--the-rest")
+    leave_out(config, items, lambda item: is_elsewhere(config, item) != is_rest)
     if config.getoption("--few-processes"):
         seen: set[Path] = set()
         leave_out(config, items, lambda item: is_one_of_many(item, seen))
-    if share := config.getoption("--share"):
-        leave_out(config, items, lambda item: starts_any(item) and not is_in(share, item))
-    if share := config.getoption("--share-rows"):
-        leave_out(config, items, lambda item: is_of_either(item) and not is_in(share, item))
+
+
+def is_elsewhere(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether it runs on SQLite alone, or is in another server's share."""
+    share, share_rows = config.getoption("--share"), config.getoption("--share-rows")
+    if config.getoption("--each-database") and not depends_on_the_database(item):
+        return True
+    if share and starts_any(item) and not is_in(share, item):
+        return True
+    return bool(share_rows) and is_of_either(item) and not is_in(share_rows, item)
 
 
 def mark(item: pytest.Item) -> None:

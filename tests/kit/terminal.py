@@ -79,8 +79,8 @@ class Terminal:
 
 
 @contextmanager
-def at_terminal(database_url: str, *args: str, **more: str) -> Iterator[Terminal]:
-    terminal = Terminal(database_url, *args, **more)
+def at_terminal(database_url: str, *args: str, width: int = 120, **more: str) -> Iterator[Terminal]:
+    terminal = Terminal(database_url, *args, width=width, **more)
     try:
         yield terminal
     finally:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib import admin
@@ -32,7 +33,8 @@ def test_each_of_them_exists():
 
 def test_each_action_is_named_with_the_permission_that_it_asks_for():
     model_admin = admin.site.get_model_admin(Email)
-    for name in model_admin.actions:
+    names: Any = model_admin.actions
+    for name in names:
         function = getattr(model_admin, name)
         [asked] = function.allowed_permissions
         codename = {"cancel": "delete"}.get(asked, asked) + "_email"

@@ -193,13 +193,24 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
 
 
 def test_the_databases_have_all_tests_of_processes_and_of_pages_between_them():
-    shares = [argument for suite in wanted([], []) for argument in suite.arguments]
+    old = [suite for suite in wanted([], []) if suite.label != "newest"]
+    shares = [argument for suite in old for argument in suite.arguments]
     assert sorted(one for one in shares if "share" in one) == [
         *("--share-rows=1/2", "--share-rows=2/2"),
         *("--share=1/3", "--share=2/3", "--share=3/3"),
     ]
     for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
         assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))
+
+
+def test_the_newest_python_has_what_a_server_has_and_on_sqlite_the_rest():
+    at_a_server, on_sqlite = (suite for suite in wanted([], []) if suite.is_on_newest)
+    assert (at_a_server.database, on_sqlite.database) == ("postgresql", "sqlite")
+    assert {*at_a_server.arguments, "--the-rest"} <= {*on_sqlite.arguments}
+    [by_name] = wanted(["postgresql"], [])
+    assert not by_name.is_on_newest
+    [by_name] = wanted(["newest"], [])
+    assert "--the-rest" not in by_name.arguments
 
 
 def test_mysql_has_the_short_tests_where_there_is_a_server_and_all_where_it_is_named(monkeypatch):

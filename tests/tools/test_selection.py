@@ -167,6 +167,15 @@ def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selecte
         assert sum(name in share for share in found) == (1 if is_page else 2)
 
 
+def test_the_rest_is_what_a_server_with_the_same_arguments_leaves_out(pytester, selected):
+    asked = "--each-database", "--share=1/2", "--share-rows=1/2"
+    everything = selected()
+    theirs, the_rest = selected(*asked), selected(*asked, "--the-rest")
+    assert "test_plain" in the_rest
+    assert "test_of_sql" in theirs
+    assert sorted([*theirs, *the_rest]) == sorted(everything)
+
+
 def test_files_that_do_not_name_a_word_are_not_even_imported(pytester, selected):
     pytester.makepyfile(test_broken="import nonsense")
     assert selected("--files-naming", "timing", "-m", "timing") == ["test_of_time"]
