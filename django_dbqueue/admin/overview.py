@@ -9,23 +9,26 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from ..metrics.counts import QUEUES_MAX
 from ..metrics.numbers import sum_of
 from ..models import Worker
 from ..monitor.alerts import Alert
+from ..monitor.deeds import deeds as last_deeds
 from ..monitor.glance import Glance, glance
 from ..monitor.overview import Overview
 from ..monitor.verdict import Verdict
 from ..states import Status
-from . import failures, slots
-from .formatting import number
+from . import deeds, failures, slots
+from .formatting import number, short, time_tag
 from .pages import auto_refresh, list_url, page_url, respond, row_url
-from .queue_rows import SHOWN, Group, groups, jobs_url, shown
-from .recent import deeds
+from .permissions import may
+from .queue_rows import SHOWN, Group, groups, jobs_url
 from .strip import strip
 
 FAILURES_MAX = 5  # kinds that are shown here
+DEEDS_MAX = 20
 IDLE_MAX = 3  # queue tables without anything in them that are shown, and not folded
 # What waits, works and has failed, of all queues.
 SUMMED = {
@@ -108,8 +111,17 @@ def _below(seen: Glance, site: AdminSite, request: HttpRequest) -> dict[str, Any
         "running": running,
         "more_running": len(seen.running) - len(running),
         "due": list(slots.due_rows(seen, site, request)),
-        "deeds": deeds(site, request),
+        "deeds": _deeds(site, request),
+        "deeds_url": page_url(site, deeds.LIST),
     }
+
+
+def _deeds(site: AdminSite, request: HttpRequest) -> list[tuple[SafeString | str, deeds.Row]]:
+    """The last ones, each with its time in short."""
+    found = last_deeds(DEEDS_MAX, may_see=lambda model: may(request, model, "view")).found
+    return [
+        (time_tag(one.moment, short(one.moment)), deeds.row_of(one, site, request)) for one in found
+    ]
 
 
 def judgement(found: Verdict, site: AdminSite, request: HttpRequest) -> Judgement:
@@ -138,7 +150,7 @@ def summary(found: Overview) -> list[tuple[str, str, str]]:
     lines = []
     for name, states in SUMMED.items():
         total = sum_of(one.count(status) for one in found.queues for status in states)
-        lines.append((name, *shown(total)))
+        lines.append((name, total.text, total.age))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     rate = number(sum(one.hour.rate_out for one in found.queues))
     return [*lines, ("living workers", number(living), ""), ("jobs per minute", rate, "")]

@@ -1,6 +1,6 @@
 """The rows of the table of queues on the first page."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isinf
 from typing import Any
 
@@ -13,7 +13,6 @@ from django.utils.safestring import SafeString
 from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.claim_end import duration
-from ..metrics.numbers import Count
 from ..metrics.time_series import Quantiles
 from ..monitor.alerts import pause_end, scope_of
 from ..monitor.overview import Overview, QueueOverview
@@ -153,16 +152,10 @@ def _slowest(times: Quantiles | None) -> str:
 
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
     counted = one.count(status)
-    text, age = shown(counted)
-    text = "?" if counted.is_at_least and not counted.number else text
+    text = "?" if counted.is_at_least and not counted.number else counted.text
     url = jobs_url(one, status, site, request) if counted.number else ""
     title = NOT_KNOWN if counted.is_at_least else ""
-    return Cell(status.label, text, title, url, age, _below(one, status))
-
-
-def shown(counted: Count) -> tuple[str, str]:
-    """A count, and how old it is."""
-    return str(replace(counted, seconds_ago=None)), counted.age.removeprefix(", ")
+    return Cell(status.label, text, title, url, counted.age, _below(one, status))
 
 
 def jobs_url(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> str:

@@ -57,7 +57,7 @@ def _all_is_well(found: Overview) -> str:
     open_ones = [one for one in found.queues if one.paused is None]
     ready = sum_of(one.count(Status.READY) for one in open_ones)
     waiting = replace(ready, number=ready.number + sum(one.due for one in open_ones))
-    waits = f"{_jobs(waiting)} to do{waiting.age}" if waiting.number else "nothing to do"
+    waits = _told(waiting, "to do") if waiting.number else "nothing to do"
     who = f"{living} {_plural(living, 'worker')} at work, " if living else ""
     return f"All is well: {who}{waits}, {done:,} done in the last hour."
 
@@ -83,12 +83,13 @@ def _paused(found: Overview, pauses: Sequence[Alert]) -> str:
     held = [one for one in found.queues if one.paused is not None]
     ready = sum_of(one.count(Status.READY) for one in held)
     queues = f"{len(held)} {_plural(len(held), 'queue')}"
-    return f"Paused on purpose: {queues}, {_jobs(ready, 'ready ')} in them{ready.age}."
+    return f"Paused on purpose: {queues}, {_told(ready, 'in them', 'ready ')}."
 
 
-def _jobs(count: Count, what: str = "") -> str:
-    """``6,700+ ready jobs``, without their age."""
-    return f"{replace(count, seconds_ago=None)} {what}{_plural(count.number, 'job')}"
+def _told(count: Count, where: str, what: str = "") -> str:
+    """``6,700 ready jobs in them (20 s ago)``."""
+    age = f" ({count.age})" if count.age else ""
+    return f"{count.text} {what}{_plural(count.number, 'job')} {where}{age}"
 
 
 def _plural(number: int, noun: str) -> str:

@@ -5,7 +5,6 @@ import time
 from contextlib import suppress
 from types import SimpleNamespace
 
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 
 from django_dbqueue.beanstalk.models import TubeJob
@@ -15,6 +14,7 @@ from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.operate.recording import record
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.tasks.models import AsyncTask, Task
@@ -32,9 +32,6 @@ from tests.tasks import calls
 TABLE, JOB_TABLE = "queueapp.note", Note._meta.db_table
 
 
-PERSONS = ("anna", "carl")
-
-
 class Settings:
     """A project that queues its mail."""
 
@@ -46,11 +43,12 @@ def build(text="a note", queue="default", error="it does not work"):
     """All of it, with these words wherever strangers' words may stand."""
     for job_table, share in ((JOB_TABLE, 1), (Email._meta.db_table, 3)):
         build_minutes(job_table, queue, share)
-    build_deeds(text)
     build_failures(queue, error)
     Queue.objects.pause(JOB_TABLE, "paused", 3600, text)
+    jobs = build_jobs(text, queue, error)
+    build_deeds(text, queue, jobs)
     return SimpleNamespace(
-        **build_jobs(text, queue, error),
+        **jobs,
         **build_workers(text, error),
         **build_thumbnails(text),
         **build_mail(text, error),
@@ -74,6 +72,15 @@ def build_jobs(text, queue, error):
         "delayed": Note.objects.enqueue(text=text, queue=queue, delay=90)[0],
         "old": old(text, queue),
     }
+
+
+def build_deeds(text, queue, jobs):
+    """Where somebody may have done them."""
+    user = User.objects.filter(is_superuser=True).first()
+    if user is not None:
+        record(user.pk, Note, [jobs["ready"]], f"Prioritize to 5: 1 changed; {text}"[:400])
+        some = [jobs["failed"], jobs["late"], jobs["buried"]]
+        record(user.pk, Note, some, "Retry: 3 changed", filters=f"queue={queue}")
 
 
 def note(text, queue, end):
@@ -162,18 +169,6 @@ def running():
     kept = {"job": "queueapp.kept 7", "seconds": 290.0, "limit": 300.0}
     late = {"job": "dbqueue_mail.email 3", "seconds": 70.0, "limit": 60.0}
     return {"21": [{"job": f"{TABLE} 1", "seconds": 3.5, "limit": 60.0}, kept, late], "22": []}
-
-
-def build_deeds(text):
-    """What two people did."""
-    for name in PERSONS:
-        person, _ = User.objects.get_or_create(username=name)
-        note = Note(pk=7, text=text)
-        LogEntry.objects.log_actions(person.pk, [note] * 3, CHANGE, f"Retry: {text}; rows: 3")
-
-
-def forget_deeds():
-    User.objects.filter(username__in=PERSONS).delete()
 
 
 def build_minutes(job_table, queue, share):

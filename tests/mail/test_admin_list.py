@@ -52,7 +52,8 @@ def test_the_list_filters_by_state_and_queue_and_finds_a_message_id(browser: Any
         ({"state": "0", "queue": "default"}, ["plain"]),
         ({"state": "4"}, []),
         ({"q": email.message_id}, ["plain"]),
-        ({"q": "plain"}, []),
+        ({"q": "Pla"}, ["plain"]),
+        ({"q": "lain"}, []),
     ]:
         page = text_of(browser.get(LIST, query))
         shown = [name for name in ("bulky", "plain") if f">{name}</a>" in page]
@@ -90,7 +91,7 @@ def test_the_state_is_chosen_by_the_tabs_alone(browser: Any) -> None:
 def test_the_box_for_all_that_match_has_its_label_in_every_theme(browser: Any) -> None:
     queued("anna")
     box = r'<label>All that match <input type="checkbox" name="everything"[^>]*></label>'
-    assert len(re.findall(box, text_of(browser.get(LIST)))) == 2
+    assert re.search(box, text_of(browser.get(LIST)))
 
 
 def test_the_tabs_speak_of_mail_and_count_each_state(browser: Any) -> None:
