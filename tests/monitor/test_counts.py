@@ -3,10 +3,8 @@ they were counted, and how long ago that was."""
 
 import json
 import re
-from io import StringIO
 
 import pytest
-from django.core.management import call_command
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.metrics import numbers
@@ -16,6 +14,7 @@ from django_dbqueue.monitor.thresholds import Thresholds, watch
 from django_dbqueue.operate import keyset
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
+from tests.kit.command_line import status
 from tests.kit.counting import count_all
 from tests.kit.jobs import table
 from tests.kit.overview import NOTE, OVERVIEW, look, queues, text_of
@@ -48,12 +47,6 @@ def many(status, **by_queue):
 def counted(seconds_ago=20, *models):
     count_all(*models or (Note,))
     TableCount.objects.update(counted_at=DbNow(plus=-seconds_ago))
-
-
-def status(*options):
-    out = StringIO()
-    call_command("dbqueue", "status", *options, stdout=out)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("state", [Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED])
