@@ -24,6 +24,7 @@ from .keys import give_key
 from .limiter import place_in_lane
 from .limits import expiry, has_max_age
 from .policy import MAX_SECONDS
+from .side_rows import written_with
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -186,7 +187,12 @@ def write_new(table: Table, job: Any) -> bool:
         with table.connection.cursor() as cursor:
             return table.dialect.insert_new(cursor, sql, params, table.pk)
 
-    key = retry(table.connection, run)
+    def keyed(key: Any) -> list[tuple[Any, Any]]:
+        if key is None:
+            return []
+        return [(meta.pk.to_python(key) if key and not is_given else job.pk, job)]
+
+    key = retry(table.connection, partial(written_with, table, run, keyed))
     if key is None:
         return False
     if key and not is_given:

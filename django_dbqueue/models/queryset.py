@@ -15,6 +15,7 @@ from ..lifecycle import admission, bulk, claim, enqueue, ready_queues
 from ..lifecycle.bulk_jobs import insert_jobs
 from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
+from ..lifecycle.side_rows import keyed, written_with
 from ..lifecycle.table import LIFECYCLE_COLUMNS, table_of
 from ..lifecycle.twins import renewal
 from ..shards import only_database
@@ -106,9 +107,11 @@ class JobQuerySet(ByHandQuerySet[JobT]):
         table = table_of(self.model, self._db or only_database(self.model))  # type: ignore[attr-defined]
         by_django = partial(super().bulk_create, jobs, batch_size, **kwargs)
 
-        def write() -> list[JobT]:
+        def insert() -> list[JobT]:
             is_plain = not any(kwargs.values())
             return jobs if is_plain and insert_jobs(table, jobs, batch_size) else by_django()
+
+        write = partial(written_with, table, insert, keyed)
 
         with enqueue.announced(self.model, jobs):
             places = partial(map, admission.place_of, jobs)
@@ -122,8 +125,7 @@ class JobQuerySet(ByHandQuerySet[JobT]):
 
     def enqueue(self, **columns: Any) -> Enqueued[Any]:
         """``JobManager.enqueue`` on the database of ``using()``."""
-        enqueued: Enqueued[Any] = self._whole("enqueue").enqueue(**columns)
-        return enqueued
+        return self._whole("enqueue").enqueue(**columns)  # type: ignore[no-any-return]
 
     def enqueue_many(self, rows: Iterable[Mapping[str, Any]], **columns: Any) -> int:
         """``JobManager.enqueue_many`` on the database of ``using()``."""
@@ -133,8 +135,7 @@ class JobQuerySet(ByHandQuerySet[JobT]):
         self, limit: int = 1, queue: ready_queues.Queues = "default", owner: str | None = None
     ) -> list[Any]:
         """``JobManager.claim`` on the database of ``using()``; no filter can be heeded."""
-        jobs: list[Any] = self._whole("claim").claim(limit, queue, owner)
-        return jobs
+        return list(self._whole("claim").claim(limit, queue, owner))
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
         """``JobManager.pause`` on the database of ``using()``."""
@@ -145,8 +146,7 @@ class JobQuerySet(ByHandQuerySet[JobT]):
         self._whole("resume").resume(queue)
 
     def paused_queues(self) -> set[str]:
-        names: set[str] = self._whole("paused_queues").paused_queues()
-        return names
+        return self._whole("paused_queues").paused_queues()  # type: ignore[no-any-return]
 
     def _whole(self, verb: str) -> Any:
         """The manager, on our database; for what cannot be said of a part of the table."""

@@ -29,6 +29,8 @@ LISTS = {
     },
     "charts none": f"{QUEUE}charts/?table=queueapp.kept&queue=none&span=hour",
     "failures": f"{QUEUE}failures/",
+    "search": f"{QUEUE}search/?q=a",
+    "search none": f"{QUEUE}search/",
     "deeds": f"{QUEUE}deeds/",
     "workers": WORKER,
     "mail": EMAIL,

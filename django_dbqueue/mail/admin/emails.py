@@ -21,7 +21,7 @@ from ..models import WORDS, ArchivedEmail, Email
 from ..privacy.erase import erase
 from ..resending import Resent, resend_many
 from ..rows import HAVE_ENDED
-from . import page
+from . import page, search
 from .contents import ContentViews
 from .preview import shortened
 
@@ -83,7 +83,10 @@ class MailPages(ContentViews):
     state_words = WORDS | {Status.DELAYED: "due later"}
     deed_titles: ClassVar[Any] = {"bury": "Mark as failed"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
-    search_help_text = "The number of an email, or a whole Message-ID with its angle brackets"
+    search_help_text = (
+        "The number of an email, a whole Message-ID with its angle brackets, the whole address of "
+        "a recipient, or the beginning of a subject"
+    )
     # Whom it is for and what about is seen by all who see mail at all.
     open_columns = ReadOnlyAdmin.open_columns | {
         *("message_id", "subject", "from_email", "recipients", "using", "provider_id"),
@@ -103,6 +106,11 @@ class MailPages(ContentViews):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
+
+    def found(
+        self, request: HttpRequest, rows: QuerySet[Any], term: str, keys: set[Any]
+    ) -> QuerySet[Any]:
+        return search.found(self, request, rows, term, keys)
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         # A person who may see messages opens one; nobody searches in all of them.

@@ -5,13 +5,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from django.apps import apps
+from django.db import models, router
+from django.db.models import QuerySet
+
 from ...lifecycle import operator
 from ...lifecycle.execute import in_transaction, placeholders, rows
 from ...lifecycle.operator import CHUNK, Changed, Due, Seen
-from ...lifecycle.table import Table
+from ...lifecycle.table import Table, table_of
 from ...models.by_hand import kicking
 from ...models.queryset import JobManager, JobQuerySet
 from ...states import Status
+from .recipient import delete_with_rows
 
 UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
 OTHERS_NAMED_MAX = 3
@@ -44,7 +49,21 @@ class Kicked(Changed):
         )
 
 
-class EmailQuerySet(JobQuerySet[Any]):
+class WithRecipients(QuerySet[Any]):
+    """Its ``delete`` takes along by whom the emails are found."""
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        database = self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
+        table = table_of(apps.get_model("dbqueue_mail.Email"), database)
+        keys = self.using(database).order_by().values_list("pk", flat=True)
+        deleted: tuple[int, dict[str, int]] = delete_with_rows(table, keys, super().delete)
+        return deleted
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+class EmailQuerySet(WithRecipients, JobQuerySet[Any]):  # type: ignore[override]
     def kick(self, due: Due | None = None, time_to_run: int | None = None) -> Changed:
         """Put failed and delayed emails back to work, with all their attempts.
 
@@ -55,6 +74,10 @@ class EmailQuerySet(JobQuerySet[Any]):
 
 class EmailManager(JobManager.from_queryset(EmailQuerySet)):  # type: ignore[misc]
     """The manager of emails."""
+
+
+class ArchivedEmailManager(models.Manager.from_queryset(WithRecipients)):  # type: ignore[misc]
+    """That of the archive."""
 
 
 def kick(table: Table, seen: Sequence[Seen], change: Kicking = operator.kick) -> Kicked:
