@@ -48,6 +48,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     # Any other order than the indexes' would sort the whole table.
     sortable_by: ClassVar[Any] = ()
     state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
+    # By verb, what a deed is called here, where it has another name.
+    deed_titles: ClassVar[dict[str, str]] = {}
     ordering = ("-id",)
     # Whether there are indexes over the states.
     has_states: ClassVar[bool] = True
@@ -163,6 +165,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         counts = tabs.as_counted(rows, tabs.count_each(rows, known, changelist.window_ends))
         if changelist.counted:
             changelist.counted = counts[selected]
+            changelist.result_count = changelist.counted.number
         return counts
 
     def _leniently(

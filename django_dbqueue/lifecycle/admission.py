@@ -17,7 +17,7 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..exceptions import QueueFull
 from . import drop, enqueue
-from .execute import retry, rows
+from .execute import in_transaction, retry, rows
 from .limits import is_bounded, limits_of
 from .room import Room
 from .side_rows import written_with
@@ -86,6 +86,26 @@ def admitted(table: Table, places: Sequence[Wanted], write: Callable[[], T]) -> 
             if is_over or full.place.when_full != "wait":
                 raise _queue_full(table, full.words(table)) from None
         _nap.wait(min(next(pauses), max(0.0, give_up - time.monotonic())))
+
+
+def as_many_as_fit(
+    table: Table, queue: str, count: int, write: Callable[[int], T]
+) -> tuple[int, T]:
+    """For how many of so many jobs, which are moved into a queue, it has room, and what ``write``
+    gives back, called with that number in one transaction. Nobody waits, and nothing is dropped."""
+    limit = limits_of(table.model, queue).max_length if is_bounded(table.model) else None
+    if limit is None:
+        return count, write(count)
+    is_alone = table.connection.get_autocommit()
+    _check(table, (), is_alone)
+
+    def work() -> tuple[int, T]:
+        room, fits = Room(table, queue, limit, is_alone), min(count, limit)
+        if fits and not room.take(fits):
+            fits -= room.find(fits)
+        return fits, write(fits)
+
+    return in_transaction(table.connection, work)
 
 
 def insert(

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -99,6 +100,16 @@ def due_in(delay: float | None) -> DbNow | None:
     except ValueError as error:
         raise ValidationError({"delay": str(error)}) from None
     return DbNow(plus=seconds) if seconds else None
+
+
+def checked_due(model: type[Any], due: Any) -> Any:
+    """A moment, or seconds from now; ``ValidationError`` where it is neither."""
+    if isinstance(due, datetime):
+        return model._meta.get_field("retry_at").get_prep_value(due)
+    try:
+        return check_seconds(due, "due", MAX_SECONDS)
+    except ValueError as error:
+        raise ValidationError({"due": str(error)}) from None
 
 
 def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:

@@ -30,7 +30,10 @@ PLAIN = {int, str, bool, float, bytes, list, dict, type(None)}
 # Of the worker that runs a job.
 UNSHARED = {"restart_clock", "rate_turn"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
-PERMISSIONS = ("add", "change", "delete", "view", "inspect", "retry", "bury", "release", "export")
+PERMISSIONS = (
+    *("add", "change", "delete", "view"),
+    *("inspect", "retry", "bury", "release", "amend", "export"),
+)
 
 
 class Job(JobColumns):

@@ -31,6 +31,7 @@ LISTS = {
     "failures": f"{QUEUE}failures/",
     "search": f"{QUEUE}search/?q=a",
     "search none": f"{QUEUE}search/",
+    "deeds": f"{QUEUE}deeds/",
     "workers": WORKER,
     "mail": EMAIL,
     **{f"mail {name}": f"{EMAIL}?state={number}" for number, name in enumerate(STATES)},

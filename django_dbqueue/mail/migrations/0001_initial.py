@@ -124,7 +124,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'email',
                 'permissions': [('resend_email', 'Can send email again'), ('settle_email', 'Can mark email in doubt as sent'), ('forget_email', 'Can erase the message of email')],
                 'abstract': False,
-                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_mai_status_d39575_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_mai_failure_4932c1_idx', where={'failure__isnull': False}), models.Index(fields=['message_id'], name='dbqueue_mai_message_96e1cd_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_e1eaf1_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__050a3f_idx', where={'resend_of__isnull': False}), django_dbqueue.models.index.PrefixIndex(fields=['subject'], name='dbqueue_mai_subject_865c74_idx')],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_mail_email_dedup')],
             },

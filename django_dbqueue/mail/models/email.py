@@ -1,6 +1,6 @@
 """The queue table of mail and its archive."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -95,16 +95,7 @@ class EmailFields(Traced):
             old = rows.filter(pk=self.pk).first()
             if old is None:
                 raise ValueError(f"{self} is not there any more; the archive may have it")
-            _refuse_under_way(old)
-            message = read(old)
-            headers = message.extra_headers.items()
-            message.extra_headers = {k: v for k, v in headers if k.lower() != "message-id"}
-            new = Email.from_message(message, old.using, old.queue, priority=old.priority)
-            new.resend_of, new.about = old.pk, old.about
-            before, after = Deliveries(old.deliveries), Deliveries({})
-            if before.waiting(message.recipients(), refused_too=True):
-                after.by_address = before.having(SENT)
-            new.deliveries = after.stored()
+            new = again(old, resends_of(table_of(Email, database), [old.pk]))
             new.save(using=database)
         return new
 
@@ -255,13 +246,29 @@ def read(email: EmailFields) -> EmailMessage:
         raise ValueError(f"it cannot be read: {explain(error)}") from error
 
 
-def _refuse_under_way(old: Any) -> None:
+def again(old: Any, resends: Mapping[Any, Any]) -> Email:
+    """The unsaved email that sends an old one again, whose row is locked; ``ValueError`` says why
+    there is none. ``resends``: by the key of an email, that which sends it again already."""
+    _refuse_under_way(old, resends)
+    message = read(old)
+    headers = message.extra_headers.items()
+    message.extra_headers = {k: v for k, v in headers if k.lower() != "message-id"}
+    new = Email.from_message(message, old.using, old.queue, priority=old.priority)
+    new.resend_of, new.about = old.pk, old.about
+    before, after = Deliveries(old.deliveries), Deliveries({})
+    if before.waiting(message.recipients(), refused_too=True):
+        after.by_address = before.having(SENT)
+    new.deliveries = after.stored()
+    return new
+
+
+def _refuse_under_way(old: Any, resends: Mapping[Any, Any]) -> None:
     status = old.status if isinstance(old, Email) else Status.DONE
     if status == Status.CLAIMED:
         raise ValueError(f"{old} is claimed just now; who has got it is known when that ends")
     if status in UNDER_WAY:
         raise ValueError(f"{old} still waits to be sent; retry it instead")
-    other = resends_of(table_of(Email, old._state.db), [old.pk]).get(old.pk)
+    other = resends.get(old.pk)
     if other is not None:
         raise ValueError(f"{old} is being sent again by email {other}, which is not finished")
 
