@@ -99,6 +99,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "may_pause": model_admin.has_pause_permission(request),
         "workers_url": list_url(site, request, Worker),
         "failures_url": page_url(site, "dbqueue_queue_failures"),
+        "deeds_url": page_url(site, "dbqueue_queue_deeds"),
         "resume_url": page_url(site, "dbqueue_queue_resume"),
     }
     return respond(model_admin, request, "dbqueue/overview.html", context)
