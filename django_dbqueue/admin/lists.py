@@ -19,6 +19,8 @@ from .databases import alias_of
 
 QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for
+# What is no error, but what its own code, or a person, wanted.
+ON_PURPOSE = {"Bury": "buried on purpose", "Retry": "to be retried on purpose"}
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -40,6 +42,8 @@ class StateFilter(admin.SimpleListFilter):
 
     title = "state"
     parameter_name = "state"
+    # The tabs above the list are this filter.
+    template = "dbqueue/no_filter.html"
 
     def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
         super().__init__(request, params, model, model_admin)
@@ -131,6 +135,8 @@ def error_class(job: Any) -> str:
         name = job.errors[-1]["exception"]
     except (LookupError, TypeError):
         name = None
+    if name in ON_PURPOSE:
+        return ON_PURPOSE[name]
     # It may have been edited by hand.
     return name if isinstance(name, str) else "an error"
 

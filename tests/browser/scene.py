@@ -5,6 +5,8 @@ import time
 from contextlib import suppress
 from types import SimpleNamespace
 
+from django.contrib.auth.models import User
+
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
@@ -12,6 +14,7 @@ from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.operate.recording import record
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.tasks.models import AsyncTask, Task
@@ -26,7 +29,7 @@ from tests.kit.schedules import scheduled
 from tests.queueapp.models import ArchivedKept, Kept, Note
 from tests.tasks import calls
 
-TABLE = "queueapp.note"
+TABLE, JOB_TABLE = "queueapp.note", Note._meta.db_table
 
 
 class Settings:
@@ -38,11 +41,14 @@ class Settings:
 
 def build(text="a note", queue="default", error="it does not work"):
     """All of it, with these words wherever strangers' words may stand."""
-    build_minutes(queue)
+    for job_table, share in ((JOB_TABLE, 1), (Email._meta.db_table, 3)):
+        build_minutes(job_table, queue, share)
     build_failures(queue, error)
-    Queue.objects.pause(TABLE, "paused", 3600, text)
+    Queue.objects.pause(JOB_TABLE, "paused", 3600, text)
+    jobs = build_jobs(text, queue, error)
+    build_deeds(text, queue, jobs)
     return SimpleNamespace(
-        **build_jobs(text, queue, error),
+        **jobs,
         **build_workers(text, error),
         **build_thumbnails(text),
         **build_mail(text, error),
@@ -66,6 +72,15 @@ def build_jobs(text, queue, error):
         "delayed": Note.objects.enqueue(text=text, queue=queue, delay=90)[0],
         "old": old(text, queue),
     }
+
+
+def build_deeds(text, queue, jobs):
+    """Where somebody may have done them."""
+    user = User.objects.filter(is_superuser=True).first()
+    if user is not None:
+        record(user.pk, Note, [jobs["ready"]], f"Prioritize to 5: 1 changed; {text}"[:400])
+        some = [jobs["failed"], jobs["late"], jobs["buried"]]
+        record(user.pk, Note, some, "Retry: 3 changed", filters=f"queue={queue}")
 
 
 def note(text, queue, end):
@@ -95,9 +110,16 @@ def build_workers(text, error):
     fields = {"host": text[:255], "memory": 64 << 20, "serves": [TABLE, "dbqueue_mail.email"]}
     # Those who live go on living while the pages are looked at.
     beating, lately, long_ago = DbNow(plus=3600), DbNow(plus=-2), DbNow(plus=-300)
+    pool = {"processes": 2, "least": 1, "most": 4, "slots": 4}
     return {
         "worker": Worker.objects.create(
-            uuid="a" * 32, pid=11, beat_at=beating, jobs_per_minute=90, running=running(), **fields
+            uuid="a" * 32,
+            pid=11,
+            beat_at=beating,
+            jobs_per_minute=90,
+            running=running(),
+            pool=pool,
+            **fields,
         ),
         "troubled": Worker.objects.create(
             uuid="b" * 32, pid=12, beat_at=beating, trouble=error[:200], **fields
@@ -144,18 +166,20 @@ def build_tube_jobs(text, queue, error):
 
 
 def running():
-    return {"21": [{"job": f"{TABLE} 1", "seconds": 3.5}], "22": []}
+    kept = {"job": "queueapp.kept 7", "seconds": 290.0, "limit": 300.0}
+    late = {"job": "dbqueue_mail.email 3", "seconds": 70.0, "limit": 60.0}
+    return {"21": [{"job": f"{TABLE} 1", "seconds": 3.5, "limit": 60.0}, kept, late], "22": []}
 
 
-def build_minutes(queue):
+def build_minutes(job_table, queue, share):
     """The last two hours."""
     now = int(time.time() // 60)
     Minute.objects.bulk_create(
         Minute(
-            job_table=TABLE,
+            job_table=job_table,
             queue=queue,
             minute=now - age,
-            completed=40 + age % 17,
+            completed=(40 + age % 17) * share,
             failed=age % 5,
             buried=age % 31 == 0,
             backlog=100 + age,

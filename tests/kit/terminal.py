@@ -1,108 +1,90 @@
-"""A shell in which a test enters commands as a reader does, in one session from top to bottom."""
+"""``manage.py`` at a terminal of its own, as a person has it: what it shows, and keys."""
 
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fcntl import ioctl
+from functools import partial
 from pathlib import Path
 
 from tests.kit.waiting import wait_until
 
-# Nothing of the tests' own settings reaches it.
-OURS = ("DATABASE_URL", "DBQUEUE_", "DJANGO_", "PYTEST_", "PYTHON", "TEST_")
-PATIENCE = 180  # seconds
-DONE, FAILED = "@@ entered", "@@ failed"
-# Jobs can be named by %1, as in a shell that people use.
-BEGIN = f"set -m\ntrap 'echo \"{FAILED}: $BASH_COMMAND\"' ERR\n"
+ROOT = Path(__file__).resolve().parents[2]
+ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])")
 
 
 class Terminal:
-    """``seen`` is what the last commands, and what runs in the background, have printed."""
+    """One process, which has no other input, output and errors than this."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self.folder = folder
-        self._script = folder / ".entered.sh"
-        self._log = (folder / ".terminal.log").open("w+")
-        self._begin = 0
-        self.bash = subprocess.Popen(
-            ["bash", "--noprofile", "--norc"],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            text=True,
+    def __init__(self, database_url: str, *args: str, width: int = 120, **more: str) -> None:
+        self.ours, theirs = pty.openpty()
+        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+        own = {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0", "TERM": "xterm"}
+        inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        self.popen = subprocess.Popen(
+            [sys.executable, "manage.py", *args],
+            cwd=ROOT,
+            env=inherited | own | more,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
             start_new_session=True,
+            # So that Ctrl-C at it is a signal.
+            preexec_fn=partial(ioctl, 0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
         )
-        self._write(BEGIN)
+        os.close(theirs)
+        self._said = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # it is gone
+            while chunk := os.read(self.ours, 65536):
+                self._said += chunk
 
     @property
-    def seen(self) -> str:
-        return self._all()[self._begin :]
+    def raw(self) -> str:
+        """All that it has written so far."""
+        return self._said.decode(errors="replace")
 
     @property
-    def place(self) -> Path:
-        """The folder that it is in by now."""
-        return Path(f"/proc/{self.bash.pid}/cwd").readlink()
+    def text(self) -> str:
+        """The same without colours and moves of the cursor."""
+        return ESCAPES.sub("", self.raw)
 
-    def enter(self, commands: str) -> None:
-        """Run them; what is left in the background goes on."""
-        self._begin = len(self._all())
-        self._script.write_text(commands)
-        self._write(f". {self._script} </dev/null\necho '{DONE}'\n")
-        wait_until(lambda: DONE in self.seen or self.bash.poll() is not None, PATIENCE)
-        assert FAILED not in self.seen, self.seen
-
-    def shows(self, text: str) -> None:
-        """Wait until its lines have come, in their order; ``...`` is anything."""
-        parts = (re.escape(part) for part in text.strip().split("..."))
-        # Other lines may stand between them.
-        lines = re.compile(".*?".join(parts).replace("\\\n", r"\n(?:[^\n]*\n)*?"), re.S)
+    def wait_for(self, words: str, seconds: float = 60) -> None:
         try:
-            wait_until(lambda: lines.search(self.seen), PATIENCE)
+            wait_until(lambda: words in self.text, seconds)
         except AssertionError:
-            raise AssertionError(f"not seen:\n{text}\nbut:\n{self.seen}") from None
+            raise AssertionError(f"{words!r} is not in {self.text[-5_000:]}") from None
 
-    def close(self) -> None:
-        """End it with all that it has started."""
-        for pid in self._session():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.bash.communicate()
-        self._log.close()
+    def press(self, keys: str) -> None:
+        """The words that come after it are new."""
+        self._said.clear()
+        os.write(self.ours, keys.encode())
 
-    def _all(self) -> str:
-        return os.pread(self._log.fileno(), 10_000_000, 0).decode()
-
-    def _write(self, text: str) -> None:
-        assert self.bash.stdin
-        self.bash.stdin.write(text)
-        self.bash.stdin.flush()
-
-    def _session(self) -> list[int]:
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if os.getsid(int(process.name)) == self.bash.pid:
-                    found.append(int(process.name))
-        return found
-
-
-def environment_of(python: Path, *, path: Path | None = None) -> dict[str, str]:
-    """With the commands of an environment of Python first; ``path``: where modules are, too."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    env["PATH"] = os.pathsep.join([str(python.parent), env.get("PATH", "")])
-    env["PYTHONUNBUFFERED"] = "1"  # each line is seen at once, as in a terminal
-    return env | ({"PYTHONPATH": str(path)} if path else {})
+    def end(self, seconds: float = 60) -> int:
+        """Its exit code, once it has ended by itself."""
+        code = self.popen.wait(seconds)
+        self._reader.join(5)
+        return code
 
 
 @contextmanager
-def terminal(folder: Path, *, path: Path | None = None) -> Iterator[Terminal]:
-    session = Terminal(folder, environment_of(Path(sys.executable), path=path))
+def at_terminal(database_url: str, *args: str, width: int = 120, **more: str) -> Iterator[Terminal]:
+    terminal = Terminal(database_url, *args, width=width, **more)
     try:
-        yield session
+        yield terminal
     finally:
-        session.close()
+        with suppress(ProcessLookupError):
+            os.killpg(terminal.popen.pid, signal.SIGKILL)
+        terminal.popen.wait()
+        os.close(terminal.ours)

@@ -17,7 +17,7 @@ import pytest
 from tests.kit.mail import free_port
 from tests.kit.printed_pages import DOCS, steps_of, write_file
 from tests.kit.processes import ROOT
-from tests.kit.terminal import terminal
+from tests.kit.shell import shell
 
 pytestmark = [pytest.mark.any_database, pytest.mark.process]
 # What pip needs of a checkout to build the package.
@@ -75,7 +75,7 @@ def look_at(address):
 @pytest.mark.parametrize("page", PAGES)
 def test_each_block_of_a_tutorial_works_as_it_is_printed(page, tmp_path):
     version = ".".join(map(str, django.VERSION[:2]))
-    with terminal(tmp_path, path=ROOT) as session:
+    with shell(tmp_path, path=ROOT) as session:
         Reader(session, page, version).work_through(install=False)
 
 
@@ -87,5 +87,5 @@ def test_each_block_of_a_tutorial_works_with_what_it_installs(page, tmp_path):
     for name in PACKAGE:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, checkout / name)
-    with terminal(tmp_path) as session:
+    with shell(tmp_path) as session:
         Reader(session, page, "").work_through(install=True)

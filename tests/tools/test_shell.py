@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.kit import terminal as module
+from tests.kit import shell as module
 from tests.kit.printed_pages import Step, write_file
 from tests.kit.processes import has_ended
-from tests.kit.terminal import terminal
+from tests.kit.shell import shell
 from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.any_database, pytest.mark.process]
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.any_database, pytest.mark.process]
 
 @pytest.fixture
 def session(tmp_path):
-    with terminal(tmp_path) as session:
+    with shell(tmp_path) as session:
         yield session
 
 
@@ -42,7 +42,7 @@ def test_it_stays_in_the_folder_and_the_environment_that_it_has_entered(session,
 
 
 def test_what_it_has_started_is_gone_with_it(tmp_path):
-    with terminal(tmp_path) as session:
+    with shell(tmp_path) as session:
         session.enter("sleep 1000 &\necho pid $!")
         pid = int(session.seen.split("pid ")[1].split()[0])
         assert not has_ended(pid)
