@@ -1,6 +1,6 @@
-"""What stands in the way of a release, besides tests; nothing is published.
+"""What a release still lacks, apart from tests; nothing is published.
 
-python scripts/release.py: exit code 1, and the reasons, where something does.
+python scripts/release.py: exit code 1, and what it is, where something is missing.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""``make release`` says what stands in the way of one."""
+"""``make release`` says what one still lacks."""
 
 import pytest
 from release import of_the_changelog, of_the_files, version

@@ -41,7 +41,7 @@ def leads_nowhere(file, anchor):
     return not file.exists() or bool(anchor and anchor not in anchors(file.read_text()))
 
 
-def test_every_page_stands_once_in_the_index():
+def test_every_page_is_once_in_the_index():
     assert sorted(toctrees()) == sorted(PAGES.keys() - {"index"})
 
 

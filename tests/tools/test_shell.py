@@ -21,6 +21,9 @@ def test_one_command_that_fails_among_others_is_an_error(session):
     session.enter("true\necho one\n")
     with pytest.raises(AssertionError, match="failed: false"):
         session.enter("false\ntrue\n")
+    with pytest.raises(AssertionError, match="failed: false"):
+        session.enter("true\nfalse", may_fail="test 1 = 2")
+    session.enter("echo one\ntest 1 = 2", may_fail="test 1 = 2")
 
 
 def test_lines_are_seen_in_their_order_with_others_between_them(session, monkeypatch):
