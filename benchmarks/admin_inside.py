@@ -96,9 +96,9 @@ def fill(rows: int) -> Iterator[None]:
     )
     make_rare()
     for queue in {*QUEUES, RARE}:
-        Queue.objects.pause(Email._meta.label_lower, queue, None, "benchmark")
-        Queue.objects.resume(Email._meta.label_lower, queue)
-        write_history("default", Email._meta.label_lower, queue)
+        Queue.objects.pause(Email._meta.db_table, queue, None, "benchmark")
+        Queue.objects.resume(Email._meta.db_table, queue)
+        write_history("default", Email._meta.db_table, queue)
     for number in range(4):
         Worker.objects.create(
             uuid=f"{number:032}", host="host", pid=number + 1, serves=["dbqueue_mail.email"]
