@@ -106,9 +106,8 @@ def _place_of(table: Table, walk: Walk, after: Place | None, number: int) -> Pla
     """The place of the so-manieth row after another; None where there are fewer."""
     beyond, params = _compared(table, walk, after, ">")
     names = ", ".join(walk.columns)
-    # As it is stored: SQLite's driver would make an instant of it, which it writes otherwise.
-    is_text = walk.columns == TIMES and not table.dialect.has_typed_columns
-    read = f"CAST({names} AS TEXT)" if is_text else names
+    # As it is stored: a driver may make a time of it that is another one when it is written again.
+    read = f"CAST({names} AS TEXT) AS place" if walk.columns == TIMES else names
     sql = (
         f"SELECT {read} FROM {table.name} WHERE {walk.condition}{beyond} "
         f"ORDER BY {names} LIMIT 1 OFFSET {number - 1}"

@@ -108,6 +108,22 @@ def test_more_alike_than_one_statement_reads_are_counted_once_each(small_steps):
     assert stored(Note) == real(Note)
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="no other has such times")
+def test_times_without_an_end_and_hours_that_come_twice_are_counted(small_steps):
+    scattered(number=30)
+    moves = ["infinity", "-infinity", *(f"2026-10-25 00:{n:02}+00" for n in range(60))]
+    moves += [f"2026-10-25 01:{n:02}+00" for n in range(60)]
+    Note.objects.bulk_create(Note(queue="odd") for _ in moves)
+    with connection.cursor() as cursor:
+        cursor.execute("SET TIME ZONE 'Europe/Berlin'")
+        for moment, key in zip(moves, QuerySet(Note).filter(queue="odd"), strict=True):
+            sql = "UPDATE queueapp_note SET status = 3, retry_at = %s WHERE id = %s"
+            cursor.execute(sql, [moment, key.pk])
+    count_all(Note)
+    assert stored(Note) == real(Note)
+    connection.close()
+
+
 def test_jobs_that_wait_for_their_keys_are_counted_as_delayed(small_steps):
     for number in range(12):
         Shared.objects.create(tenant=f"k{number % 3}", queue=f"q{number % 2}")

@@ -58,6 +58,7 @@ MUTANTS = [
         "transaction.atomic(connection.alias) if is_within else nullcontext()",
         "nullcontext()",
         "a twin breaks the transaction of who moves jobs",
+        {"database": "postgresql"},
     ),
     (
         ACTING,
