@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,15 @@ def start() -> None:
     file = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     # Imports that need a Django that is set up.
     dialects = import_module("django_dbqueue.dialects")
-    promotion = import_module("django_dbqueue.lifecycle.promotion")
+    archive, promotion = (
+        import_module(f"django_dbqueue.lifecycle.{name}") for name in ("archive", "promotion")
+    )
     timed(file, type(dialects.dialect_of(connections["default"])), "claim")
     timed(file, import_module("django_dbqueue.worker.queue_poller").TablePoller, "look")
     timed(file, promotion, "next_moves")
     timed(file, promotion, "promote")
+    timed(file, archive, "archive")
+    timed(file, archive, "prune")
 
 
 def timed(file: int, owner: Any, name: str, label: str = "") -> None:
@@ -41,7 +46,7 @@ def timed(file: int, owner: Any, name: str, label: str = "") -> None:
     setattr(owner, name, measured)
 
 
-def times(path: Path, name: str, since: float, until: float) -> list[float]:
+def times(path: Path, name: str, since: float, until: float = inf) -> list[float]:
     """Milliseconds of the calls that began within a span of the clock that all processes share."""
     found = (line.split() for line in path.read_text().splitlines())
     return [

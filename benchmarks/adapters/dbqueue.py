@@ -30,7 +30,7 @@ def trace(connection: Any, **_: object) -> None:
 
 
 class Adapter(DjangoProject):
-    apps = ("django_dbqueue", "benchmarks.noop")
+    apps: tuple[str, ...] = ("django_dbqueue", "benchmarks.noop")
     package = "django-dbqueue"
     model = "noop.Noop"
     modes = {
