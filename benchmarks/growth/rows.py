@@ -18,7 +18,7 @@ QUEUE = "CASE n %% 3 WHEN 0 THEN 'mail' WHEN 1 THEN 'reports' ELSE 'thumbnails' 
 OWNER = "'4c86a4b9d27f4be8a4a4f0c1f6a35f0b.1-1'"
 NUMBERS = {
     "postgresql": "SELECT n FROM GENERATE_SERIES({first}, {last}) AS numbers (n)",
-    "mysql": "SELECT seq AS n FROM seq_{first}_to_{last}",
+    "mysql": "SELECT CAST(seq AS SIGNED) AS n FROM seq_{first}_to_{last}",
     "sqlite": "WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers "
     "WHERE n < {last}) SELECT n FROM numbers",
 }
