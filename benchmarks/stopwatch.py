@@ -26,22 +26,31 @@ def start() -> None:
     timed(file, import_module("django_dbqueue.worker.queue_poller").TablePoller, "look")
     timed(file, promotion, "next_moves")
     timed(file, promotion, "promote")
-    timed(file, archive, "archive")
-    timed(file, archive, "prune")
+    timed(file, archive, "archive", is_worth=bool)
+    timed(file, archive, "prune", is_worth=bool)
 
 
-def timed(file: int, owner: Any, name: str, label: str = "") -> None:
-    """Put a function in the place of another: the same, but each call writes a line."""
+def timed(
+    file: int,
+    owner: Any,
+    name: str,
+    label: str = "",
+    is_worth: Callable[[Any], bool] = lambda _: True,
+) -> None:
+    """Put a function in the place of another: the same, but each call writes a line, where its
+    answer is worth it."""
     work: Callable[..., Any] = getattr(owner, name)
 
     @wraps(work)
     def measured(*args: Any, **kwargs: Any) -> Any:
-        began = time.monotonic()
+        began, answer = time.monotonic(), None
         try:
-            return work(*args, **kwargs)
+            answer = work(*args, **kwargs)
+            return answer
         finally:
             ended = time.monotonic()
-            os.write(file, f"{label or name} {began} {ended - began}\n".encode())
+            if is_worth(answer):
+                os.write(file, f"{label or name} {began} {ended - began}\n".encode())
 
     setattr(owner, name, measured)
 
