@@ -8,6 +8,7 @@ from benchmarks.adapters import Result, dbqueue
 from benchmarks.django_project import Mode
 from benchmarks.growth import ROWS_VARIABLE
 from benchmarks.growth.rows import execute, last_key
+from django_dbqueue.states import Status
 
 MODELS = {"empty": "growth.Lean", "full": "growth.Full"}
 
@@ -41,6 +42,10 @@ class Adapter(dbqueue.Adapter):
 
     def empty(self) -> None:
         execute(f"DELETE FROM {self.table._meta.db_table} WHERE id >= {self.first}")
+
+    def left(self) -> int:
+        unfinished = self.table.objects.exclude(status=Status.DONE)
+        return int(unfinished.filter(pk__gte=self.first).count())
 
     def result(self, jobs: int) -> Result:
         done = self.table.objects.done().filter(pk__gte=self.first)
