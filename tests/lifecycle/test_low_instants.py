@@ -133,7 +133,7 @@ def test_what_is_due_stays_in_sight_until_it_has_moved(slow):
     lows = LowInstants()
     assert promotion.next_moves(table(), lows) == (None, None)
     job = claimed()
-    overwrite(job, retry_at=ago(0.5))
+    overwrite(job, retry_at=ago(30))
     for _ in range(3):
         _, over = promotion.next_moves(table(), lows)
         assert over < 0

@@ -2,6 +2,7 @@
 
 CLAIM, REAP, PROMOTION = "lifecycle/claim.py", "lifecycle/reap.py", "lifecycle/promotion.py"
 ARCHIVE, EXECUTE = "lifecycle/archive.py", "lifecycle/execute.py"
+LOW_INSTANTS = "lifecycle/low_instants.py"
 
 MUTANTS = [
     (CLAIM, "attempts = {ONE_MORE}, ", "", "a claim counts no attempt"),
@@ -64,10 +65,28 @@ MUTANTS = [
     ),
     (
         PROMOTION,
-        'WHERE {PROMOTABLE} AND {is_due} "',
-        'WHERE {PROMOTABLE} "',
+        '"retry_at", 0, PROMOTABLE',
+        '"retry_at", -9e6, PROMOTABLE',
         "jobs are looked at that are not due",
         {"harmless": "the write asks for the time once more; the earliest come first"},
+    ),
+    (
+        PROMOTION,
+        "if left is None or left > 0:",
+        "if True:",
+        "while looks are slow, what is due is lost from sight",
+    ),
+    (
+        LOW_INSTANTS,
+        "[seconds + LATE]",
+        "[seconds]",
+        "while looks are slow, what is committed a moment late is overlooked",
+    ),
+    (
+        LOW_INSTANTS,
+        "self._whole_at = time.monotonic() + min(LONGEST, SHARE * seconds)",
+        'self._whole_at = float("inf")',
+        "once a look was slow, what is below the floor is never seen",
     ),
     (
         REAP,
