@@ -197,3 +197,15 @@ def test_a_look_from_a_floor_passes_over_no_dead_rows(monkeypatch):
         whole, _, above = map(read_by, statements)
         print(f"\nbuffers: {whole} of a whole look, {above} of one from a floor")
         assert above < 20 < whole / 5
+
+
+def test_instants_that_somebody_wrote_by_hand_are_no_error(slow):
+    odd = {"postgresql": "-infinity", "mysql": "1000-01-01", "sqlite": "1"}[connection.vendor]
+    low = LowInstant()
+    for _ in range(7):
+        finished(100)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {KEPT} SET retry_at = '{odd}'")
+    finished(100)
+    assert [archive.archive(table(Kept), low) for _ in range(4)] == [3, 3, 2, 0]
+    assert ArchivedKept.objects.count() == 8
