@@ -26,7 +26,8 @@ STAMPS = .venv/.stamps
 MYSQL = build/mysql
 # Each takes some seconds, and seldom tells anything that no other test does.
 QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/test_in_lists.py \
-	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py
+	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py admin/test_shards.py \
+	testing/test_schedules.py schedules/test_exactly_once.py beanstalk/test_reads.py
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
@@ -44,16 +45,16 @@ admin: venv  ## look at the demo's tables in the admin
 	$(BIN)/python -m testproject.demo admin
 
 test: packages $(STAMPS)/servers  ## test on every database; PYTEST_ARGS go to pytest
-	$(PYTHON) scripts/servers.py run --mariadb --postgresql -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run --mariadb --postgresql --in-memory -- $(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
 
 test-mysql: packages $(STAMPS)/servers mysql  ## all tests of a database on MySQL, none left out; PYTEST_ARGS
-	$(PYTHON) scripts/servers.py run --mysql -- $(BIN)/python scripts/run_tests.py --only mysql $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run --mysql --in-memory -- $(BIN)/python scripts/run_tests.py --only mysql $(PYTEST_ARGS)
 
 test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
 
 quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no process, no proof; PYTEST_ARGS
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+	TMPDIR=$$($(PYTHON) scripts/folders.py) DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
 
 check: lint types house  ## lint, types, security, migrations, the house rules; --jobs=2 is faster
@@ -75,7 +76,7 @@ house: $(STAMPS)/check
 coverage: export COVERAGE_FILE = $(CURDIR)/.coverage
 coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' processes, on SQLite; COVERAGE_ON adds databases
 	$(BIN)/python -m coverage erase
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --workers 1 --coverage $(COVERAGE_ON:%=--only %) -m "not timing" $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run --in-memory -- $(BIN)/python scripts/run_tests.py --workers 1 --coverage $(COVERAGE_ON:%=--only %) -m "not timing" $(PYTEST_ARGS)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
 
@@ -119,7 +120,7 @@ mail-versions: $(STAMPS)/check  ## 5,000 generated messages on Django 5.2, 6.0 a
 	$(BIN)/python scripts/mail_versions.py $(PYTEST_ARGS)
 
 mutants: packages $(STAMPS)/servers  ## break the package in over 400 places, one by one: the tests notice (a night); MUTANTS_ARGS
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
+	$(PYTHON) scripts/servers.py run --in-memory -- $(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 fuzz: packages $(STAMPS)/servers  ## nonsense in every column, call, setting and command line, on every database; FUZZ_SEED
 	FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} $(PROOF) tests/fuzz $(PYTEST_ARGS)

@@ -12,12 +12,13 @@ class DBQueueConfig(AppConfig):
     def ready(self) -> None:
         from .adopt import renamed_tables  # noqa: PLC0415
         from .checks import tables  # noqa: F401, PLC0415
-        from .metrics import backlogs, recorder, wait_times, worker_page  # noqa: PLC0415
+        from .metrics import backlogs, counting, recorder, wait_times, worker_page  # noqa: PLC0415
         from .server.runserver import start_with_runserver  # noqa: PLC0415
         from .worker import job_log, job_signals  # noqa: PLC0415
 
         # What receivers of signals may take long over is counted and logged before.
-        for subscriber in (recorder, wait_times, backlogs, worker_page, job_log, job_signals):
+        subscribers = (recorder, wait_times, counting, backlogs, worker_page, job_log, job_signals)
+        for subscriber in subscribers:
             subscriber.subscribe()
         if conf["TRACING"]:
             from .integrations import tracing  # noqa: PLC0415  # an extra

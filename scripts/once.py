@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Jobs with exactly-once effects under SIGKILL: the effects are counted, one a job is right.
 
-    once.py [--jobs 5000] [--every 1.0] [--seed 5]
+    once.py [--jobs 5000] [--every 1.0] [--kills 0] [--seed 5]
     once.py --queue WHERE [--effects WHERE] [--without fence|receipt] ...
 
 WHERE is sqlite, mariadb, postgresql (DBQUEUE_..._URL), or a URL; the databases are made and
 dropped. Without --queue all routes are run: each database alone, and three pairs. Workers are
 real; about once a second a child, or a supervisor with its children, is killed, or frozen for
-longer than a beat may be missing. --without takes a safety out, to see that it is needed.
+longer than a beat may be missing. With fewer kills than --kills it goes on with more jobs.
+--without takes a safety out, to see that it is needed.
 Exits 1 unless every job is done and has exactly one effect.
 """
 
@@ -122,7 +123,7 @@ class Route:
         self.faults: Counter[str] = Counter()
         self.workers: list[subprocess.Popen[bytes]] = []
         self.frozen: dict[int, float] = {}
-        self.kicked = 0
+        self.jobs = self.kicked = 0
         self._write()
 
     def _write(self) -> None:
@@ -158,7 +159,7 @@ class Route:
         from bank.models import Transfer  # type: ignore[import-not-found]
 
         began = time.monotonic()
-        Transfer.objects.enqueue_many([{} for _ in range(self.options.jobs)])
+        self._enqueue(Transfer)
         try:
             while len(self.workers) < WORKERS:
                 self._start()
@@ -173,6 +174,10 @@ class Route:
                 process.wait()
         return self._judge(Transfer, time.monotonic() - began)
 
+    def _enqueue(self, model: Any) -> None:
+        model.objects.enqueue_many([{} for _ in range(self.options.jobs)])
+        self.jobs += self.options.jobs
+
     def _start(self) -> None:
         command = [sys.executable, "-m", "django", "runworker", "--processes=2", "--threads=2"]
         with Path("worker.log").open("ab") as log:
@@ -184,7 +189,16 @@ class Route:
     def _is_done(self, model: Any) -> bool:
         # Three crashes bury a job, and so may a run of bad luck.
         self.kicked += model.objects.buried().kick().changed
-        return not model.objects.exclude(status=2).exists()
+        if model.objects.exclude(status=2).exists():
+            return False
+        if self.kills >= self.options.kills:
+            return True
+        self._enqueue(model)
+        return False
+
+    @property
+    def kills(self) -> int:
+        return self.faults["children"] + self.faults["groups"]
 
     def _wait(self) -> None:
         until = time.monotonic() + self.options.every * self.dice.uniform(0.5, 1.5)
@@ -224,8 +238,8 @@ class Route:
         effects = Counter(Booking.objects.values_list("job", flat=True))
         keys = set(model.objects.values_list("pk", flat=True))
         return {
-            "jobs": self.options.jobs,
-            "kills": self.faults["children"] + self.faults["groups"],
+            "jobs": self.jobs,
+            "kills": self.kills,
             "freezes": self.faults["freezes"],
             "runs": Path("starts").stat().st_size,
             "kicked": self.kicked,
@@ -304,6 +318,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two faults")
+    parser.add_argument("--kills", type=int, default=0, help="at least")
     parser.add_argument("--pause", type=float, default=0.08, help="of a job, at most, twice")
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--queue")

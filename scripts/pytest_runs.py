@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from folders import in_memory
+
 ROOT = Path(__file__).resolve().parent.parent
 NO_TESTS = 5  # pytest's exit code
 # A test that takes longer hangs: the run ends with the stacks of its threads.
@@ -88,7 +90,8 @@ def environment(database: str) -> dict[str, str]:
 
 def run_pytest(suite: Suite, arguments: Sequence[str], only: Iterable[str] = ()) -> Result:
     """Run the suite's tests, or of those only the ones with these ids; print what pytest says."""
-    with tempfile.TemporaryDirectory() as name:
+    place = None if "--full" in arguments else in_memory(executes=True)
+    with tempfile.TemporaryDirectory(dir=place) as name:
         folder = Path(name)
         report, output, failed = folder / "report.xml", folder / "output", folder / LAST_FAILED
         command = [suite.python, *suite.under, "-m", "pytest"]
@@ -99,9 +102,10 @@ def run_pytest(suite: Suite, arguments: Sequence[str], only: Iterable[str] = ())
             command += ["--last-failed", "--last-failed-no-failures=none"]
         if "--full" not in arguments:
             command += HANGS
+        env = environment(suite.database) | ({"TMPDIR": name} if place else {})
         with output.open("wb") as file:
             own = [*command, *suite.arguments, *arguments]
-            code = run(own, environment(suite.database), file)
+            code = run(own, env, file)
         with PRINTING:
             print(f"\n== {suite.label}\n{output.read_text(errors='replace')}", flush=True)
         failures = tuple(json.loads(failed.read_text())) if failed.exists() else ()

@@ -46,8 +46,8 @@ NEWEST = "newest"
 ORDER = ("mariadb", "sqlite", "postgresql", "mysql", NEWEST)
 # Whose tests are those of the newest Python, so that SQLite there has only what they leave out.
 ON_NEWEST = "postgresql"
-JOBS = 2  # databases at once
-WORKERS = 3  # processes for each
+JOBS = 3  # databases at once
+WORKERS = 2  # processes for each
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 REWRITTEN = r"/(test_[^/]*|conftest)\.py$"  # by pytest, as it collects
 # The three have all tests of processes between them, unless somebody asks for one of them, or for

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Private MariaDB, PostgreSQL, MySQL and Redis servers for tests, on unix sockets only.
 
-    servers.py run [--mariadb] [--postgresql] [--mysql] [--redis] -- COMMAND ARGS...
+    servers.py run [--mariadb] [--postgresql] [--mysql] [--redis] [--in-memory] -- COMMAND ARGS...
     servers.py start [--mariadb] [--postgresql] [--mysql] [--redis] DIR
     servers.py stop DIR
 
@@ -25,6 +25,7 @@ import tempfile
 from pathlib import Path
 
 from database_servers import Failure, PostgreSQL, Server, stop, wait_for
+from folders import in_memory
 from mysql_servers import MariaDB, MySQL
 from redis_server import Redis
 
@@ -93,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, on_signal)
     # Not the system's temporary folder: it may be too deep for a socket's path.
-    folder = Path(tempfile.mkdtemp(prefix="dbq-", dir="/tmp"))
+    place = in_memory() if arguments.in_memory else None
+    folder = Path(tempfile.mkdtemp(prefix="dbq-", dir=place or "/tmp"))
     try:
         folder.chmod(0o711)
         servers = chosen(arguments, folder)
@@ -131,6 +133,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         which.add_argument(f"--{kind.name}", action="store_true", help=f"only {kind.name}")
     runner = actions.add_parser("run", parents=[which], help="run a command with the servers up")
     runner.set_defaults(action=run)
+    runner.add_argument(
+        "--in-memory", action="store_true", help="their data is kept there, if there is room"
+    )
     runner.add_argument("command", nargs="+", metavar="COMMAND")
     starter = actions.add_parser("start", parents=[which], help="start them and leave them running")
     starter.set_defaults(action=start)

@@ -152,8 +152,11 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     def count_states(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
     ) -> tabs.Counts:
-        counted = changelist.counted
-        return tabs.count_each(rows, {selected: counted} if counted else {}, changelist.window_ends)
+        known = {selected: changelist.counted} if changelist.counted else {}
+        counts = tabs.as_counted(rows, tabs.count_each(rows, known, changelist.window_ends))
+        if changelist.counted:
+            changelist.counted = counts[selected]
+        return counts
 
     def _leniently(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any

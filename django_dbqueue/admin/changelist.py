@@ -8,8 +8,9 @@ from django.contrib import messages
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.http import HttpRequest
 
+from ..metrics.numbers import Count
 from ..operate.cursor import BY_KEY, Cursor, Order, decode, encode, order_of
-from ..operate.keyset import Count, Keyset, Page, WindowEnds, keyset_in
+from ..operate.keyset import Keyset, Page, WindowEnds, keyset_in
 from ..states import Status
 from . import tabs
 

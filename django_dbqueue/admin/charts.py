@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from ..lifecycle.table import table_of
-from ..metrics.counts import BACKLOG_MAX, QUEUES_MAX
+from ..metrics.counts import QUEUES_MAX
 from ..metrics.time_series import CHARTED, Point, history
 from ..monitor.report import known_queues
 from ..worker.served import Served, UnknownTable, all_served, parse_served
@@ -59,7 +59,6 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "charts": plots.charts(points, span),
         "rows": [Row(*row) for row in zip(reversed(points), reversed(names), strict=True)],
         "step": plots.step_label(span),
-        "most_counted": number(BACKLOG_MAX),
         "zone": timezone.get_current_timezone_name(),
     }
     return respond(model_admin, request, TEMPLATE, context)

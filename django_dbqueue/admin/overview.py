@@ -14,9 +14,10 @@ from ..conf import conf
 from ..fields import check_name
 from ..lifecycle.claim_end import duration
 from ..metrics.counts import QUEUES_MAX
+from ..metrics.numbers import sum_of
 from ..models import Worker
 from ..monitor.alerts import alerts, pause_end, scope_of
-from ..monitor.overview import NOT_ENDED, Overview, QueueOverview, overview
+from ..monitor.overview import Overview, QueueOverview, overview
 from ..states import Status
 from .databases import query_of
 from .formatting import number, percent
@@ -24,7 +25,7 @@ from .pages import auto_refresh, list_url, page_url, respond
 from .svg import sparkline
 
 SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
-NOT_KNOWN = "The table has too many jobs in this state to count those of each queue."
+NOT_KNOWN = "There may be more: a worker has not counted them yet."
 # What waits, works and has failed, of all queues.
 SUMMED = {
     "waiting": {Status.READY, Status.DELAYED},
@@ -106,9 +107,8 @@ def summary(found: Overview) -> list[tuple[str, str]]:
     """Labels and numbers of all queues together."""
     lines = []
     for name, states in SUMMED.items():
-        total = sum(one.counts.get(status, 0) for one in found.queues for status in states)
-        is_more = any(one.at_least & states for one in found.queues)
-        lines.append((name, number(total) + "+" * is_more))
+        total = sum_of(one.count(status) for one in found.queues for status in states)
+        lines.append((name, str(total)))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     rate = number(sum(one.hour.rate_out for one in found.queues))
     return [*lines, ("living workers", number(living)), ("jobs per minute", rate)]
@@ -163,15 +163,13 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
 def _filled(one: QueueOverview) -> str:
     if one.max_length is None:
         return ""
-    held = number(one.held) + "+" * bool(one.at_least & NOT_ENDED)
-    return f"holds {held} of {number(one.max_length)}"
+    return f"holds {one.held} of {number(one.max_length)}"
 
 
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
-    count, is_more = one.counts.get(status, 0), status in one.at_least
-    text = number(count) + "+" * is_more if count or not is_more else "?"
+    counted = one.count(status)
+    text = "?" if counted.is_at_least and not counted.number else str(counted)
     model = apps.get_model(one.table)
     query = {"state": status.value, "queue": one.queue, **query_of(model, one.database)}
-    url = list_url(site, request, model, **query) if count else ""
-    is_own = status is Status.READY
-    return Cell(status.label, text, NOT_KNOWN if is_more and not is_own else "", url)
+    url = list_url(site, request, model, **query) if counted.number else ""
+    return Cell(status.label, text, NOT_KNOWN if counted.is_at_least else "", url)

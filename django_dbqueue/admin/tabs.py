@@ -4,9 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db import models
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
+from ..lifecycle.table import table_of
+from ..metrics.numbers import Count, Stored, sum_of
 from ..operate import keyset as pagination
 from ..states import Status
 from .lists import StateFilter
@@ -16,7 +19,7 @@ TAB_ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status
 ALL = "all"
 
 # By state, None for all of them.
-Counts = dict[Status | None, pagination.Count]
+Counts = dict[Status | None, Count]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,23 @@ def count_each(rows: QuerySet[Any], known: Counts, window_ends: pagination.Windo
     return counts
 
 
+def as_counted(rows: QuerySet[Any], counts: Counts) -> Counts:
+    """Where there are more than were looked at, as they were counted in the background: of a queue,
+    or of the whole table. For a list with other filters that says nothing."""
+    is_by_queue, queue = pagination.asked_queue(rows)
+    if not is_by_queue or not any(one.is_at_least for one in counts.values()):
+        return counts
+    stored = Stored(table_of(rows.model, rows.db))
+    found: Counts = {
+        state: stored.count(state, counts[state].number, queue)
+        if counts[state].is_at_least
+        else counts[state]
+        for state in Status
+    }
+    whole = counts[None]
+    return {**found, None: sum_of(found.values()) if whole.is_at_least else whole}
+
+
 def count_failed(rows: QuerySet[Any]) -> Counts:
     """The rows with one failure, by its index; at most 1,000 of those that are buried, and as many
     of the others."""
@@ -86,8 +106,8 @@ def count_failed(rows: QuerySet[Any]) -> Counts:
 def count_newest(rows: QuerySet[Any]) -> Counts:
     """For a table that knows no index on the state: of its newest 1,000 rows, so "at least"."""
     newest, has_more = pagination.newest(rows)
-    each = {f"n{s.value}": Count("pk", filter=Q(status=s.value)) for s in Status}
-    found = newest.aggregate(everything=Count("pk"), **each)
+    each = {f"n{s.value}": models.Count("pk", filter=Q(status=s.value)) for s in Status}
+    found = newest.aggregate(everything=models.Count("pk"), **each)
     counts: Counts = {None: pagination.capped(found["everything"], has_more)}
     for status in Status:
         counts[status] = pagination.capped(found[f"n{status.value}"], has_more)

@@ -1,4 +1,5 @@
-"""How many jobs wait, which the process that works on a database writes once a minute."""
+"""How many jobs wait, noted once a minute by a process that works on a database, as they were last
+counted."""
 
 import logging
 import random
@@ -11,12 +12,13 @@ from django.db.utils import Error
 from ..lifecycle.table import Table
 from ..worker import background
 from . import recorder, roll_up
-from .counts import backlogs
+from .numbers import backlogs
 
 logger = logging.getLogger("django_dbqueue")
 
 SAMPLE_SECONDS = 60.0  # between two looks at the backlogs
 FIRST_SAMPLE = 5.0  # seconds
+COUNTED_WITHIN = 300.0  # seconds; of a count that is older nothing is noted
 
 
 def subscribe() -> None:
@@ -58,14 +60,13 @@ def _try(table: Table, step: Callable[[], object]) -> None:
 
 
 def sample_backlogs(table: Table) -> None:
-    """Count what waits; the first one in a minute does, and that two of them do is no harm."""
+    """Note what waits; the first one in a minute does, and that two of them do is no harm."""
     alias = table.connection.alias
     if recorder.is_sampled(alias, table.job_table):
         return
+    counted = backlogs(table, COUNTED_WITHIN)
+    if counted is None:
+        return
     idle = dict.fromkeys(recorder.busy_lately(alias, table.job_table), 0)
-    counted = backlogs(table)
-    found: dict[str, int | None] = {**idle, **counted}
-    if None in counted.values():  # else all queues together seemed to be what the idle ones are
-        found = dict.fromkeys(found)
-    if found:
+    if found := {**idle, **counted}:
         recorder.write_backlog(alias, table.job_table, found)

@@ -24,11 +24,15 @@ OF_QUEUES = _known(
     Metric("dbqueue_up", "gauge", ("database",), "1 if the database has answered, else 0."),
     Metric(
         *("dbqueue_jobs", "gauge", (*QUEUE, "state")),
-        "Jobs in the states ready, claimed, delayed and buried; see dbqueue_jobs_capped.",
+        "Jobs in the states ready, claimed, delayed and buried, now or as counted a while ago.",
     ),
     Metric(
         *("dbqueue_jobs_capped", "gauge", ("database", "table", "state")),
-        "1 if there are more jobs in this state than were counted: dbqueue_jobs is a lower bound.",
+        "1 if nobody has counted all jobs in this state: dbqueue_jobs is a lower bound.",
+    ),
+    Metric(
+        *("dbqueue_jobs_counted_age_seconds", "gauge", ("database", "table", "state")),
+        "Since the jobs in this state were counted; 0 where that is now.",
     ),
     Metric(
         *("dbqueue_oldest_ready_job_age_seconds", "gauge", QUEUE),

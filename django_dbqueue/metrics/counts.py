@@ -11,32 +11,17 @@ from typing import Any
 from ..lifecycle.backlog import heads_by_priority
 from ..lifecycle.execute import placeholders, rows
 from ..lifecycle.keys import HAS_KEY, PARKED
-from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import Table
 from ..states import PROMOTABLE, Status
 
 PRIORITIES_MAX = 100  # whose first job is looked at
-BACKLOG_MAX = 100_000  # jobs in one state that are counted
 QUEUES_MAX = 100  # of a table, that are told apart
 FAILED_MAX = 20_000  # jobs with a failure that are counted together
 KIND_MAX = 1_000  # of one kind, where there are more
 KINDS_MAX = 100
 RETRYING = "SUM(CASE WHEN failed_at IS NULL THEN 1 ELSE 0 END)"
 BURIED_UNTIL = "SUM(CASE WHEN failed_at <= %s THEN 1 ELSE 0 END)"
-UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 MOVING = (Status.CLAIMED, Status.DELAYED)
-
-
-def backlogs(table: Table) -> dict[str, int | None]:
-    """How many jobs of each queue are neither done nor buried; None where there are more in one of
-    those states, over all queues, than are counted."""
-    found: Counter[str] = Counter()
-    for status in UNENDED:
-        counted = count_by_queue(table, status, BACKLOG_MAX)
-        if sum(counted.values()) > BACKLOG_MAX:
-            return dict.fromkeys(map(str, ready_queues(table, QUEUES_MAX)))
-        found.update(counted)
-    return dict(found.most_common(QUEUES_MAX))
 
 
 def count_by_queue(table: Table, status: Status, most: int) -> dict[str, int]:

@@ -104,11 +104,13 @@ def queue_families(tables: Iterable[Served] | None = None) -> Families:
 def _add_table(families: Families, alias: str, table: TableFigures) -> None:
     for status in snapshot.STATES:
         where = [alias, table.label, str(status.label)]
-        families.add("dbqueue_jobs_capped", where, status in table.capped)
+        whole = table.whole(status)
+        families.add("dbqueue_jobs_capped", where, whole.is_at_least)
+        families.add("dbqueue_jobs_counted_age_seconds", where, whole.seconds_ago or 0.0)
     for queue, figures in table.queues.items():
         where = [alias, table.label, queue]
         for status, count in figures.counts.items():
-            families.add("dbqueue_jobs", [*where, str(status.label)], count)
+            families.add("dbqueue_jobs", [*where, str(status.label)], count.number)
         families.add("dbqueue_oldest_ready_job_age_seconds", where, figures.oldest_seconds)
         families.add("dbqueue_queue_paused", where, figures.is_paused)
         families.add("dbqueue_queue_workers", where, figures.workers)

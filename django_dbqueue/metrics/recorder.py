@@ -203,8 +203,8 @@ def is_sampled(alias: str, job_table: str) -> bool:
     return rows.filter(backlog__isnull=False).exists()
 
 
-def write_backlog(alias: str, job_table: str, backlogs: dict[str, int | None]) -> None:
-    """Note how many jobs of each queue are neither done nor buried; None = too many to count."""
+def write_backlog(alias: str, job_table: str, backlogs: Mapping[str, int]) -> None:
+    """Note how many jobs of each queue are neither done nor buried."""
     minute, rows = this_minute(alias), Minute.objects.using(alias)
     named = {}
     for queue, backlog in backlogs.items():

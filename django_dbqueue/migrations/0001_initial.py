@@ -129,6 +129,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='QueueCount',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job_table', models.CharField(max_length=200)),
+                ('queue', django_dbqueue.fields.NameField(max_length=200)),
+                ('status', models.PositiveSmallIntegerField()),
+                ('jobs', models.PositiveBigIntegerField()),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('job_table', 'status', 'queue'), name='dbqueue_count_of_queue')],
+            },
+        ),
+        migrations.CreateModel(
             name='QueueRoom',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -169,6 +183,25 @@ class Migration(migrations.Migration):
             ],
             options={
                 'indexes': [models.Index(fields=['job_table', 'written_at'], name='dbqueue_rec_job_tab_fa3501_idx')],
+            },
+        ),
+        migrations.CreateModel(
+            name='TableCount',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job_table', models.CharField(max_length=200)),
+                ('part', models.CharField(max_length=8)),
+                ('version', models.BigIntegerField(default=0)),
+                ('is_counting', models.BooleanField(default=False)),
+                ('began_at', django_dbqueue.fields.InstantField(null=True)),
+                ('touched_at', django_dbqueue.fields.InstantField(null=True)),
+                ('counted_at', django_dbqueue.fields.InstantField(null=True)),
+                ('seconds', models.FloatField(default=0)),
+                ('largest', models.BigIntegerField(default=0)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('job_table', 'part'), name='dbqueue_count_of_table')],
             },
         ),
         migrations.CreateModel(

@@ -1,4 +1,5 @@
 from .archived import ArchivedJob
+from .count import QueueCount, TableCount
 from .enqueued import Enqueued
 from .failure import FailureCount, FailureKind
 from .index import DedupConstraint, HotIndex, PartialIndex
@@ -29,9 +30,11 @@ __all__ = [
     "Minute",
     "PartialIndex",
     "Queue",
+    "QueueCount",
     "QueueRoom",
     "RateBucket",
     "Receipt",
+    "TableCount",
     "Total",
     "Traced",
     "Worker",

@@ -21,8 +21,8 @@ class Minute(models.Model):
 
     ``minute``: minutes since 1970 UTC by the database's clock. ``waited_n`` and ``ran_n``: how
     many jobs waited for their first claim, and attempts ran, for up to ``SPANS[n]`` seconds.
-    ``backlog``: the jobs that were neither done nor buried, counted once in that minute; null
-    where nobody counted, or they were too many to count. After a day the first minute of each
+    ``backlog``: the jobs that were neither done nor buried, as they were last counted in that
+    minute; null where nobody counted. After a day the first minute of each
     quarter of an hour stands for all of it, with the largest of its backlogs.
     """
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from ..conf import conf
 from ..lifecycle.claim_end import duration
+from ..metrics.numbers import sum_of
 from ..models import Queue
 from ..models.queue import ALL, is_for_good
 from ..states import Status
@@ -114,11 +115,10 @@ def _of_wide_pauses(queues: list[QueueOverview]) -> Iterator[Alert]:
 
 def _of_pause(what: str, pause: Queue, lane: str, held: list[QueueOverview]) -> Alert:
     reason = f": {pause.pause_reason}" if pause.pause_reason else ""
-    ready = sum(queue.counts.get(Status.READY, 0) for queue in held)
-    more = "+" * any(Status.READY in queue.at_least for queue in held)
+    ready = sum_of(queue.count(Status.READY) for queue in held)
     return Alert(
         f"{what} paused {pause_end(pause.paused_until)}{lane}{reason}. "
-        f"Ready jobs that wait: {ready:,}{more}.",
+        f"Ready jobs that wait: {ready}.",
         f"Nothing is claimed from it meanwhile. {RESUME[pause.scope]}",
         is_urgent=False,
     )

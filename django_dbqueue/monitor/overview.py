@@ -8,25 +8,28 @@ from django.db.utils import Error
 
 from ..conf.queue_order import is_pattern
 from ..exceptions import first_line
-from ..lifecycle.backlog import count_ready
 from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
+from ..metrics.numbers import Count, Numbers, sum_of
 from ..metrics.time_series import Hour, last_hour
 from ..models import Queue
 from ..models.queue import ALL
 from ..states import Status
 from ..worker.served import Served, all_served
-from .report import COUNTED_MAX, count_together, known_queues
+from .report import known_queues
 from .worker_list import ListedWorker, list_workers
 
 NOT_ENDED = frozenset({Status.READY, Status.DELAYED, Status.CLAIMED})
+SHOWN = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
+DUE_MAX = 1_000  # jobs of a table
 
 
 @dataclass
 class QueueOverview:
-    """One queue of one queue table. A count that is ``at_least`` may stand for more, even a 0."""
+    """One queue of one queue table. A count is exact, or as old as ``seconds_ago`` says; one that
+    is ``at_least`` may stand for more, even a 0."""
 
     table: str
     queue: str
@@ -34,6 +37,7 @@ class QueueOverview:
     is_only: bool = True  # its table is on no other database
     counts: dict[Status, int] = field(default_factory=dict)
     at_least: set[Status] = field(default_factory=set)
+    seconds_ago: dict[Status, float] = field(default_factory=dict)
     due: int = 0  # of the delayed jobs
     oldest_seconds: float | None = None
     oldest_has_key: bool = False  # it may have waited for its concurrency key
@@ -48,10 +52,21 @@ class QueueOverview:
         """Of its table, as ``Served.title``."""
         return self.table if self.is_only else f"{self.table}@{self.database}"
 
+    def count(self, status: Status) -> Count:
+        is_at_least = status in self.at_least
+        return Count(self.counts.get(status, 0), is_at_least, self.seconds_ago.get(status))
+
+    def note(self, status: Status, count: Count) -> None:
+        self.counts[status] = count.number
+        if count.is_at_least:
+            self.at_least.add(status)
+        if count.seconds_ago is not None:
+            self.seconds_ago[status] = count.seconds_ago
+
     @property
-    def held(self) -> int:
+    def held(self) -> Count:
         """Jobs that have not ended, which the limit is about."""
-        return sum(self.counts.get(status, 0) for status in NOT_ENDED)
+        return sum_of(map(self.count, NOT_ENDED))
 
     @property
     def waits(self) -> bool:
@@ -124,18 +139,14 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
 
 def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOverview]:
     """One more than 100, where there are more."""
-    counts, due = count_together(table), due_by_queue(table, COUNTED_MAX)
-    more = {s for s, counted in counts.items() if sum(counted.values()) > COUNTED_MAX}
-    names = sorted({*known_queues(table, counts), *served_by_name})[: QUEUES_MAX + 1]
+    numbers, due = Numbers(table), due_by_queue(table, DUE_MAX)
+    names = sorted({*known_queues(table, numbers.names()), *served_by_name})[: QUEUES_MAX + 1]
     queues = [QueueOverview(table.label, name, table.connection.alias) for name in names]
     for one in queues:
-        one.counts = {status: counted.get(one.queue, 0) for status, counted in counts.items()}
-        one.at_least, one.due = set(more), due.get(one.queue, 0)
-        # Of this queue alone: the index for claims begins with the queue.
-        ready = count_ready(table, one.queue, COUNTED_MAX)
-        one.counts[Status.READY] = min(ready, COUNTED_MAX)
-        one.at_least |= {Status.READY} if ready > COUNTED_MAX else set()
-        if ready:
+        for status in SHOWN:
+            one.note(status, numbers.of(status, one.queue))
+        one.due = due.get(one.queue, 0)
+        if one.counts[Status.READY]:
             one.oldest_seconds, one.oldest_has_key = oldest_ready(table, one.queue)
     return queues
 
@@ -143,10 +154,9 @@ def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOvervie
 def summed(queues: Sequence[QueueOverview]) -> QueueOverview:
     """One queue on several databases: what can be added up, and the longest wait."""
     whole = QueueOverview(queues[0].table, queues[0].queue, queues[0].database)
+    for status in SHOWN:
+        whole.note(status, sum_of(one.count(status) for one in queues))
     for one in queues:
-        for status, count in one.counts.items():
-            whole.counts[status] = whole.counts.get(status, 0) + count
-        whole.at_least |= one.at_least
         whole.due += one.due
         whole.hour.completed += one.hour.completed
         whole.hour.failed += one.hour.failed

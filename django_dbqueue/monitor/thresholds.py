@@ -93,10 +93,10 @@ def _watched(
 
 
 def _ready(table: Table, one: QueueOverview, limit: int) -> int:
-    """Counted further, where the overview stops short of the limit."""
-    known = one.counts.get(Status.READY, 0)
-    is_enough = Status.READY not in one.at_least or known >= limit
-    return known if is_enough else min(count_ready(table, one.queue, limit), limit)
+    """Counted now, where the overview stops short of the limit or was counted before."""
+    known = one.count(Status.READY)
+    is_enough = known.is_exact or (known.is_at_least and known.number >= limit)
+    return known.number if is_enough else min(count_ready(table, one.queue, limit), limit)
 
 
 def _problems(one: WatchedQueue, limits: Thresholds) -> Iterator[str]:

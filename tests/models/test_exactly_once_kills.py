@@ -9,12 +9,13 @@ from django.db import connection
 
 from tests.kit.processes import ROOT
 
+OPTIONS = "--jobs=100", "--every=0.5", "--kills=2"
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def run(*options, code=0):
     """The figures that the script prints, by name."""
-    command = [sys.executable, str(ROOT / "scripts/once.py"), "--jobs=100", "--every=0.5", *options]
+    command = [sys.executable, str(ROOT / "scripts/once.py"), *OPTIONS, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     print(done.stdout)
     assert done.returncode == code, done.stdout + done.stderr[-3000:]

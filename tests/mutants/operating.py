@@ -85,7 +85,7 @@ MUTANTS = [
     ),
     (
         THRESHOLDS,
-        "is_enough = Status.READY not in one.at_least or known >= limit",
+        "is_enough = known.is_exact or (known.is_at_least and known.number >= limit)",
         "is_enough = True",
         "a limit above a thousand is never reached",
     ),

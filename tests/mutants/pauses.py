@@ -72,6 +72,12 @@ JITTER = [
         "FIRST_SAMPLE",
         "all workers count the backlogs together",
     ),
+    (
+        "metrics/counting.py",
+        "random.uniform(1, LOOK_SECONDS)",
+        "LOOK_SECONDS",
+        "all workers look together for what is to be counted",
+    ),
 ]
 
 MUTANTS = noticed_by("worker/jitter", JITTER)

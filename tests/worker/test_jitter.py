@@ -15,6 +15,7 @@ from django_dbqueue.dialects.base import Dialect
 from django_dbqueue.mail.backoff import MailBackoff
 from django_dbqueue.mail.models import Mailer
 from django_dbqueue.metrics.backlogs import BacklogSampler
+from django_dbqueue.metrics.counting import JobCounter
 from django_dbqueue.models.exactly_once import ExactlyOnceRun
 from django_dbqueue.models.rate_bucket import RateBucketManager
 from django_dbqueue.worker.buffer import Buffer
@@ -86,6 +87,10 @@ def first_look_at_the_backlogs():
     return BacklogSampler([])._sample_at - time.monotonic()
 
 
+def first_count():
+    return JobCounter([])._look_at - time.monotonic()
+
+
 PAUSES = {
     "retry": lambda: Exponential().seconds(2),
     "retry at the cap": lambda: Exponential(cap=60).seconds(20),
@@ -99,6 +104,7 @@ PAUSES = {
     "deadlock of a job": deadlock_of_a_job,
     "mailer at rest": mailer_at_rest,
     "first look at the backlogs": first_look_at_the_backlogs,
+    "first count": first_count,
 }
 
 

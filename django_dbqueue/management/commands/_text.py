@@ -6,13 +6,11 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from ...diagnose.check import CheckResult
-from ...monitor.overview import Overview, QueueOverview, summed
+from ...monitor.overview import SHOWN, Overview, QueueOverview, summed
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
 from ._log import VISIBLE
 
-# How many are done in all, no index tells.
-SHOWN = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
 SERVED_SHOWN_MAX = 3
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -43,7 +41,8 @@ def _cells(one: QueueOverview) -> list[str]:
 
 
 def status_json(found: Overview) -> dict[str, Any]:
-    """A count whose state is in ``at_least`` may stand for more."""
+    """A count whose state is in ``at_least`` may stand for more; one whose state is in
+    ``counted_seconds_ago`` was counted then, and all others now."""
     sums = [
         {**_values(summed(parts)), "databases": [one.database for one in parts]}
         for _, parts in spread(found)
@@ -60,6 +59,11 @@ def _values(one: QueueOverview) -> dict[str, Any]:
         "queue": one.queue,
         "counts": {status.label: one.counts.get(status, 0) for status in SHOWN},
         "at_least": [status.label for status in SHOWN if status in one.at_least],
+        "counted_seconds_ago": {
+            status.label: round(one.seconds_ago[status], 1)
+            for status in SHOWN
+            if status in one.seconds_ago
+        },
         "due": one.due,
         "completed_last_hour": one.hour.completed,
         "oldest_seconds": one.oldest_seconds,
@@ -90,7 +94,7 @@ def working(found: Overview) -> int:
 
 
 def counted(one: QueueOverview, status: Status) -> str:
-    return f"{one.counts.get(status, 0)}{'+' if status in one.at_least else ''}"
+    return str(one.count(status))
 
 
 def workers_text(members: Sequence[ListedWorker]) -> str:

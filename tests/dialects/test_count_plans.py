@@ -1,0 +1,123 @@
+"""All jobs of a table are counted by its indexes, in statements that read a bounded number of
+entries each: 200,000 jobs, of which nine in ten are in one queue; with --full five times as many.
+"""
+
+import os
+import re
+import time
+
+import pytest
+from django.core.management.color import no_style
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from django_dbqueue.metrics import walks
+from django_dbqueue.metrics.numbers import Numbers
+from django_dbqueue.models import QueueCount, TableCount
+from django_dbqueue.states import Status
+from tests.kit.counting import count_all, real, stored
+from tests.kit.jobs import table
+from tests.kit.query_plans import Statement, captured, complaints, steps
+from tests.queueapp.models import Big
+
+pytestmark = pytest.mark.proof
+
+BIG = Big._meta.db_table
+STEP = 5_000
+# Of a hundred jobs.
+SHARES = {
+    Status.DONE: 50,
+    Status.DELAYED: 20,
+    Status.READY: 20,
+    Status.BURIED: 9,
+    Status.CLAIMED: 1,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _big_table(request, django_db_setup, django_db_blocker):
+    usual = 1_000_000 if request.config.getoption("--full") else 200_000
+    rows = int(os.environ.get("DBQUEUE_TEST_ROWS", usual))
+    with django_db_blocker.unblock():
+        fill(rows)
+        yield
+        QueueCount.objects.all().delete()
+        TableCount.objects.all().delete()
+        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), [BIG]))
+
+
+def fill(rows):
+    """Which queue and state each has is all mixed up."""
+    names = [field.column for field in Big._meta.concrete_fields if field.column != "id"]
+    now, columns = timezone.now(), ", ".join(map(connection.ops.quote_name, names))
+    states = [status for status, share in SHARES.items() for _ in range(share)]
+    made = []
+    for number in range(2_000):
+        status = states[number * 37 % 100]
+        moves = now if status in {Status.CLAIMED, Status.DELAYED, Status.DONE} else None
+        queue = "large" if number % 10 else f"q{number % 7}"
+        made.append(Big(queue=queue, status=status, retry_at=moves))
+    QuerySet[Big](Big).bulk_create(made)
+    with connection.cursor() as cursor:
+        for _ in range(rows // 2_000 - 1):
+            cursor.execute(
+                f"INSERT INTO {BIG} ({columns}) SELECT {columns} FROM {BIG} ORDER BY id LIMIT 2000"
+            )
+        cursor.execute(f"{'ANALYZE TABLE' if connection.vendor == 'mysql' else 'ANALYZE'} {BIG}")
+
+
+@pytest.fixture
+def bounded(monkeypatch):
+    monkeypatch.setattr(walks, "ROWS_FIRST", STEP)
+    monkeypatch.setattr(walks, "ROWS_MAX", STEP)
+    # As on the connection of an agent.
+    table(Big).dialect.keep_to_indexes()
+    yield
+    connection.close()
+
+
+@pytest.mark.usefixtures("bounded")
+def test_each_statement_reads_an_index_and_no_more_of_it_than_it_should():
+    with captured(BIG) as statements:
+        count_all(Big)
+    assert stored(Big) == real(Big)
+    # What is limited may be added up in any way: it is a bounded number of rows.
+    inner = re.compile(r"FROM \((SELECT .*)\) AS step")
+    looks = [(inner.search(one.sql), one) for one in statements]
+    found = [Statement(match[1], one.params) if match else one for match, one in looks]
+    # The first rows by key, of all states, are limited by nothing but their number.
+    found = [one for one in found if "WHERE 1 = 1 ORDER BY" not in one.sql]
+    assert len(found) > 2 * sum(real(Big).values()) / STEP
+    assert [text for one in found for text in complaints(one, BIG)] == []
+
+
+@pytest.mark.usefixtures("bounded")
+def test_what_a_count_reads_does_not_grow_with_each_of_its_steps():
+    """To each row it comes twice: to find the place where a step ends, and to count."""
+    rows = sum(real(Big).values())
+    took = steps(lambda: count_all(Big), BIG)
+    print(f"\n{took / rows:.1f} reads for each of {rows:,} jobs")
+    assert took < 12 * rows
+
+
+def test_who_looks_reads_a_bounded_part_of_the_table():
+    count_all(Big)
+    numbers = Numbers(table(Big))
+    names = {"large", *(f"q{number}" for number in range(7))}
+
+    def look():
+        numbers = Numbers(table(Big))
+        return {(name, status): numbers.of(status, name) for name in names for status in SHOWN}
+
+    began = time.perf_counter()
+    found = look()
+    print(f"\na look: {(time.perf_counter() - began) * 1000:.0f} ms")
+    assert {place: one.number for place, one in found.items() if one.number} == {
+        place: jobs for place, jobs in real(Big).items() if place[1] in SHOWN
+    }
+    assert numbers.names() == names
+    assert steps(look, BIG) < 30_000
+
+
+SHOWN = [status for status in Status if status != Status.DONE]
