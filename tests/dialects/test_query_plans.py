@@ -10,6 +10,7 @@ import statistics
 import time
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -177,8 +178,8 @@ def test_due_jobs_are_found_by_the_index_and_promoted_by_key(lows):
     with captured(BIG) as statements:
         assert [promotion.promote(table(Big), lows.delayed) for _ in range(3)] == [500, 0, 0]
         for _ in range(3):
-            due, _ = promotion.next_moves(table(Big), lows)
-            assert due is None or due > 0
+            left, _ = promotion.next_moves(table(Big), lows)
+            assert left is None or left > 0
     QuerySet(Big).filter(pk__in=keys).update(status=Status.DELAYED, retry_at=max(times.values()))
     assert_good_plans(statements, at_least=4)
 
@@ -268,13 +269,14 @@ def test_a_claim_costs_no_more_than_in_an_empty_table():
 
 def test_a_turn_of_the_reaper_costs_next_to_nothing():
     """What every worker asks every second, with nothing to do; in statements that read nothing."""
-    for step in [
+    every: Any = [
         promotion.promote,
         promotion.next_moves,
         reap_overdue,
         archive.archive,
         archive.prune,
-    ]:
+    ]
+    for step in every:
         costs, trips = [], []
         for _ in range(25):
             began = time.perf_counter()
