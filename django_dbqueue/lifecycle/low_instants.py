@@ -18,6 +18,7 @@ from .table import Table
 CHUNK = 500  # rows
 LOOKS = 3  # a chunk may take as long as so many looks at one row
 LONGEST = 10.0  # seconds between two whole looks
+SLOW_LOOKS = 3  # one after the other; fewer may be the machine's business
 # Seconds that a statement's commit may follow on its clock and be seen by the next look.
 LATE = 2.0
 # An instant as exact text, on every database and in every zone.
@@ -29,8 +30,12 @@ class LowInstant:
 
     def __init__(self) -> None:
         self._floor: str | None = None
-        self._in_force = False
+        self._slow_looks = 0  # that were whole, one after the other
         self._whole_at = 0.0
+
+    @property
+    def _in_force(self) -> bool:
+        return self._slow_looks >= SLOW_LOOKS
 
     def above(self, column: str) -> tuple[str, list[str]]:
         """A condition to look by, with its parameters; empty where all is to be seen."""
@@ -49,7 +54,7 @@ class LowInstant:
 
     def looked(self, table: Table, seconds: float, count: int) -> None:
         """A whole look, at so many kinds of rows, took so long."""
-        self._in_force = is_slow(table, seconds, count)
+        self._slow_looks = self._slow_looks + 1 if is_slow(table, seconds, count) else 0
         self._whole_at = time.monotonic() + min(LONGEST, SHARE * seconds)
         if not self._in_force:
             self._floor = None

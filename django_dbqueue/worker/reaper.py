@@ -104,7 +104,7 @@ class Reaper:
         self.keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
-        self._lows: dict[tuple[str, str], LowInstants] = defaultdict(LowInstants)
+        self.lows: dict[tuple[str, str], LowInstants] = defaultdict(LowInstants)
         # Of tables whose jobs may have keys: when to look next, and after which key.
         self._wake_at: dict[tuple[str, str], tuple[float, str]] = {}
 
@@ -158,7 +158,7 @@ class Reaper:
             self.tell(table, reaped)
             return len(reaped)
 
-        lows = self._lows[table.place]
+        lows = self.lows[table.place]
         due, over = self._alone(table, partial(promotion.next_moves, lows=lows), NO_MOVES)
         promote = partial(promotion.promote, low=lows.delayed)
         count = self._alone(table, promote, 0) if _is_over(due) else 0
@@ -276,7 +276,7 @@ class Reaper:
         for alias in self._aliases():
             Worker.objects.using(alias).long_gone().delete()
         for table in self.tables:
-            lows = self._lows[table.place]
+            lows = self.lows[table.place]
             archived = self._alone(table, partial(archive.archive, low=lows.finished), 0)
             pruned = self._alone(table, partial(archive.prune, lows=lows), 0)
             tidied = self._alone(table, self._do_maintenance, 0)

@@ -167,6 +167,7 @@ def lows(request, monkeypatch):
         monkeypatch.setattr(low_water, "TRIPS", 0.0)
         monkeypatch.setattr(low_instants, "LONGEST", 3600.0)
         monkeypatch.setattr(low_instants, "SHARE", 1e9)
+        monkeypatch.setattr(low_instants, "SLOW_LOOKS", 1)
     return LowInstants()
 
 

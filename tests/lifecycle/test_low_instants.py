@@ -35,6 +35,7 @@ def slow(monkeypatch):
     """Every whole look counts as slow, and the next one comes when the test says so."""
     monkeypatch.setattr(low_water, "CHEAP", -1.0)
     monkeypatch.setattr(low_water, "TRIPS", 0.0)
+    monkeypatch.setattr(low_instants, "SLOW_LOOKS", 1)
     monkeypatch.setattr(low_instants, "SHARE", 1e9)
     monkeypatch.setattr(low_instants, "LONGEST", 3600.0)
     monkeypatch.setattr(low_instants, "CHUNK", 3)
@@ -67,6 +68,18 @@ def test_there_is_no_floor_while_whole_looks_are_quick(monkeypatch):
     finished(500)
     assert archive.archive(table(Kept), low) == 1
     assert not [one for one in statements if ">=" in one.sql or "CAST" in one.sql]
+
+
+def test_a_look_that_was_slow_once_or_twice_is_no_reason(monkeypatch, slow):
+    monkeypatch.setattr(low_instants, "SLOW_LOOKS", 3)
+    low = LowInstant()
+    for seconds in (100, 500, 900):
+        finished(seconds)
+        assert archive.archive(table(Kept), low) == 1
+    finished(50)
+    assert archive.archive(table(Kept), low) == 1
+    finished(1000)
+    assert archive.archive(table(Kept), low) == 0
 
 
 def test_the_floor_goes_once_a_whole_look_is_quick(monkeypatch, slow):
@@ -191,6 +204,7 @@ def test_a_look_from_a_floor_passes_over_no_dead_rows(monkeypatch):
             pass
         monkeypatch.setattr(low_water, "CHEAP", -1.0)
         monkeypatch.setattr(low_water, "TRIPS", 0.0)
+        monkeypatch.setattr(low_instants, "SLOW_LOOKS", 1)
         with captured(KEPT) as statements:
             for _ in range(3):
                 archive.archive(table(Kept), low)
