@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+from benchmarks.drain import say
 from benchmarks.measure import drain
 from benchmarks.measures import Place, latency
 
@@ -44,7 +45,12 @@ def measure(place: Place, rounds: int, scale: float) -> list[Line]:
     for _ in range(rounds):
         for table, figures in found.items():
             figures.append(dict(one_round(place, table, scale)))
+            say(f"{place.name}, {table}: {spoken(figures[-1])}")
     return lines(*([*figures] for figures in found.values()))
+
+
+def spoken(figures: Figures) -> str:
+    return "; ".join(f"{name} {value:.4g}" for name, value in figures.items())
 
 
 def lines(empty: list[Figures], full: list[Figures]) -> list[Line]:
