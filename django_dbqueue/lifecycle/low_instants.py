@@ -18,6 +18,7 @@ from .table import Table
 CHUNK = 500  # rows
 LOOKS = 3  # a chunk may take as long as so many looks at one row
 LONGEST = 10.0  # seconds between two whole looks
+LONGEST_LEAVING = 60.0  # for rows that only leave the table
 SLOW_LOOKS = 3  # one after the other; fewer may be the machine's business
 # Seconds that a statement's commit may follow on its clock and be seen by the next look.
 LATE = 2.0
@@ -28,7 +29,9 @@ TEXT = "CAST({} AS CHAR(40))"
 class LowInstant:
     """Of rows of one kind in one table; in force only while whole looks are slow."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float | None = None) -> None:
+        """``longest``: seconds between two whole looks, at most."""
+        self._longest = longest
         self._floor: str | None = None
         self._slow_looks = 0  # that were whole, one after the other
         self._whole_at = 0.0
@@ -55,7 +58,7 @@ class LowInstant:
     def looked(self, table: Table, seconds: float, count: int) -> None:
         """A whole look, at so many kinds of rows, took so long."""
         self._slow_looks = self._slow_looks + 1 if is_slow(table, seconds, count) else 0
-        self._whole_at = time.monotonic() + min(LONGEST, SHARE * seconds)
+        self._whole_at = time.monotonic() + min(self._longest or LONGEST, SHARE * seconds)
         if not self._in_force:
             self._floor = None
 
@@ -94,5 +97,5 @@ class LowInstants:
 
     delayed: LowInstant = field(default_factory=LowInstant)
     held: LowInstant = field(default_factory=LowInstant)
-    finished: LowInstant = field(default_factory=LowInstant)
-    archived: LowInstant = field(default_factory=LowInstant)
+    finished: LowInstant = field(default_factory=lambda: LowInstant(LONGEST_LEAVING))
+    archived: LowInstant = field(default_factory=lambda: LowInstant(LONGEST_LEAVING))

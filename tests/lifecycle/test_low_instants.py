@@ -223,3 +223,19 @@ def test_instants_that_somebody_wrote_by_hand_are_no_error(slow):
     finished(100)
     assert [archive.archive(table(Kept), low) for _ in range(4)] == [3, 3, 2, 0]
     assert ArchivedKept.objects.count() == 8
+
+
+def test_all_finished_jobs_are_looked_at_again_within_a_minute_and_what_moves_within_ten_seconds(
+    monkeypatch, slow
+):
+    monkeypatch.setattr(low_instants, "LONGEST", 10.0)
+    lows = LowInstants()
+    for _ in range(2):
+        assert archive.archive(table(Kept), lows.finished) == 0
+        assert promotion.next_moves(table(Kept), lows) == (None, None)
+    now = time.monotonic()
+    floors = []
+    for seconds in (9, 11, 59, 61):
+        monkeypatch.setattr(time, "monotonic", lambda seconds=seconds: now + seconds)
+        floors.append([bool(low.above("retry_at")[1]) for low in (lows.delayed, lows.finished)])
+    assert floors == [[True, True], [False, True], [False, True], [False, False]]

@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     (
         LOW_INSTANTS,
-        "self._whole_at = time.monotonic() + min(LONGEST, SHARE * seconds)",
+        "self._whole_at = time.monotonic() + min(self._longest or LONGEST, SHARE * seconds)",
         'self._whole_at = float("inf")',
         "once a look was slow, what is below the floor is never seen",
     ),
