@@ -8,7 +8,8 @@ with a hundredth of the rows and with all of them; the two must be the same. The
 changes 10,000 jobs.
 
 Prints Markdown tables and writes them to benchmarks/results/. Exits 1 if a page answers anything
-but 200, if its number of queries grows, or if an action changes fewer.
+but 200, if its number of queries grows by more than a list needs that looks on, or if an action
+changes fewer.
 """
 
 import argparse
@@ -30,6 +31,7 @@ PLACES = ("mariadb", "postgresql", "sqlite")
 # seconds, what the admin's log says, and the answer's status.
 Found = dict[str, dict[str, dict[str, Any]]]
 CHANGED = "10000 changed"
+QUERIES_OF_WALK = 30  # more than with few rows
 
 
 def ask(place: str, rows: int, folder: Path) -> Found:
@@ -52,9 +54,14 @@ def problems(place: str, found: Found) -> list[str]:
     grown = [
         f"{place} {page}: {it['few']} queries with few rows, {it['queries']} with all"
         for page, it in pages.items()
-        if it["queries"] > it["few"]
+        if it["queries"] > it["few"] + (QUERIES_OF_WALK if _walks(page) else 0)
     ]
     return wrong + grown + failed
+
+
+def _walks(page: str) -> bool:
+    """Whether a list looks on, as long as it has time, for what no index answers."""
+    return "one queue" in page or "subject of" in page or page.startswith("archive, ")
 
 
 def table(by_place: dict[str, Found], rows: int) -> str:
@@ -66,6 +73,10 @@ def table(by_place: dict[str, Found], rows: int) -> str:
         times = " | ".join(f"{it['ms']:.0f}" for it in its)
         counts = sorted({it["queries"] for it in its})
         lines.append(f"| {page} | {times} | {' or '.join(map(str, counts))} |")
+    for page in by_place[places[0]]["pages"]:
+        looked_at = {place: by_place[place]["pages"][page]["looked_at"] for place in places}
+        if any(looked_at.values()):
+            lines.append(f"\n{page}: of this many rows {looked_at}")
     lines += ["", f"| 10,000 jobs | {' | '.join(f'{place}, s' for place in places)} |"]
     lines.append("|---|" + "---:|" * len(places))
     for action in by_place[places[0]]["actions"]:

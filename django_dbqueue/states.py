@@ -12,8 +12,9 @@
                  v      v
                done    buried --- kick ---> ready
 
-Cancel takes a job out of any state. Kick also makes a delayed job ready. A ready job that has to
-wait for its concurrency key is parked, delayed without a time, until it is woken.
+Cancel takes a job out of any state. Kick also makes a delayed job ready, or a buried one delayed.
+A ready job that has to wait for its concurrency key is parked, delayed without a time, until it is
+woken. Reschedule gives a job that waits another time; move and prioritize leave it in its state.
 Drop makes room in a full queue: a waiting job is buried, or done where it had expired.
 """
 
@@ -30,6 +31,8 @@ class Status(models.IntegerChoices):
     BURIED = 4, "buried"
 
 
+# What may still run, and nobody has: a person changes no job under its worker.
+UNHELD = {Status.READY, Status.DELAYED, Status.BURIED}
 MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     verb: (frozenset(sources), frozenset(targets))
     for verb, sources, targets in (
@@ -44,7 +47,10 @@ MOVES: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
         ("park", {Status.READY}, {Status.DELAYED}),
         ("wake", {Status.DELAYED}, {Status.READY}),
         ("bury", {Status.READY, Status.CLAIMED, Status.DELAYED}, {Status.BURIED}),
-        ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY}),
+        ("kick", {Status.DELAYED, Status.BURIED}, {Status.READY, Status.DELAYED}),
+        ("reschedule", {Status.READY, Status.DELAYED}, {Status.DELAYED}),
+        ("move", UNHELD, UNHELD),
+        ("prioritize", UNHELD, UNHELD),
         ("drop", {Status.READY, Status.DELAYED}, {Status.BURIED, Status.DONE}),
         ("cancel", set(Status), ()),
         ("delete", set(Status) - {Status.CLAIMED}, ()),

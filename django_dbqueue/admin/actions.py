@@ -1,6 +1,8 @@
 """The verbs of queue tables as actions of the admin: in chunks, to a limited number at once."""
 
-from dataclasses import dataclass
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
@@ -9,66 +11,145 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from ..operate import acting
+from ..operate import acting, recording
 from ..operate.acting import Progress, Verb
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
 from . import confirmation, tabs
-from .confirmation import Question
+from .changelist import AFTER, BEFORE
+from .confirmation import ROWS_MAX, Question
+from .databases import alias_of, query_of
+from .lists import QUEUES_MAX, FailureFilter, QueueFilter, StateFilter, queues_of
+from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, ValuesForm
 
-ROWS_MAX = 10_000  # of one action
+# What the command line can be told of a list's filters, and the word of a verb there.
+TOLD = {StateFilter.parameter_name, QueueFilter.parameter_name, FailureFilter.parameter_name}
+OPTIONS = {"queue": "--to", "priority": "--to", "due": "--at", "time_to_run": "--time-to-run"}
 
 
 @dataclass(frozen=True)
 class Action:
-    """A verb of queue tables that people use in the admin, and what they are asked before."""
+    """A verb of queue tables that people use in the admin, and what they are asked before: always,
+    where there is a ``form``, and before what is final or done to all that match."""
 
     verb: Verb
     question: Question
+    form: type[ValuesForm] | None = None
+
+    def titled(self, model_admin: Any) -> "Action":
+        """By the word of a table's own, as mail has one for bury."""
+        title = model_admin.deed_titles.get(self.verb.name, self.verb.title)
+        question = replace(self.question, title=title, button=title)
+        return replace(self, verb=replace(self.verb, title=title), question=question)
 
 
-def _action(verb: Verb, of_these: str, title: str, button: str) -> Action:
+def _action(
+    verb: Verb, of_these: str = "", form: type[ValuesForm] | None = None, name: str = ""
+) -> Action:
     text = f"Each of these {of_these}{verb.says}."
-    return Action(verb, Question(f"{verb.name}_selected", title, text, button))
+    name = name or f"{verb.name}_selected"
+    return Action(verb, Question(name, verb.title, text, verb.title), form)
 
 
-BACK = "Put back to work"
-KICK = _action(acting.KICK, "buried or delayed jobs ", BACK, BACK)
-BURY = _action(acting.BURY, "", "Park for a person", "Bury")
-RELEASE = _action(acting.RELEASE, "claimed jobs ", "Take away from the workers", "Release")
-CANCEL = _action(acting.CANCEL, "", "Cancel", "Cancel for good")
+KICK = _action(acting.KICK, "buried or delayed jobs ")
+KICK_WITH = _action(acting.KICK, "buried or delayed jobs ", RetryForm, "kick_with_selected")
+BURY = _action(acting.BURY)
+RELEASE = _action(acting.RELEASE, "claimed jobs ")
+CANCEL = _action(acting.CANCEL)
+MOVE = _action(acting.MOVE, form=MoveForm)
+PRIORITIZE = _action(acting.PRIORITIZE, form=PriorityForm)
+RESCHEDULE = _action(acting.RESCHEDULE, "ready or delayed jobs ", RescheduleForm)
 
 
 def act(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], action: Action
 ) -> TemplateResponse | None:
     """Do it to the rows that were chosen, or to all that match at this moment; at most 10,000."""
-    verb, question = action.verb, action.question
+    action = action.titled(model_admin)
+    is_confirmed, form = confirmation.is_confirmed(request), None
+    if action.form is not None:
+        form = action.form(request.POST if is_confirmed else None, prefix=PREFIX)
+        is_confirmed = is_confirmed and form.is_valid()
+    across = confirmation.is_across(request)
+    if not is_confirmed and (across or form is not None or action.verb.is_final):
+        asked = _ask(model_admin, request, queryset, action, form)
+        if asked is not None:
+            return asked
+    verb = action.verb if form is None else action.verb.with_values(**form.values())
     keysets = [Keyset(queryset.order_by(), BY_KEY)]
-    is_confirmed = confirmation.is_confirmed(request)
+    if across:
+        keysets = list(_by_state(request, queryset, verb).values())
+    _do(model_admin, request, Progress(verb, ROWS_MAX, recording.KEYS_NAMED_MAX), keysets)
+    return None
+
+
+def _by_state(request: HttpRequest, queryset: QuerySet[Any], verb: Verb) -> dict[Status, Keyset]:
+    """All that match, through each state from which the verb takes jobs, by its index."""
+    selected = tabs.selected_state(request)
+    states = [s for s in Status if s in verb.sources and selected in {None, s}]
+    return {status: keyset_of(queryset.order_by(), status) for status in states}
+
+
+def _ask(
+    model_admin: Any,
+    request: HttpRequest,
+    queryset: QuerySet[Any],
+    action: Action,
+    form: ValuesForm | None,
+) -> TemplateResponse | None:
+    """None where there is no row to ask about."""
+    queues = queues_of(request, model_admin.model) if action.form is MoveForm else []
+    question = replace(action.question, form=form, queues=queues[:QUEUES_MAX])
     if confirmation.is_across(request):
-        # Through each state from which the verb takes jobs, by its index.
-        selected = tabs.selected_state(request)
-        states = [s for s in Status if s in verb.sources and selected in {None, s}]
-        by_state = {status: keyset_of(queryset.order_by(), status) for status in states}
-        if not is_confirmed:
-            return confirmation.ask_about_all(model_admin, request, by_state, question)
-        keysets = list(by_state.values())
-    elif verb.is_final and not is_confirmed and (rows := list(queryset.order_by("pk"))):
-        return confirmation.ask_about_rows(model_admin, request, rows, question)
-    progress = Progress(verb, limit=ROWS_MAX, keeps=confirmation.MOST + 1)
+        by_state = _by_state(request, queryset, action.verb)
+        return confirmation.ask_about_all(model_admin, request, by_state, question)
+    rows = list(queryset.order_by("pk"))
+    return confirmation.ask_about_rows(model_admin, request, rows, question) if rows else None
+
+
+def _do(
+    model_admin: Any, request: HttpRequest, progress: Progress, keysets: Sequence[Keyset]
+) -> None:
+    verb = progress.verb
     try:
         for keyset in keysets:
             progress.do(keyset)
     finally:
         # What was done is recorded, even if the rest failed.
         flag = DELETION if verb.is_final else CHANGE
-        message = f"{verb.name}: {progress}"
+        message = f"{verb.told}: {progress}"
         confirmation.log(request, progress.first, message, progress.taken, flag)
-    text = str(progress)
-    if progress.has_more:
-        text += f". More match: at most {ROWS_MAX:,} are changed at once. Repeat it for the others."
-    is_whole = not (progress.result and progress.result.skipped) and not progress.has_more
-    model_admin.message_user(request, text, messages.SUCCESS if is_whole else messages.WARNING)
-    return None
+    text, is_limited = f"{verb.told}: {progress}.", progress.taken >= ROWS_MAX
+    if progress.has_more and is_limited:
+        text += f" More match: at most {ROWS_MAX:,} are changed at once. Repeat it for the others"
+        command = command_line(model_admin, request, verb)
+        text += f", or have all of them done by {command}" if command else "."
+    model_admin.message_user(request, text, level_of(progress))
+
+
+def level_of(progress: Progress) -> int:
+    """Green is what was done to some, and to all of them."""
+    result = progress.result
+    is_whole = result and result.changed and not result.skipped and not progress.has_more
+    return messages.SUCCESS if is_whole else messages.WARNING
+
+
+def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
+    """The command that does it to all that match; '' where it knows no such filter."""
+    ignored = {BEFORE, AFTER, *query_of(model_admin.model, alias_of(request, model_admin.model))}
+    asked = {name: value for name, value in request.GET.items() if name not in ignored and value}
+    if not asked.keys() <= TOLD or not confirmation.is_across(request):
+        return ""
+    state = tabs.selected_state(request)
+    word = "retry" if (verb.name, state) == ("kick", Status.BURIED) else verb.name
+    words = ["manage.py", "dbqueue", word, model_admin.opts.label_lower]
+    words += ["--database", alias_of(request, model_admin.model)]
+    if state is not None and word != "retry":
+        words += ["--state", state.label]
+    for name in (QueueFilter.parameter_name, FailureFilter.parameter_name):
+        words += [f"--{name}", asked[name]] if name in asked else []
+    for name, value in verb.values:
+        text = value.isoformat() if name == "due" else str(value)
+        words += [OPTIONS[name], text]
+    return shlex.join(words)

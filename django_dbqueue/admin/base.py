@@ -40,7 +40,6 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
 
     change_list_template = "dbqueue/change_list.html"
     action_form = confirmation.JobActionForm
-    actions_on_bottom = True
     show_full_result_count = False
     # They would count whole tables; the tabs do not.
     show_facets = ShowFacets.NEVER
@@ -49,6 +48,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     # Any other order than the indexes' would sort the whole table.
     sortable_by: ClassVar[Any] = ()
     state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
+    # By verb, what a deed is called here, where it has another name.
+    deed_titles: ClassVar[dict[str, str]] = {}
     ordering = ("-id",)
     # Whether there are indexes over the states.
     has_states: ClassVar[bool] = True
@@ -61,8 +62,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     not_exported: ClassVar[frozenset[str]] = frozenset()
 
     class Media:
-        css = {"all": ["dbqueue/admin.css", "dbqueue/page.css"]}
-        js = ("dbqueue/live.js",)
+        css = {"all": ["dbqueue/admin.css", "dbqueue/page.css", "dbqueue/search.css"]}
+        js = ("dbqueue/live.js", "dbqueue/keys.js")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """On pages of its own nothing is deleted, but cancelled; other models' pages ask what may
@@ -112,7 +113,14 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         term = search_term.strip()
         if names is None or not term:
             return super().get_search_results(request, queryset, search_term)
-        return search.found(queryset, names, term), False
+        keys = search.keys_found(queryset, names, term)
+        return self.found(request, queryset, term, keys), False
+
+    def found(
+        self, request: HttpRequest, rows: QuerySet[Any], term: str, keys: set[Any]
+    ) -> QuerySet[Any]:
+        """What a search shows; ``keys`` are those found by ``search_fields``."""
+        return rows.filter(pk__in=sorted(keys))
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
@@ -140,6 +148,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
             context |= auto_refresh(request)
+            context["dbqueue_notes"] = list(search.notes(request))
         return response
 
     def above_list(
@@ -156,6 +165,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         counts = tabs.as_counted(rows, tabs.count_each(rows, known, changelist.window_ends))
         if changelist.counted:
             changelist.counted = counts[selected]
+            changelist.result_count = changelist.counted.number
         return counts
 
     def _leniently(

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from ..metrics.numbers import Count
 from ..operate.cursor import BY_KEY, Cursor, Order, decode, encode, order_of
 from ..operate.keyset import Keyset, Page, WindowEnds, keyset_in
+from ..operate.walking import walk
 from ..states import Status
 from . import tabs
 
@@ -47,6 +48,7 @@ class JobList(ChangeList):
     # What its template shows, where it goes by cursors.
     steps: tuple[Step, ...] = ()
     counted: Count | None = None
+    looked_at: Count | None = None  # rows, where no index answers for a filter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.window_ends: WindowEnds = {}
@@ -72,8 +74,11 @@ class JobList(ChangeList):
             what = "The address names no place in this list, which is shown from its beginning."
             messages.warning(request, what)
             cursor, backwards = None, False
-        page = keyset.page(self.list_per_page, cursor, backwards)
+        walked = walk(keyset, self.list_per_page, cursor, backwards)
+        page, self.looked_at = walked.page, Count(walked.looked_at)
         self.counted = keyset.count()
+        if walked.looked_at and cursor is None and walked.is_whole:
+            self.counted = Count(len(page.rows))
         self.result_list = page.rows
         self.result_count = self.counted.number
         self.show_full_result_count, self.full_result_count = False, None

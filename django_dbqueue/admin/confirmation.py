@@ -10,23 +10,29 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin, helpers
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
+from django.contrib.admin.models import CHANGE
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
+from ..operate.recording import record
 from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
 from .pages import respond
 from .search import as_key
 
-# So many rows have an entry of their own in the log, and are named where somebody has to confirm.
+# The rows of one action, whichever it is.
+ROWS_MAX = 10_000
+# So many rows are read whole at once, and named one by one where somebody has to confirm: Django
+# reads no more than a thousand fields of a form.
 MOST = 500
 SAMPLE_ROWS = 10
+LIGHT = ("pk", "status", "queue", "priority", "retry_at", "failed_at")  # what lists go by
+KEYS_FIELD = "dbqueue_keys"  # the keys of more, in one
 EVERYTHING = "everything"
 # The key of the job whose page had the button.
 PAGE_FIELD = "dbqueue_page"
@@ -46,6 +52,8 @@ class Question:
     title: str
     text: str
     button: str
+    form: Any = None  # of what it is told besides the jobs
+    queues: Sequence[str] = ()  # that it may name
 
 
 @dataclass
@@ -58,6 +66,7 @@ class Asked:
     # Of the rows to which it is done; None where it is done to all that match.
     keys: list[Any] | None = None
     others: int = 0
+    packed: str = ""
 
 
 def normalize_selection(request: HttpRequest, model: type[Model]) -> None:
@@ -87,21 +96,40 @@ def confirmed(
     request: HttpRequest,
     queryset: QuerySet[Any],
     question: Question,
-    do: Callable[[list[Any]], None],
+    do: Callable[[Iterator[list[Any]]], None],
 ) -> TemplateResponse | None:
-    """Do it to the rows if that was confirmed, else ask; never to more than 500 at once.
+    """Do it to the rows, up to 500 at a time, if that was confirmed, else ask; never to more than
+    10,000 at once.
 
     What is done is done to the rows that were shown, not to what matches the filters by now.
     """
-    rows = some(model_admin, request, queryset, MOST + 1)
-    if len(rows) > MOST:
-        text = f"At most {MOST} at once: choose fewer. Nothing was changed."
+    keys = unpacked(request, queryset.model)
+    if keys is None:
+        light = queryset.select_related(None).only(*LIGHT)
+        keys = [row.pk for row in some(model_admin, request, light, ROWS_MAX + 1)]
+    if len(keys) > ROWS_MAX:
+        text = f"At most {ROWS_MAX:,} at once: choose fewer. Nothing was changed."
         model_admin.message_user(request, text, messages.ERROR)
         return None
-    if rows and not is_confirmed(request):
-        return ask_about_rows(model_admin, request, rows, question)
+    rows = rows_of(queryset, keys)
+    if keys and not is_confirmed(request):
+        return ask_about_keys(model_admin, request, keys, next(rows), question)
     do(rows)
     return None
+
+
+def unpacked(request: HttpRequest, model: type[Model]) -> list[Any] | None:
+    """The keys that were packed into one field; None where there were none."""
+    packed = request.POST.get(KEYS_FIELD) if is_confirmed(request) else None
+    if not packed:
+        return None
+    words = packed.split(",", ROWS_MAX)[:ROWS_MAX]
+    return [key for word in words for key in as_key(model._meta.pk, word)]
+
+
+def rows_of(queryset: QuerySet[Any], keys: Sequence[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(keys), MOST):
+        yield list(queryset.filter(pk__in=keys[start : start + MOST]).order_by("pk"))
 
 
 def some(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], limit: int) -> list[Any]:
@@ -125,33 +153,13 @@ def log(
     number: int | None = None,
     flag: int = CHANGE,
 ) -> None:
-    """An entry for each row in the admin's log, or one for all where they are more than 500.
-
-    ``number`` is that of all rows, where ``rows`` are only the first of them.
-    """
-    number = len(rows) if number is None else number
-    if not rows:
-        return
-    text = f"{message}; rows: {number:,}; filters: {filters(request) or 'none'}"
-    user: Any = request.user.pk
-    if number <= MOST:
-        LogEntry.objects.log_actions(user, rows, flag, text)
-        return
-    log_many(request, type(rows[0]), f"{number:,}", text, flag)
-
-
-def log_many(
-    request: HttpRequest, model: type[Model], number: str, message: str, flag: int = CHANGE
-) -> LogEntry:
-    """One entry for many rows."""
-    user: Any = request.user.pk
-    return LogEntry.objects.create(
-        user_id=user,
-        content_type=ContentType.objects.get_for_model(model, for_concrete_model=False),
-        object_repr=f"{number} {model._meta.verbose_name_plural}".strip()[:200],
-        action_flag=flag,
-        change_message=message,
-    )
+    """An entry in the admin's log; ``number`` is that of all rows, where ``rows`` are only the
+    first of them."""
+    if rows:
+        number = len(rows) if number is None else number
+        asked = filters(request)
+        who, model = request.user.pk, type(rows[0])
+        record(who, model, rows, message, number=number, filters=asked, flag=flag)
 
 
 def filters(request: HttpRequest) -> str:
@@ -160,6 +168,22 @@ def filters(request: HttpRequest) -> str:
     for name in (BEFORE, AFTER):
         asked.pop(name, None)
     return str(asked.urlencode())
+
+
+def ask_about_keys(
+    model_admin: Any,
+    request: HttpRequest,
+    keys: Sequence[Any],
+    rows: list[Any],
+    question: Question,
+) -> TemplateResponse:
+    """``rows``: the first of them."""
+    if len(keys) <= MOST:
+        return ask_about_rows(model_admin, request, rows, question)
+    sample = [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]]
+    packed, others = ",".join(map(str, keys)), len(keys) - SAMPLE_ROWS
+    asked = Asked(question, [("rows", f"{len(keys):,}")], sample, [], others, packed)
+    return _ask(model_admin, request, asked)
 
 
 def ask_about_rows(
@@ -192,9 +216,11 @@ def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateRespon
         "title": asked.question.title,
         "asked": asked,
         "question": asked.question,
+        "zone": timezone.get_current_timezone_name(),
         "filters": _chosen_filters(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,
+        "keys_field": KEYS_FIELD,
         "page": request.POST.get(PAGE_FIELD),
     }
     return respond(model_admin, request, "dbqueue/confirm.html", context)

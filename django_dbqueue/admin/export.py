@@ -11,8 +11,9 @@ from django.db.models import BinaryField, Field, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
 from ..dialects import dialect_of
+from ..operate.recording import record_of
 from ..states import Status
-from .confirmation import filters, log_many, selected_keyset
+from .confirmation import filters, selected_keyset
 from .masking import MASK, is_sensitive, masked
 
 CHUNK_ROWS = 500
@@ -37,7 +38,9 @@ class Export:
         self.keyset = selected_keyset(model_admin, request, rows)
         self.dialect = dialect_of(connections[rows.db])
         self.filters = filters(request) or "none"
-        self.entry = log_many(request, model_admin.model, "", self._message("begun"))
+        model = model_admin.model
+        about = str(model._meta.verbose_name_plural)
+        self.entry = record_of(request.user.pk, model, about, self._message("begun"))
         self.rows = 0
 
     def lines(self) -> Iterator[bytes]:

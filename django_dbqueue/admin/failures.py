@@ -4,27 +4,30 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from ..fields import InstantField
 from ..metrics.counts import Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
-from ..operate.acting import KICK, Progress
+from ..operate import recording
+from ..operate.acting import KICK, Progress, Verb
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
-from .actions import ROWS_MAX
+from .actions import level_of
+from .confirmation import ROWS_MAX
 from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
+from .permissions import may
 from .svg import sparkline
+from .values import PREFIX, RetryForm
 
 LIST, RETRY = "dbqueue_queue_failures", "dbqueue_queue_retry"
 
@@ -79,7 +82,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
     return Row(
         group=one,
         name="of other kinds" if one.is_other else name or "an error",
-        words=one.failure.words if _may(request, one.served, "inspect") else "",
+        words=one.failure.words if may(request, one.served.model, "inspect") else "",
         spark=sparkline(one.per_point, f"{one.day:,} in the last 24 hours, by half hours"),
         last_seen=time_tag(one.last_seen),
         first_seen=time_tag(one.first_seen),
@@ -90,7 +93,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
         if here.retrying
         else "",
         until=shown_at.isoformat(),
-        may_retry=bool(here.buried) and _may(request, one.served, "retry"),
+        may_retry=bool(here.buried) and may(request, one.served.model, "retry"),
     )
 
 
@@ -98,14 +101,9 @@ def counted(here: Failed, count: int) -> str:
     return number(count) + "+" * here.is_at_least
 
 
-def _may(request: HttpRequest, served: Served, verb: str) -> bool:
-    meta = served.model._meta
-    return request.user.has_perm(f"{meta.app_label}.{get_permission_codename(verb, meta)}")
-
-
 @dataclass(frozen=True)
 class Asked:
-    """The failure whose jobs somebody wants to put back to work: those buried up to a moment."""
+    """The failure whose jobs somebody wants to retry: those buried up to a moment."""
 
     served: Served
     fingerprint: str
@@ -123,18 +121,24 @@ class Asked:
 def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """The question, and what follows the answer: it is done to those that were counted for it."""
     asked = _asked(request)
-    if not (model_admin.has_view_permission(request) and _may(request, asked.served, "retry")):
+    if not (model_admin.has_view_permission(request) and may(request, asked.served.model, "retry")):
         raise PermissionDenied
-    if confirmation.is_confirmed(request):
-        return _retry(model_admin, request, asked)
+    is_confirmed = confirmation.is_confirmed(request)
+    form = RetryForm(request.POST if is_confirmed else None, prefix=PREFIX)
+    if is_confirmed and form.is_valid():
+        return _retry(model_admin, request, asked, KICK.with_values(**form.values()))
     group = one_group(asked.served, asked.fingerprint, asked.until)
+    may_inspect = may(request, asked.served.model, "inspect")
     count = 0 if group is None else group.here.buried
     context = {
-        "title": "Put back to work",
+        "title": KICK.title,
+        "form": form,
+        "zone": timezone.get_current_timezone_name(),
+        "all_url": _list_of(model_admin.admin_site, request, asked),
         "parent_title": "Failures",
         "parent_url": page_url(model_admin.admin_site, LIST),
         "group": group,
-        "words": group.failure.words if group and _may(request, asked.served, "inspect") else "",
+        "words": group.failure.words if group and may_inspect else "",
         "count": "0" if group is None else counted(group.here, count),
         "at_once": number(min(count, ROWS_MAX)),
         "is_more": count > ROWS_MAX,
@@ -155,19 +159,25 @@ def _asked(request: HttpRequest) -> Asked:
     return Asked(served, data.get("failure", ""), until)
 
 
-def _retry(model_admin: Any, request: HttpRequest, asked: Asked) -> HttpResponse:
+def _list_of(site: AdminSite, request: HttpRequest, asked: Asked) -> str:
+    """Where the same jobs may be moved, cancelled and so on."""
+    model = asked.served.model
+    query = {"failure": asked.fingerprint, "state": Status.BURIED.value}
+    return list_url(site, request, model, **query, **query_of(model, asked.served.using))
+
+
+def _retry(model_admin: Any, request: HttpRequest, asked: Asked, verb: Verb) -> HttpResponse:
     count = request.POST.get("count", "")
     # No more digits than matter: Python refuses to read thousands of them.
     most = min(int(count[:9]) if count.isdecimal() else 0, ROWS_MAX)
-    progress = Progress(KICK, limit=most, keeps=confirmation.MOST + 1)
+    progress = Progress(verb, limit=most, keeps=recording.KEYS_NAMED_MAX)
     try:
-        for keyset in choice_of(asked.fingerprint, asked.until).keysets(asked.served, KICK.sources):
+        for keyset in choice_of(asked.fingerprint, asked.until).keysets(asked.served, verb.sources):
             progress.do(keyset)
     finally:
         # What was done is recorded, even if the rest failed.
-        said = f"{KICK.name}: {progress}; failure {asked.fingerprint}"
+        said = f"{verb.told}: {progress}; failure {asked.fingerprint}"
         confirmation.log(request, progress.first, said, progress.taken)
-    skipped = progress.result.skipped if progress.result else 0
-    level = messages.WARNING if skipped or not progress.taken else messages.SUCCESS
-    model_admin.message_user(request, f"{progress}.", level)
+    progress.has_more = False  # what failed since it was shown is not meant
+    model_admin.message_user(request, f"{verb.told}: {progress}.", level_of(progress))
     return HttpResponseRedirect(page_url(model_admin.admin_site, LIST))

@@ -34,6 +34,13 @@ SHOWN = (DateTimeField, IntegerField)
 UNFINISHED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 # By action, what its button says, and the states in which it makes sense.
 Buttons = dict[str, tuple[str, Collection[Status]]]
+# Those that ask for a value.
+VALUED: Buttons = {
+    "kick_with_selected": ("Retry with...", (Status.BURIED,)),
+    "reschedule_selected": ("Reschedule...", (Status.READY, Status.DELAYED)),
+    "prioritize_selected": ("Prioritize...", (Status.READY, Status.DELAYED, Status.BURIED)),
+    "move_selected": ("Move...", (Status.READY, Status.DELAYED, Status.BURIED)),
+}
 
 
 @dataclass
@@ -60,9 +67,10 @@ class JobPage(Base):
 
     change_form_template = "dbqueue/change_form.html"
     buttons: ClassVar[Buttons] = {
-        "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
+        "kick_selected": ("Retry", (Status.DELAYED, Status.BURIED)),
+        **VALUED,
         "bury_selected": ("Bury", UNFINISHED),
-        "release_selected": ("Take from its worker", (Status.CLAIMED,)),
+        "release_selected": ("Release", (Status.CLAIMED,)),
         "cancel_selected": ("Cancel", tuple(Status)),
     }
     # More names, or parts of names, of columns and keys whose values are secrets.

@@ -11,7 +11,17 @@ from ..operate.cursor import BY_KEY
 from ..operate.keyset import BY_FAILURE, ORDERS
 from ..states import Status
 from . import tabs
-from .actions import BURY, CANCEL, KICK, RELEASE, act
+from .actions import (
+    BURY,
+    CANCEL,
+    KICK,
+    KICK_WITH,
+    MOVE,
+    PRIORITIZE,
+    RELEASE,
+    RESCHEDULE,
+    act,
+)
 from .base import ReadOnlyAdmin
 from .job_page import JobPage
 from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
@@ -38,23 +48,40 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
     search_fields: ClassVar[Any] = ("id__exact", "dedup_key__exact")
     search_help_text = "The number of a job, or a whole dedup key"
     actions: Any = (
-        *("kick_selected", "bury_selected", "release_selected", "cancel_selected"),
+        *("kick_selected", "kick_with_selected", "reschedule_selected", "prioritize_selected"),
+        *("move_selected", "bury_selected", "release_selected", "cancel_selected"),
         "export_selected",
     )
 
-    @admin.action(description="Put back to work (kick)", permissions=["retry"])
+    @admin.action(description="Retry", permissions=["retry"])
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, KICK)
 
-    @admin.action(description="Park for a person (bury)", permissions=["bury"])
+    @admin.action(description="Retry with...", permissions=["retry"])
+    def kick_with_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
+        return act(self, request, queryset, KICK_WITH)
+
+    @admin.action(description="Reschedule...", permissions=["amend"])
+    def reschedule_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
+        return act(self, request, queryset, RESCHEDULE)
+
+    @admin.action(description="Prioritize...", permissions=["amend"])
+    def prioritize_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
+        return act(self, request, queryset, PRIORITIZE)
+
+    @admin.action(description="Move...", permissions=["amend"])
+    def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
+        return act(self, request, queryset, MOVE)
+
+    @admin.action(description="Bury", permissions=["bury"])
     def bury_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, BURY)
 
-    @admin.action(description="Take away from the worker (release)", permissions=["release"])
+    @admin.action(description="Release", permissions=["release"])
     def release_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, RELEASE)
 
-    @admin.action(description="Take out for good (cancel)", permissions=["cancel"])
+    @admin.action(description="Cancel", permissions=["cancel"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, CANCEL)
 

@@ -19,6 +19,8 @@ from .databases import alias_of
 
 QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for
+# What is no error, but what its own code, or a person, wanted.
+ON_PURPOSE = {"Bury": "buried on purpose", "Retry": "to be retried on purpose"}
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -131,6 +133,8 @@ def error_class(job: Any) -> str:
         name = job.errors[-1]["exception"]
     except (LookupError, TypeError):
         name = None
+    if name in ON_PURPOSE:
+        return ON_PURPOSE[name]
     # It may have been edited by hand.
     return name if isinstance(name, str) else "an error"
 

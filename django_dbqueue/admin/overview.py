@@ -36,10 +36,11 @@ SUMMED = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, why it is not exact, and the list of the jobs that it counts."""
+    """A number, how old it is, why it is not exact, and the list of the jobs that it counts."""
 
     name: str
     text: str
+    age: str
     title: str
     url: str
 
@@ -98,6 +99,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "may_pause": model_admin.has_pause_permission(request),
         "workers_url": list_url(site, request, Worker),
         "failures_url": page_url(site, "dbqueue_queue_failures"),
+        "deeds_url": page_url(site, "dbqueue_queue_deeds"),
         "resume_url": page_url(site, "dbqueue_queue_resume"),
     }
     return respond(model_admin, request, "dbqueue/overview.html", context)
@@ -168,8 +170,9 @@ def _filled(one: QueueOverview) -> str:
 
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
     counted = one.count(status)
-    text = "?" if counted.is_at_least and not counted.number else str(counted)
+    text = "?" if counted.is_at_least and not counted.number else counted.text
     model = apps.get_model(one.table)
     query = {"state": status.value, "queue": one.queue, **query_of(model, one.database)}
     url = list_url(site, request, model, **query) if counted.number else ""
-    return Cell(status.label, text, NOT_KNOWN if counted.is_at_least else "", url)
+    title = NOT_KNOWN if counted.is_at_least else ""
+    return Cell(status.label, text, counted.age, title, url)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth import get_permission_codename
+from django.db.models import Model
 from django.http import HttpRequest
 
 Allows = Callable[..., bool]
@@ -17,6 +18,12 @@ def allows(codename: str) -> Allows:
         return request.user.has_perm(f"{model_admin.opts.app_label}.{name}")
 
     return has_permission
+
+
+def may(request: HttpRequest, model: type[Model], codename: str) -> bool:
+    """The same of any model."""
+    name = get_permission_codename(codename, model._meta)
+    return request.user.has_perm(f"{model._meta.app_label}.{name}")
 
 
 class ViewOnly:
@@ -36,5 +43,6 @@ class JobPermissions:
     has_retry_permission = allows("retry")
     has_bury_permission = allows("bury")
     has_release_permission = allows("release")
+    has_amend_permission = allows("amend")
     has_cancel_permission = allows("delete")
     has_export_permission = allows("export")

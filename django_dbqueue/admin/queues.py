@@ -12,7 +12,9 @@ from django.views.decorators.http import require_http_methods
 
 from ..models import Queue
 from .charts import charts_view
+from .deeds import deeds_view
 from .failures import failures_view, retry_view
+from .finding import search_view
 from .overview import overview_view
 from .pages import page_url
 from .pause import pause_view, resume_view
@@ -28,6 +30,8 @@ READING = ("GET", "HEAD")
 PAGES: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "charts": (charts_view, READING),
     "failures": (failures_view, READING),
+    "search": (search_view, READING),
+    "deeds": (deeds_view, READING),
     "retry": (retry_view, ("POST",)),
     "pause": (pause_view, (*READING, "POST")),
     "resume": (resume_view, ("POST",)),
@@ -39,8 +43,15 @@ class QueueAdmin(ViewOnly, QueueBase):
     """Every queue at a glance, instead of the rows that say which ones are paused."""
 
     class Media:
-        css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
-        js = ("dbqueue/live.js",)
+        css = {
+            "all": [
+                "dbqueue/admin.css",
+                "dbqueue/charts.css",
+                "dbqueue/overview.css",
+                "dbqueue/search.css",
+            ]
+        }
+        js = ("dbqueue/live.js", "dbqueue/keys.js")
 
     has_pause_permission = allows("pause")
 

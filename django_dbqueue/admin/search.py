@@ -1,10 +1,12 @@
 """Finding jobs by whole values that an index knows, never by reading the table."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 
 from ..models.index import DedupConstraint
 from ..operate.cursor import BIGINT_MAX
@@ -12,6 +14,25 @@ from ..states import Status
 
 FOUND_ROWS_MAX = 1000  # by one column
 EXACT = "__exact"
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is to be said of a search, next to what it found, and where to go on."""
+
+    text: str
+    url: str = ""
+    link: str = ""
+
+
+def note(request: HttpRequest, *words: str) -> None:
+    """Said once, however often the same is looked for."""
+    notes(request)[Note(*words)] = None
+
+
+def notes(request: HttpRequest) -> dict[Note, None]:
+    found: dict[Note, None] = vars(request).setdefault("dbqueue_search_notes", {})
+    return found
 
 
 def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | None:
@@ -31,13 +52,14 @@ def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | N
     return names if indexed.issuperset(names) else None
 
 
-def found(rows: QuerySet[Any], names: Sequence[str], term: str) -> QuerySet[Any]:
-    """Those of the rows that have this value in one of the columns; at most some thousand.
+def keys_found(rows: QuerySet[Any], names: Sequence[str], term: str) -> set[Any]:
+    """The keys of rows that have this value in one of the columns; at most some thousand.
 
-    By their keys: in one question with an order, a database may prefer to walk along that.
+    In one question with an order, a database may prefer to walk along that.
     """
     whole = rows.model._base_manager.using(rows.db).order_by()
-    key, keys = rows.model._meta.pk, set()
+    key = rows.model._meta.pk
+    keys: set[Any] = set()
     for name in names:
         if name in {"pk", key.name}:
             keys.update(as_key(key, term))
@@ -47,7 +69,7 @@ def found(rows: QuerySet[Any], names: Sequence[str], term: str) -> QuerySet[Any]
         values = as_key(rows.model._meta.get_field(name), term)
         matching = whole.filter(**{f"{name}__in": values}, **more)
         keys.update(matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX])
-    return rows.filter(pk__in=sorted(keys))
+    return keys
 
 
 def as_key(key: Any, term: str) -> list[Any]:

@@ -47,7 +47,7 @@ class Event:
         return time_tag(self.at)
 
 
-KICKED = Event("kicked", "Put back to work", facts="its attempts begin again")
+KICKED = Event("kicked", "Retried by a person", facts="its attempts begin again")
 
 
 def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:

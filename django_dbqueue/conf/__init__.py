@@ -202,6 +202,7 @@ conf = Section(
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat
         # for people
         "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
+        "OPERATOR": "",  # the user who gives commands, where --by names nobody
         "METRICS_TOKEN": None,  # for clients that scrape the view of metrics
         "TRACING": False,  # OpenTelemetry's spans
         # the reaper's turn

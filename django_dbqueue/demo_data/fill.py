@@ -84,7 +84,7 @@ def _remove(served: Served) -> Filled:
     rows = served.model._default_manager.using(served.using).filter(queue=QUEUE)
     count, _ = rows.delete()
     if archive := policy_of(served.model).archive:
-        apps.get_model(archive)._base_manager.using(served.using).filter(queue=QUEUE).delete()
+        apps.get_model(archive)._default_manager.using(served.using).filter(queue=QUEUE).delete()
     Minute.objects.using(served.using).filter(job_table=served.job_table, queue=QUEUE).delete()
     Queue.objects.using(served.using).filter(job_table=served.job_table, name=QUEUE).delete()
     return Filled(served.label, count)

@@ -112,6 +112,10 @@ class Dialect:
         """The beginning of a DELETE that reaches its rows by primary key."""
         return f"DELETE FROM {table}"
 
+    def by_prefix(self, column: str) -> str:
+        """What an index of a column of texts is over, so that ``istartswith`` goes by it."""
+        return column
+
     def among(self, column: str, keys: Sequence[Any]) -> tuple[str, Sequence[Any]]:
         """SQL, with its parameters, for: the column is one of these raw keys; of one type all."""
         if {*map(type, keys)} == {int}:

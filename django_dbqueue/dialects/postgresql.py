@@ -101,6 +101,9 @@ class PostgreSQL(Dialect):
         # One value is quicker to parse and to plan than a list of them.
         return f"{column} = ANY('{{{','.join(map(str, keys))}}}'::bigint[])", ()
 
+    def by_prefix(self, column: str) -> str:
+        return f"UPPER({column}) text_pattern_ops"
+
     def insert(self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str) -> Any:
         cursor.execute(f"{sql} RETURNING {pk}", params)
         [key] = cursor.fetchone()

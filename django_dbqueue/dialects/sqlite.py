@@ -98,6 +98,9 @@ class SQLite(Dialect):
         # Always the same statement, hence prepared already.
         return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]
 
+    def by_prefix(self, column: str) -> str:
+        return f"{column} COLLATE NOCASE"
+
     def placeholder(self, value: Any) -> str:
         # A parameter can be no such text, but its bytes can.
         return "CAST(%s AS TEXT)" if isinstance(value, Undecoded) else "%s"

@@ -17,9 +17,10 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..exceptions import QueueFull
 from . import drop, enqueue
-from .execute import retry, rows
+from .execute import in_transaction, retry, rows
 from .limits import is_bounded, limits_of
 from .room import Room
+from .side_rows import written_with
 from .table import Table
 
 T = TypeVar("T")
@@ -87,22 +88,48 @@ def admitted(table: Table, places: Sequence[Wanted], write: Callable[[], T]) -> 
         _nap.wait(min(next(pauses), max(0.0, give_up - time.monotonic())))
 
 
+def as_many_as_fit(
+    table: Table, queue: str, count: int, write: Callable[[int], T]
+) -> tuple[int, T]:
+    """For how many of so many jobs, which are moved into a queue, it has room, and what ``write``
+    gives back, called with that number in one transaction. Nobody waits, and nothing is dropped."""
+    limit = limits_of(table.model, queue).max_length if is_bounded(table.model) else None
+    if limit is None:
+        return count, write(count)
+    is_alone = table.connection.get_autocommit()
+    _check(table, (), is_alone)
+
+    def work() -> tuple[int, T]:
+        room, fits = Room(table, queue, limit, is_alone), min(count, limit)
+        if fits and not room.take(fits):
+            fits -= room.find(fits)
+        return fits, write(fits)
+
+    return in_transaction(table.connection, work)
+
+
 def insert(
-    table: Table, job: Any, fields: Sequence[Any], by_django: Callable[[], T]
+    table: Table,
+    job: Any,
+    fields: Sequence[Any],
+    returning: Sequence[Any],
+    by_django: Callable[[], T],
 ) -> T | list[Any]:
-    """Insert a prepared job; what Django's ``_do_insert`` gives back.
+    """Insert a prepared job; what Django's ``_do_insert`` gives back, the ``returning`` fields.
 
     ``QueueFull``, and nothing is written, where its queue stays full.
     """
-    write = partial(_insert, table, job, fields, by_django)
+    insert_it = partial(_insert, table, job, fields, by_django)
+    write: Callable[[], Any]
+    write = partial(written_with, table, insert_it, partial(_keyed, job, returning))
     if not is_bounded(table.model) or limits_of(table.model, job.queue).max_length is None:
         written = write()
-    elif table.is_plain and _insert_at_once(table, job, fields):
+    elif _may_be_at_once(table) and _insert_at_once(table, job, fields):
         return []
     else:
         written = admitted(table, wanted(table.model, [place_of(job)]), write)
     if not isinstance(written, _Key):
-        return written
+        return written  # type: ignore[no-any-return]
     # Not before the commit: until then it may have to be written once more.
     _set_key(table, job, written.value)
     return []  # nothing is left for Django to assign
@@ -113,6 +140,20 @@ class _Key:
     """Of a row that was inserted without Django."""
 
     value: Any
+
+
+def _keyed(job: Any, returning: Sequence[Any], written: Any) -> list[tuple[Any, Any]]:
+    """The job with its key, which it is not given before the commit."""
+    if isinstance(written, _Key):
+        return [(written.value, job)]
+    if job._is_pk_set():
+        return [(job.pk, job)]
+    values = dict(zip([field.name for field in returning], written[0], strict=False))
+    return [(values[job._meta.pk.name], job)]
+
+
+def _may_be_at_once(table: Table) -> bool:
+    return table.is_plain and table.model.side_rows is None
 
 
 class _Twin(Exception):

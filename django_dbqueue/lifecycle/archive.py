@@ -17,6 +17,7 @@ from .execute import (
     unlocked_keys,
 )
 from .low_instants import LowInstant, LowInstants
+from .side_rows import deleted_with
 from .table import Table
 
 
@@ -95,13 +96,18 @@ def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence
             return 0
         mine = [key for (key,) in held]
         copy_to_archive(table, mine)
-        return delete(table, mine, condition, params)
+        return remove(table, mine, condition, params)
 
     return in_transaction(connection, move)
 
 
 def delete(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
     """Delete jobs of which ``condition`` holds, without a copy."""
+    return deleted_with(table, keys, partial(remove, table, keys, condition, params))
+
+
+def remove(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+    """The same, of jobs that the archive has by now."""
     return changed(
         table.connection,
         f"{table.dialect.delete_by_key(table.name)} "
@@ -143,6 +149,7 @@ def delete_unlocked(
     def delete_free(free: list[Any]) -> int:
         by_key = f"{table.pk} IN ({placeholders(free)})"
         sql = f"{table.dialect.delete_by_key(name)} WHERE {by_key} {condition}"
-        return changed_once(table.connection, sql, [*free, *params])
+        delete = partial(changed_once, table.connection, sql, [*free, *params])
+        return deleted_with(table, free, delete)
 
     return on_unlocked(table, name, keys, delete_free)

@@ -177,7 +177,8 @@ def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -
 def may_insert(model: type[models.Model], names: Collection[str]) -> bool:
     """Whether ``Inserter`` can write such rows as ``bulk_create`` would."""
     knows_expiry = not (has_max_age(model) and {"retry_at", "expires_at"} & set(names))
-    return knows_expiry and is_simple(model)
+    # Side rows have the key, which nobody knows.
+    return knows_expiry and is_simple(model) and getattr(model, "side_rows", None) is None
 
 
 def is_simple(model: type[models.Model]) -> bool:

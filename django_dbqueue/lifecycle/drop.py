@@ -60,7 +60,7 @@ def _drop(table: Table, queue: str, victims: Sequence[Victim]) -> None:
         for start in range(0, len(busy), CHUNK):
             chunk = busy[start : start + CHUNK]
             archive.copy_to_archive(table, chunk)
-            archive.delete(table, chunk, f"status = {Status.BURIED:d}", [])
+            archive.remove(table, chunk, f"status = {Status.BURIED:d}", [])
     transaction.on_commit(tell, using=table.connection.alias, robust=True)
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from .keys import give_key
 from .limiter import place_in_lane
 from .limits import expiry, has_max_age
 from .policy import MAX_SECONDS
+from .side_rows import written_with
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -100,6 +102,16 @@ def due_in(delay: float | None) -> DbNow | None:
     return DbNow(plus=seconds) if seconds else None
 
 
+def checked_due(model: type[Any], due: Any) -> Any:
+    """A moment, or seconds from now; ``ValidationError`` where it is neither."""
+    if isinstance(due, datetime):
+        return model._meta.get_field("retry_at").get_prep_value(due)
+    try:
+        return check_seconds(due, "due", MAX_SECONDS)
+    except ValueError as error:
+        raise ValidationError({"due": str(error)}) from None
+
+
 def insert(table: Table, job: Any, fields: Sequence[Any]) -> Any | None:
     """Insert a prepared job by a statement that is worked out once; its key.
 
@@ -175,7 +187,12 @@ def write_new(table: Table, job: Any) -> bool:
         with table.connection.cursor() as cursor:
             return table.dialect.insert_new(cursor, sql, params, table.pk)
 
-    key = retry(table.connection, run)
+    def keyed(key: Any) -> list[tuple[Any, Any]]:
+        if key is None:
+            return []
+        return [(meta.pk.to_python(key) if key and not is_given else job.pk, job)]
+
+    key = retry(table.connection, partial(written_with, table, run, keyed))
     if key is None:
         return False
     if key and not is_given:

@@ -119,9 +119,12 @@ def _fetched(
         return list(cursor.fetchall())
 
 
-def in_transaction(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
-    """Run a unit of work in one transaction."""
-    return retry(connection, partial(_atomically, connection, work))
+def in_transaction(
+    connection: BaseDatabaseWrapper, work: Callable[[], T], *, savepoint: bool = True
+) -> T:
+    """Run a unit of work in one transaction. Without a savepoint an error in it lets no transaction
+    of the caller's commit any more."""
+    return retry(connection, partial(_atomically, connection, work, savepoint=savepoint))
 
 
 def try_once_in_transaction(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T | None:
@@ -129,10 +132,12 @@ def try_once_in_transaction(connection: BaseDatabaseWrapper, work: Callable[[], 
     return try_once(connection, partial(_atomically, connection, work))
 
 
-def _atomically(connection: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+def _atomically(
+    connection: BaseDatabaseWrapper, work: Callable[[], T], *, savepoint: bool = True
+) -> T:
     was_in_autocommit = connection.get_autocommit()
     try:
-        with transaction.atomic(using=connection.alias):
+        with transaction.atomic(using=connection.alias, savepoint=savepoint):
             return work()
     finally:
         # An error on the way back to it would have the next tries, and all after them, be lost.

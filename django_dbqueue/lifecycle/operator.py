@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -15,6 +16,7 @@ from .table import LIFECYCLE_COLUMNS, Table
 
 CHUNK = 500
 Seen = tuple[Any, int, str | None]
+Due = datetime | float  # a moment, or seconds from now by the database's clock
 
 
 @dataclass
@@ -39,11 +41,40 @@ def bury(table: Table, seen: Iterable[Seen]) -> Changed:
     return _move(table, seen, MOVES["bury"][0], sets)
 
 
-def kick(table: Table, seen: Iterable[Seen]) -> Changed:
-    """Put buried and delayed jobs back to work, with all their attempts."""
-    sets = f"status = {Status.READY:d}, retry_at = NULL, attempts = 0, crashes = 0, losses = 0"
+def kick(
+    table: Table, seen: Iterable[Seen], due: Due | None = None, time_to_run: int | None = None
+) -> Changed:
+    """Put buried and delayed jobs back to work, with all their attempts; now, or when they are
+    ``due``, and with another time to run, where one is given."""
+    sets, values = f"status = {Status.READY:d}, retry_at = NULL", list[Any]()
+    if due is not None:
+        sets, values = _delayed(table, due)
+    sets += ", attempts = 0, crashes = 0, losses = 0"
     sets += ", finished_at = NULL, failed_at = NULL, failure = NULL"
-    return _move(table, seen, MOVES["kick"][0], sets)
+    if time_to_run is not None:
+        sets += ", time_to_run = %s"
+        values.append(time_to_run)
+    return _move(table, seen, MOVES["kick"][0], sets, values)
+
+
+def reschedule(table: Table, seen: Iterable[Seen], due: Due) -> Changed:
+    """Have ready and delayed jobs run at another time, sooner or later; what they have tried counts
+    as before."""
+    return _move(table, seen, MOVES["reschedule"][0], *_delayed(table, due))
+
+
+def prioritize(table: Table, seen: Iterable[Seen], priority: int) -> Changed:
+    """Give ready, delayed and buried jobs another priority."""
+    sets, values = _written(table, {"priority": priority})
+    return _move(table, seen, MOVES["prioritize"][0], sets, values)
+
+
+def _delayed(table: Table, due: Due) -> tuple[str, list[Any]]:
+    sets = f"status = {Status.DELAYED:d}, retry_at = "
+    if isinstance(due, datetime):
+        column = table.model._meta.get_field("retry_at")
+        return f"{sets}%s", [column.get_db_prep_save(due, table.connection)]
+    return f"{sets}{table.dialect.now_plus('%s')}", [due]
 
 
 def release(table: Table, seen: Iterable[Seen]) -> Changed:
@@ -55,12 +86,12 @@ def release(table: Table, seen: Iterable[Seen]) -> Changed:
 def cancel(table: Table, seen: Iterable[Seen]) -> Changed:
     """Take jobs out for good: into the archive as they are, or deleted where there is none."""
 
-    return _by_state(table, seen, MOVES["cancel"][0], partial(archive.take_out, table))
+    return by_state(table, seen, MOVES["cancel"][0], partial(archive.take_out, table))
 
 
 def delete(table: Table, seen: Iterable[Seen]) -> Changed:
     """Delete jobs that nobody holds, without a copy in the archive."""
-    return _by_state(table, seen, MOVES["delete"][0], partial(archive.delete, table))
+    return by_state(table, seen, MOVES["delete"][0], partial(archive.delete, table))
 
 
 def amend(table: Table, seen: Iterable[Seen], columns: Mapping[str, Any]) -> Changed:
@@ -110,10 +141,10 @@ def _move(
             [*values, *keys, *params],
         )
 
-    return _by_state(table, seen, sources, update)
+    return by_state(table, seen, sources, update)
 
 
-def _by_state(
+def by_state(
     table: Table,
     seen: Iterable[Seen],
     sources: Collection[Status],

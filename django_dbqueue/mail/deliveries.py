@@ -1,6 +1,7 @@
 """What became of a message for each of its recipients: plain data, kept with the message; and the
 many spellings of a recipient's address."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 TEXT_MAX_CHARS = 500  # of what a server says
+# A piece of a list of addresses: quoted names and whole <addresses> are not divided.
+PIECES = re.compile(r'(?:"(?:[^"\\]|\\.)*"|<[^>]*>|[^,"<]|["<])+')
 
 
 class Outcome(StrEnum):
@@ -59,6 +62,19 @@ def address_of(recipient: str) -> str:
     bare = (found[0][1] if len(found) == 1 else "") or recipient
     local, at, domain = bare.rpartition("@")
     return f"{local}{at}{domain.lower()}"
+
+
+def pieces(text: str) -> list[str]:
+    """The addresses between the commas of a text."""
+    found = [piece.strip() for piece in PIECES.findall(text) if piece.strip()]
+    whole: list[str] = []
+    for piece in found:
+        # Of a name with a comma in it, the beginning.
+        if whole and "@" not in whole[-1] and piece.endswith(">"):
+            whole[-1] += f", {piece}"
+        else:
+            whole.append(piece)
+    return whole
 
 
 def has_several(recipient: str) -> bool:

@@ -46,4 +46,4 @@ def amend(table: Table, row: Any, columns: dict[str, Any]) -> int:
     if isinstance(row, Email):
         return operator.amend(table, [(row.pk, row.status, row.owner)], columns).changed
     rows = ArchivedEmail.objects.using(table.connection.alias).filter(pk=row.pk)
-    return rows.update(**columns)
+    return int(rows.update(**columns))

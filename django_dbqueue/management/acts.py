@@ -1,5 +1,6 @@
-"""``manage.py dbqueue retry``, ``kick``, ``cancel``, ``bury``, ``release`` and ``clear``: what the
-admin's actions do, by the same code, to as many jobs as there are."""
+"""``manage.py dbqueue retry``, ``kick``, ``move``, ``prioritize``, ``reschedule``, ``bury``,
+``release``, ``cancel`` and ``clear``: what the admin's actions do, by the same code, to as many
+jobs as there are."""
 
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterator, Sequence
@@ -7,14 +8,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..operate.acting import BURY, CANCEL, KICK, RELEASE, Progress
+from ..operate.acting import (
+    BURY,
+    CANCEL,
+    KICK,
+    MOVE,
+    PRIORITIZE,
+    RELEASE,
+    RESCHEDULE,
+    Progress,
+)
 from ..operate.acting import Verb as JobVerb
 from ..operate.choice import Choice, keys_of
+from ..operate.recording import KEYS_NAMED_MAX
 from ..states import Status
 from ..worker.served import Served
 from .choosing import add_filters, add_tables, choice_of, name_of, named_tables
 from .confirming import add_confirmation, confirm
+from .recording import add_user, recorded, user_of
 from .reporting import Report
+from .values import add_values, check_values, with_values
 from .verbs import Verb
 
 WAITING = (Status.READY, Status.DELAYED)
@@ -34,6 +47,9 @@ class Act:
 ACTS = [
     Act("retry", KICK, "put failed (buried) jobs back to work", (Status.BURIED,), asks=False),
     Act("kick", KICK, "put buried and delayed jobs back to work", KICK.sources, asks=False),
+    Act("move", MOVE, "put jobs into another queue", MOVE.sources),
+    Act("prioritize", PRIORITIZE, "give jobs another priority", PRIORITIZE.sources),
+    Act("reschedule", RESCHEDULE, "have waiting jobs run at another time", RESCHEDULE.sources),
     Act("bury", BURY, "park jobs for a person", BURY.sources),
     Act("release", RELEASE, "take claimed jobs away from their workers", RELEASE.sources),
     Act("cancel", CANCEL, "take jobs out for good, into the archive if any", CANCEL.sources),
@@ -44,6 +60,8 @@ ACTS = [
 def add_arguments(act: Act, parser: ArgumentParser) -> None:
     add_tables(parser)
     add_filters(parser, act.states)
+    add_values(act.verb, parser)
+    add_user(parser)
     parser.add_argument("--all", action="store_true", help="where neither table nor filter is")
     parser.add_argument("--dry-run", action="store_true", help="count only, and change nothing")
     if act.word == "clear":
@@ -64,7 +82,8 @@ def add_arguments(act: Act, parser: ArgumentParser) -> None:
 
 def run(act: Act, options: dict[str, Any]) -> str:
     """The text, or JSON; ``ProblemsFound`` where some of the given ids were not changed."""
-    choice, states = choice_of(options), set(act.states)
+    check_values(act.verb, options)
+    choice, states, user = choice_of(options), set(act.states), user_of(options)
     if options.get("include_claimed"):
         states.add(Status.CLAIMED)
     tables = named_tables(options, choice)
@@ -73,7 +92,7 @@ def run(act: Act, options: dict[str, Any]) -> str:
     if act.asks and not options["dry_run"]:
         confirm(options, act.verb.says, counted(tables, choice, states))
     report = Report(act.word, options)
-    with report.told_at_the_end():
+    with report.told_at_the_end(), recorded(report, user):
         do(act.verb, tables, choice, states, report)
         report.problem = missed(report, asked)
     return report.shown()
@@ -88,8 +107,9 @@ def do(
 ) -> None:
     for served in tables:
         progress = Progress(
-            verb,
+            with_values(verb, served, report.options),
             limit=report.left,
+            keeps=KEYS_NAMED_MAX,
             matches=choice.matches if choice.error else None,
             is_dry=report.is_dry,
         )

@@ -64,8 +64,8 @@ def as_text(found: Watched, titles: Mapping[tuple[str, str], str]) -> str:
             one.queue + (" (paused)" if one.paused else ""),
             f"{one.waiting:,}",
             "" if one.oldest_seconds is None else in_words(one.oldest_seconds),
-            f"{one.delayed:,}",
-            f"{one.claimed:,}",
+            str(one.count("delayed")),
+            str(one.count("claimed")),
             str(one.workers),
             ", ".join(one.why),
         ]

@@ -14,6 +14,8 @@ from .monitor import MONITOR
 from .pause import PAUSE, RESUME
 from .prune import PRUNE
 from .restart import RESTART
+from .status import STATUS
+from .top import TOP
 from .verbs import Refused, Verb
 
 
@@ -31,15 +33,20 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
     return run_or_refuse
 
 
-ALL = acts.VERBS | {
-    "prune": PRUNE,
-    "failed": FAILED,
-    "failures": FAILURES,
-    "pause": PAUSE,
-    "resume": RESUME,
-    "restart": RESTART,
-    "monitor": MONITOR,
-}
+ALL = (
+    {"status": STATUS}
+    | acts.VERBS
+    | {
+        "prune": PRUNE,
+        "failed": FAILED,
+        "failures": FAILURES,
+        "pause": PAUSE,
+        "resume": RESUME,
+        "restart": RESTART,
+        "top": TOP,
+        "monitor": MONITOR,
+    }
+)
 OPERATING: dict[str, Verb] = {
     word: replace(verb, run=_refusing(verb.run)) for word, verb in ALL.items()
 }

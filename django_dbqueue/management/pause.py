@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from ..models import Queue
 from ..models.queue import ALL, FOR_GOOD
 from ..monitor.alerts import pause_end
 from ..operate.pausing import (
@@ -17,10 +18,14 @@ from ..operate.pausing import (
     resume_everything,
     still_paused,
 )
+from ..operate.recording import record_of
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns
 from .durations import duration
+from .recording import add_user, user_of
 from .verbs import Refused, Verb
+
+VERSION = 1  # of the JSON
 
 
 def add_names(parser: ArgumentParser) -> None:
@@ -29,6 +34,7 @@ def add_names(parser: ArgumentParser) -> None:
         "--queue", action="append", default=[], help="of these tables, or of all; more than once"
     )
     parser.add_argument("--all", action="store_true", help="all queues of all queue tables")
+    add_user(parser)
 
 
 def add_pause(parser: ArgumentParser) -> None:
@@ -54,23 +60,33 @@ def run_pause(options: dict[str, Any]) -> str:
     seconds, reason = options["seconds"], options["reason"]
     end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
     said = f"paused {pause_end(end)}" + (f": {reason}" if reason else "")
-    found = named(options)
+    found, user = named(options), user_of(options)
     for one in found:
         if isinstance(one, Served):
             pause(one, seconds, reason)
         else:
             pause_everything(one, seconds, reason)
+        note(user, one, said)
     return told(found, options, said)
 
 
 def run_resume(options: dict[str, Any]) -> str:
-    found = named(options)
+    found, user = named(options), user_of(options)
     for one in found:
         if isinstance(one, Served):
             resume(one)
         else:
             resume_everything(one)
+        note(user, one, "resumed")
     return told(found, options, "resumed")
+
+
+def note(user: Any, one: Served | str, said: str) -> None:
+    """In the admin's log, where it is known who gives the command."""
+    if user is None:
+        return
+    what = f"{one.title}, queue {one.queue or ALL}" if isinstance(one, Served) else f"all on {one}"
+    record_of(user, Queue, what, f"{said[:1].upper()}{said[1:]}: {what}; filters: none")
 
 
 def named(options: dict[str, Any]) -> list[Served | str]:
@@ -100,7 +116,7 @@ def told(found: list[Served | str], options: dict[str, Any], said: str) -> str:
             else {"table": ALL, "queue": ALL, "database": one}
             for one in found
         ]
-        return json.dumps(rows, indent=2)
+        return json.dumps({"version": VERSION, "verb": options["verb"], "queues": rows}, indent=2)
     lines = []
     for one in found:
         if isinstance(one, Served):

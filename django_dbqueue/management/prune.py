@@ -6,11 +6,13 @@ from typing import Any
 
 from ..operate.acting import DELETE, Progress
 from ..operate.pruning import prune_ended, prune_its_archive
+from ..operate.recording import KEYS_NAMED_MAX
 from ..states import Status
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of
 from .confirming import add_confirmation, confirm
 from .durations import duration
+from .recording import add_user, recorded, user_of
 from .reporting import Report
 from .verbs import Refused, Verb
 
@@ -27,6 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--done", type=duration, metavar=age, help="done jobs, and what is in an archive"
     )
     parser.add_argument("--dry-run", action="store_true", help="count only, and change nothing")
+    add_user(parser)
     add_confirmation(parser)
     parser.set_defaults(limit=None)
 
@@ -43,11 +46,11 @@ def run(options: dict[str, Any]) -> str:
         confirm(
             options, DELETE.says, [f"{' and '.join(name for name, _ in parts)} jobs of {names}"]
         )
-    report = Report("prune", options)
-    with report.told_at_the_end():
+    report, user = Report("prune", options), user_of(options)
+    with report.told_at_the_end(), recorded(report, user):
         for served in tables:
             for name, prune in parts:
-                progress = Progress(DELETE, is_dry=report.is_dry)
+                progress = Progress(DELETE, keeps=KEYS_NAMED_MAX, is_dry=report.is_dry)
                 report.done.append((f"{name_of(served, tables)}, {name}", served, progress))
                 prune(progress, served)
     return report.shown()

@@ -16,6 +16,7 @@ from .verbs import FOUND, ProblemsFound
 
 INTERRUPTED = 130
 COUNTS = ("matched", "changed", "skipped")
+VERSION = 1  # of the JSON: names may be added; what changes or goes makes another one
 
 
 @dataclass
@@ -84,7 +85,13 @@ class Report:
             for _, served, progress in self.done
         ]
         sums = self._counts([progress for _, _, progress in self.done])
-        said = {"verb": self.word, "dry_run": self.is_dry, **sums, "more": self._has_more}
+        said = {
+            "version": VERSION,
+            "verb": self.word,
+            "dry_run": self.is_dry,
+            **sums,
+            "more": self._has_more,
+        }
         return json.dumps({**said, "tables": tables}, indent=2)
 
     def _counts(self, several: list[Progress]) -> dict[str, int]:

@@ -31,13 +31,19 @@ class Count:
     seconds_ago: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.number:,}{'+' * self.is_at_least}{self.age}"
+        return ", ".join(filter(None, (self.text, self.age)))
+
+    @property
+    def text(self) -> str:
+        """Without its age."""
+        return f"{self.number:,}{'+' * self.is_at_least}"
 
     @property
     def age(self) -> str:
+        """``20 s ago``; '' where it is of now."""
         if self.seconds_ago is None:
             return ""
-        return f", {duration(max(1, round(self.seconds_ago)))} ago"
+        return f"{duration(max(1, round(self.seconds_ago)))} ago"
 
     @property
     def is_exact(self) -> bool:

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.ddl_references import Statement
 
+from ..dialects import dialect_of
+
 # A statement, since Django runs whatever an index answers.
 NOTHING = "SELECT 1"
 BY_KEY = "dedup_key", "queue"
@@ -74,6 +76,25 @@ class PartialIndex(HotIndex):
         if schema_editor.connection.features.supports_partial_indexes:
             return super().remove_sql(model, schema_editor, **kwargs)
         return NOTHING
+
+
+class PrefixIndex(models.Index):
+    """An index of texts by which ``istartswith`` finds, as each database wants it."""
+
+    def create_sql(
+        self,
+        model: type[models.Model],
+        schema_editor: BaseDatabaseSchemaEditor,
+        using: str = "",
+        **kwargs: Any,
+    ) -> Statement:
+        connection = schema_editor.connection
+        quote = connection.ops.quote_name
+        [name] = self.fields
+        field: Any = model._meta.get_field(name)
+        by = dialect_of(connection).by_prefix(quote(field.column))
+        table = quote(model._meta.db_table)
+        return Statement(f"CREATE INDEX {quote(str(self.name))} ON {table} ({by})")
 
 
 class DedupConstraint(models.UniqueConstraint):

@@ -14,6 +14,7 @@ from ..lifecycle import admission, enqueue, holder
 from ..lifecycle.holder import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of, settle
+from ..lifecycle.side_rows import SideRows
 from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from .columns import JobColumns
 from .exactly_once import ExactlyOnceRun
@@ -29,7 +30,10 @@ PLAIN = {int, str, bool, float, bytes, list, dict, type(None)}
 # Of the worker that runs a job.
 UNSHARED = {"restart_clock", "rate_turn"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
-PERMISSIONS = ("add", "change", "delete", "view", "inspect", "retry", "bury", "release", "export")
+PERMISSIONS = (
+    *("add", "change", "delete", "view"),
+    *("inspect", "retry", "bury", "release", "amend", "export"),
+)
 
 
 class Job(JobColumns):
@@ -57,6 +61,7 @@ class Job(JobColumns):
     in_exactly_once_run: bool = False  # the transaction of its run and its end is open
     takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
     checked_columns: ClassVar[Mapping[str, Callable[[Any], None]]] = {}  # before it is enqueued
+    side_rows: ClassVar[SideRows | None] = None  # by which its jobs are found
     never_replaced: ClassVar[frozenset[str]] = frozenset()  # columns, by enqueue(on_duplicate=)
 
     objects: ClassVar[JobManager] = JobManager()
@@ -177,7 +182,8 @@ class Job(JobColumns):
         by_django = partial(super()._do_insert, manager, using, fields, returning_fields, raw)  # type: ignore[misc]
         if raw:
             return by_django()
-        return admission.insert(table_of(type(self), using), self, fields, by_django)
+        table = table_of(type(self), using)
+        return admission.insert(table, self, fields, returning_fields, by_django)
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
         if asked is None:

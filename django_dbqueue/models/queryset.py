@@ -2,28 +2,27 @@
 
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from django.core.exceptions import ValidationError
 from django.db import models, router
 
 from ..fields import DbNow, check_name, check_words
-from ..lifecycle import admission, bulk, claim, enqueue, operator, ready_queues
+from ..lifecycle import admission, bulk, claim, enqueue, ready_queues
 from ..lifecycle.bulk_jobs import insert_jobs
 from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
-from ..lifecycle.operator import Changed
-from ..lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
+from ..lifecycle.side_rows import keyed, written_with
+from ..lifecycle.table import LIFECYCLE_COLUMNS, table_of
 from ..lifecycle.twins import renewal
 from ..shards import only_database
 from ..states import Status
+from .by_hand import ByHandQuerySet, JobT
 from .enqueued import Enqueued, enqueue_unique
 from .queue import Queue, is_among
-
-JobT = TypeVar("JobT", bound=models.Model)
 
 _process = uuid.uuid4().hex
 _claims = count(1)
@@ -43,7 +42,7 @@ def new_owner() -> str:
     return f"{_process}.{next(_claims)}"
 
 
-class JobQuerySet(models.QuerySet[JobT]):
+class JobQuerySet(ByHandQuerySet[JobT]):
     """A QuerySet that knows the states and refuses to write lifecycle columns."""
 
     def ready(self) -> Self:
@@ -71,22 +70,6 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     def in_queue(self, queue: str) -> Self:
         return self.filter(queue=queue)
-
-    def bury(self) -> Changed:
-        """Park ready, claimed and delayed jobs for a person."""
-        return self._by_hand(operator.bury)
-
-    def kick(self) -> Changed:
-        """Put buried and delayed jobs back to work, with all their attempts."""
-        return self._by_hand(operator.kick)
-
-    def release(self) -> Changed:
-        """Take claimed jobs away from their owners; one that still runs may run twice."""
-        return self._by_hand(operator.release)
-
-    def cancel(self) -> Changed:
-        """Take jobs out for good, into the archive where there is one."""
-        return self._by_hand(operator.cancel)
 
     def update(self, **kwargs: Any) -> int:
         _refuse(kwargs)
@@ -124,9 +107,11 @@ class JobQuerySet(models.QuerySet[JobT]):
         table = table_of(self.model, self._db or only_database(self.model))  # type: ignore[attr-defined]
         by_django = partial(super().bulk_create, jobs, batch_size, **kwargs)
 
-        def write() -> list[JobT]:
+        def insert() -> list[JobT]:
             is_plain = not any(kwargs.values())
             return jobs if is_plain and insert_jobs(table, jobs, batch_size) else by_django()
+
+        write = partial(written_with, table, insert, keyed)
 
         with enqueue.announced(self.model, jobs):
             places = partial(map, admission.place_of, jobs)
@@ -140,8 +125,7 @@ class JobQuerySet(models.QuerySet[JobT]):
 
     def enqueue(self, **columns: Any) -> Enqueued[Any]:
         """``JobManager.enqueue`` on the database of ``using()``."""
-        enqueued: Enqueued[Any] = self._whole("enqueue").enqueue(**columns)
-        return enqueued
+        return self._whole("enqueue").enqueue(**columns)  # type: ignore[no-any-return]
 
     def enqueue_many(self, rows: Iterable[Mapping[str, Any]], **columns: Any) -> int:
         """``JobManager.enqueue_many`` on the database of ``using()``."""
@@ -151,8 +135,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         self, limit: int = 1, queue: ready_queues.Queues = "default", owner: str | None = None
     ) -> list[Any]:
         """``JobManager.claim`` on the database of ``using()``; no filter can be heeded."""
-        jobs: list[Any] = self._whole("claim").claim(limit, queue, owner)
-        return jobs
+        return list(self._whole("claim").claim(limit, queue, owner))
 
     def pause(self, queue: str = "default", seconds: float | None = None, reason: str = "") -> None:
         """``JobManager.pause`` on the database of ``using()``."""
@@ -163,8 +146,7 @@ class JobQuerySet(models.QuerySet[JobT]):
         self._whole("resume").resume(queue)
 
     def paused_queues(self) -> set[str]:
-        names: set[str] = self._whole("paused_queues").paused_queues()
-        return names
+        return self._whole("paused_queues").paused_queues()  # type: ignore[no-any-return]
 
     def _whole(self, verb: str) -> Any:
         """The manager, on our database; for what cannot be said of a part of the table."""
@@ -172,18 +154,6 @@ class JobQuerySet(models.QuerySet[JobT]):
         if query.where or query.is_sliced or query.distinct or query.combinator:
             raise TypeError(f"{verb}() speaks of the whole table: call it on no filtered queryset")
         return self.model._default_manager.db_manager(self._db)  # type: ignore[attr-defined]
-
-    def _by_hand(self, verb: Callable[[Table, Sequence[operator.Seen]], Changed]) -> Changed:
-        table = table_of(self.model, self._for_writing())
-        jobs = self if self.query.is_sliced else self.order_by()
-        found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
-        with table.dialect.decode_leniently():
-            # A join lists a job once per row that it meets.
-            seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
-        return verb(table, list(seen.values()))
-
-    def _for_writing(self) -> str:
-        return self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
 
 
 class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[misc]
@@ -296,5 +266,5 @@ def _refuse(names: Collection[str]) -> None:
     if refused := LIFECYCLE_COLUMNS & set(names):
         raise ValueError(
             f"{', '.join(sorted(refused))}: only the lifecycle's verbs write these columns "
-            f"(bury, kick, release, cancel, or a claim's complete, fail, ...)"
+            f"(bury, kick, reschedule, release, cancel, or a claim's complete, fail, ...)"
         )

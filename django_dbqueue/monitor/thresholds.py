@@ -10,6 +10,7 @@ from ..lifecycle.backlog import count_ready
 from ..lifecycle.claim_end import duration
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import Due, due_and_since
+from ..metrics.numbers import Count
 from ..states import Status
 from ..worker.served import Served
 from .overview import QueueOverview, overview
@@ -26,7 +27,8 @@ class Thresholds:
 @dataclass
 class WatchedQueue:
     """``waiting``: ready jobs, and delayed ones whose time has come, counted up to the limit;
-    ``why``: what is wrong, in words."""
+    ``at_least`` and ``counted_seconds_ago`` say of ``delayed`` and ``claimed`` what is not exact,
+    as in ``QueueOverview``; ``why``: what is wrong, in words."""
 
     table: str
     queue: str
@@ -37,7 +39,14 @@ class WatchedQueue:
     claimed: int
     paused: bool
     workers: int
+    at_least: list[str] = field(default_factory=list)
+    counted_seconds_ago: dict[str, float] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
+
+    def count(self, name: str) -> Count:
+        """That of ``delayed`` or ``claimed``."""
+        is_at_least = name in self.at_least
+        return Count(getattr(self, name), is_at_least, self.counted_seconds_ago.get(name))
 
 
 @dataclass
@@ -77,16 +86,23 @@ def _watched(
     for one in queues:
         its_due = due.get(one.queue, Due())
         ages = [s for s in (one.oldest_seconds, its_due.oldest_seconds) if s is not None]
+        told = {str(s.label): one.count(s) for s in (Status.DELAYED, Status.CLAIMED)}
         watched = WatchedQueue(
             table=served.label,
             queue=one.queue,
             database=served.using,
             waiting=_ready(table, one, limits.waiting) + its_due.number,
             oldest_seconds=max(ages, default=None),
-            delayed=one.counts.get(Status.DELAYED, 0),
-            claimed=one.counts.get(Status.CLAIMED, 0),
+            delayed=told["delayed"].number,
+            claimed=told["claimed"].number,
             paused=one.paused is not None,
             workers=sum(worker.state == "alive" for worker in one.workers),
+            at_least=[name for name, count in told.items() if count.is_at_least],
+            counted_seconds_ago={
+                name: round(count.seconds_ago, 1)
+                for name, count in told.items()
+                if count.seconds_ago is not None
+            },
         )
         watched.why += _problems(watched, limits)
         yield watched

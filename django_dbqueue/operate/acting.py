@@ -1,10 +1,14 @@
 """The verbs that people do to many jobs: in chunks, each a compare-and-set, and counted."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from ..lifecycle import operator
+from ..lifecycle.limiter import base_of
 from ..lifecycle.operator import Changed
 from ..states import MOVES, Status
 from .keyset import Keyset
@@ -12,43 +16,94 @@ from .keyset import Keyset
 CHUNK_ROWS = 500
 
 
+# By the name of a value: the column that it goes into, so that a job has it already or not.
+COLUMNS = {"queue": "queue", "priority": "priority", "due": "retry_at"}
+WORDS = {"queue": "to {}", "priority": "to {}", "due": "at {}", "time_to_run": "with {} s to run"}
+
+
 @dataclass(frozen=True)
 class Verb:
-    """A verb of queue tables; ``says`` what it does to each job."""
+    """A verb of queue tables: its ``name`` in code, its ``title`` for people; ``says`` what it does
+    to each job. ``values`` are what it is told besides, by their names in code."""
 
     name: str
+    title: str
     says: str
     is_final: bool = False
+    values: tuple[tuple[str, Any], ...] = ()
 
     @property
     def sources(self) -> Collection[Status]:
         """The states from which it takes a job."""
         return MOVES[self.name][0]
 
+    @property
+    def told(self) -> str:
+        """What is done, with the values: what the log and messages say."""
+        return " ".join([self.title, *(WORDS[name].format(told(one)) for name, one in self.values)])
+
+    def with_values(self, **values: Any) -> "Verb":
+        given = tuple((name, value) for name, value in values.items() if value is not None)
+        return replace(self, values=given)
+
+    @property
+    def columns(self) -> list[str]:
+        """What ``is_new_to`` looks at."""
+        return [COLUMNS[name] for name, _ in self.values if name in COLUMNS]
+
+    def is_new_to(self, job: Any) -> bool:
+        """Whether a job is not yet as the values say: one that goes on in the list is met again."""
+        wanted = {name: value for name, value in self.values if name in COLUMNS}
+        return not wanted or any(_has(job, name) != value for name, value in wanted.items())
+
     def do(self, jobs: Any) -> Changed:
         """By the queryset's own verb: a queue table may have another one, as mail has."""
         if self is DELETE:  # Django's own looks neither at states nor at owners
             return jobs._by_hand(operator.delete)  # type: ignore[no-any-return]
-        return getattr(jobs, self.name)()  # type: ignore[no-any-return]
+        return getattr(jobs, self.name)(**dict(self.values))  # type: ignore[no-any-return]
 
 
-KICK = Verb("kick", "becomes ready now, with all its attempts")
+def _has(job: Any, name: str) -> Any:
+    value = getattr(job, COLUMNS[name])
+    return base_of(type(job), value) if name == "queue" else value
+
+
+def told(value: Any) -> str:
+    """A moment in the time zone of the project."""
+    if not isinstance(value, datetime):
+        return str(value)
+    shown = timezone.localtime(value) if timezone.is_aware(value) else value
+    return f"{shown:%Y-%m-%d %H:%M:%S %Z}".strip()
+
+
+KICK = Verb("kick", "Retry", "becomes ready now, with all its attempts")
 BURY = Verb(
     "bury",
-    "is parked, and does not run until somebody puts it back to work. What runs at the moment goes "
-    "on, but cannot write its outcome any more",
+    "Bury",
+    "is parked, and does not run until somebody retries it. What runs at the moment goes on, but "
+    "cannot write its outcome any more",
 )
 RELEASE = Verb(
     "release",
+    "Release",
     "is taken away from its worker and becomes ready; what runs at the moment may run twice",
 )
 CANCEL = Verb(
     "cancel",
+    "Cancel",
     "is taken out for good: into the archive as it is, or deleted where there is none. What runs "
     "at the moment goes on, but cannot write its outcome any more",
     is_final=True,
 )
-DELETE = Verb("delete", "is deleted, without a copy in the archive", is_final=True)
+MOVE = Verb(
+    "move",
+    "Move",
+    "goes to another queue, and stays in its state. One whose dedup key a job there has, and one "
+    "for which that queue has no room, stays where it is",
+)
+PRIORITIZE = Verb("prioritize", "Prioritize", "gets another priority; 0 is the most urgent")
+RESCHEDULE = Verb("reschedule", "Reschedule", "runs at another time, be it sooner or later")
+DELETE = Verb("delete", "Delete", "is deleted, without a copy in the archive", is_final=True)
 
 
 @dataclass
@@ -73,26 +128,32 @@ class Progress:
         """The verb to these rows, until the limit; not to those that come to their end meanwhile,
         as released jobs that are claimed again do."""
         # Only what is named is read whole: mail may be long, and so may errors.
-        names = {"pk", "status", *keyset.order.names, *(["errors"] if self.matches else [])}
+        names = {"pk", "status", *keyset.order.names, *self.verb.columns}
+        names |= {"errors"} if self.matches else set()
         light = keyset.queryset.select_related(None).only(*names)
         for chunk in keyset.of(light).as_of_now().chunks(CHUNK_ROWS):
-            rows = [row for row in chunk if self.matches is None or self.matches(row)]
+            rows = [row for row in chunk if self._is_meant(row)]
             left = len(rows) if self.limit is None else self.limit - self.taken
-            if rows[:left]:
-                self._take(keyset, rows[:left])
-            if rows[left:]:
+            was_full = bool(rows[:left]) and self._take(keyset, rows[:left])
+            if was_full or rows[left:]:
                 self.has_more = True
                 return
 
-    def _take(self, keyset: Keyset, rows: list[Any]) -> None:
+    def _is_meant(self, row: Any) -> bool:
+        return self.verb.is_new_to(row) and (self.matches is None or self.matches(row))
+
+    def _take(self, keyset: Keyset, rows: list[Any]) -> bool:
+        """Whether there was no room for any of them: nor is there for those that follow."""
         queryset = keyset.queryset.order_by()
         taken = [row.pk for row in rows if row.status in self.verb.sources]
         named = queryset.in_bulk(taken[: max(0, self.keeps - len(self.first))])
+        result = Changed()
         if not self.is_dry:
             result = self.verb.do(queryset.filter(pk__in=[row.pk for row in rows]))
             self.result = result if self.result is None else self.result + result
         self.taken += len(taken)
         self.first += [named[key] for key in taken if key in named]
+        return not result.changed and bool(getattr(result, "no_room", 0))
 
     def __str__(self) -> str:
         return str(self.result or Changed())

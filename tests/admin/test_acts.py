@@ -8,8 +8,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin import actions, confirmation
-from django_dbqueue.operate import acting
+from django_dbqueue.admin import actions
+from django_dbqueue.operate import acting, recording
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, act, act_on_all, fill, keys_in, text_of
 from tests.kit.jobs import buried, claimed, fresh
@@ -24,6 +24,12 @@ DEEDS = {
     "release_selected": ("release", ["ready", "ready", "buried"]),
     "cancel_selected": ("delete", []),
     "export_selected": ("export", ["ready", "claimed", "buried"]),
+    "move_selected": ("amend", ["ready", "claimed", "buried"]),
+}
+# What the same permission allows besides.
+ALONG = {
+    "kick_selected": {"kick_with_selected"},
+    "move_selected": {"prioritize_selected", "reschedule_selected"},
 }
 UNCHANGED = ["ready", "claimed", "buried"]
 CANARY = "<script>alert('canary')</script>"
@@ -49,8 +55,9 @@ def test_each_deed_has_a_permission_of_its_own(people, jobs, action):
     codename, expected = DEEDS[action]
     browser = people("view_note", f"{codename}_note")
     offered = re.findall(r'<option value="(\w+_selected)"', text_of(browser.get(NOTES)))
-    assert set(offered) == {action}
+    assert set(offered) == {action} | ALONG.get(action, set())
     data = {"_selected_action": [job.pk for job in jobs], "confirmed": "yes", "post": "yes"}
+    data["dbqueue-queue"] = "other"
     for other in {*DEEDS, "delete_selected"} - {action}:
         browser.post(NOTES, {"action": other, **data})
         assert states(jobs) == UNCHANGED, other
@@ -87,7 +94,7 @@ def test_strangers_and_staff_without_permissions_get_nothing(client, people, job
 def test_errors_are_told_to_who_may_inspect(people, jobs):
     page = text_of(people("view_note").get(NOTES))
     assert "for the test" not in page
-    assert '<td class="field-error_class">Bury</td>' in page
+    assert '<td class="field-error_class">buried on purpose</td>' in page
     assert "for the test" in text_of(people("view_note", "inspect_note").get(NOTES))
 
 
@@ -114,15 +121,17 @@ def test_all_that_match_are_asked_for_and_then_changed(browser):
     kicked = QuerySet(Note).filter(queue="q1", status=Status.READY)
     assert kicked.count() == 3
     assert QuerySet(Note).filter(status=Status.BURIED).count() == 2
-    messages = {text for _, text in logged()}
-    assert messages == {"kick: 2 changed; rows: 2; filters: queue=q1"}
-    assert {int(key) for key, _ in logged()} < {job.pk for job in kicked}
+    # One entry, which names the jobs.
+    [(key, said)] = logged()
+    assert key is None
+    named = re.fullmatch(r"Retry: 2 changed; rows: 2 \((\d+), (\d+)\); filters: queue=q1", said)
+    assert {int(one) for one in named.groups()} < {job.pk for job in kicked}
 
 
 def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 4)
     monkeypatch.setattr(actions, "ROWS_MAX", 8)
-    monkeypatch.setattr(confirmation, "MOST", 5)
+    monkeypatch.setattr(recording, "KEYS_NAMED_MAX", 5)
     fill(11, [Status.READY, Status.DONE])
     every = {"everything": "on", "confirmed": "yes"}
     with CaptureQueriesContext(connection) as queries:
@@ -131,7 +140,10 @@ def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
     assert len(writes) == 2
     assert "8 changed" in page
     assert "More match" in page
-    assert logged() == [(None, "bury: 8 changed; rows: 8; filters: none")]
+    [(key, said)] = logged()
+    assert key is None
+    named = r"Bury: 8 changed; rows: 8 \((\d+, ){5}\.\.\); filters: none"
+    assert re.fullmatch(named, said)
     assert "3 changed" in act(browser, "bury_selected", **every)
     assert QuerySet(Note).filter(status=Status.READY).count() == 0
     assert QuerySet(Note).filter(status=Status.DONE).count() == 11
@@ -139,7 +151,7 @@ def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
 
 def test_only_the_jobs_that_the_log_names_are_read_whole(browser, monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
-    monkeypatch.setattr(confirmation, "MOST", 3)
+    monkeypatch.setattr(recording, "KEYS_NAMED_MAX", 3)
     fill(11, [Status.READY])
     with CaptureQueriesContext(connection) as queries:
         act(browser, "bury_selected", everything="on", confirmed="yes")
@@ -180,7 +192,8 @@ def test_what_is_done_is_recorded_where_the_rest_fails(browser, monkeypatch):
     monkeypatch.setattr(type(Note.objects.all()), "kick", kick)
     with pytest.raises(RuntimeError):
         act(browser, "kick_selected", everything="on", confirmed="yes")
-    assert {text for _, text in logged()} == {"kick: 2 changed; rows: 2; filters: none"}
+    [(_, said)] = logged()
+    assert said.startswith("Retry: 2 changed; rows: 2 (")
 
 
 def test_nonsense_among_the_chosen_rows_is_left_out(browser, jobs):

@@ -183,7 +183,7 @@ def test_attempts_say_how_they_ended_and_what_left_no_word():
     assert story(job) == [
         "Enqueued",
         "Attempt 1 asked for another one",
-        "Put back to work",
+        "Retried by a person",
         "Attempt 1: its worker died with it; not charged",
         "Attempt 1 asked to be buried",
         "Its worker died with it: 1 of 3 times",
@@ -191,7 +191,7 @@ def test_attempts_say_how_they_ended_and_what_left_no_word():
         "Buried",
     ]
     Note.objects.kick()
-    assert story(job)[-1] == "Put back to work"
+    assert story(job)[-1] == "Retried by a person"
     QuerySet(Note).filter(pk=job.pk).update(attempts=3, errors=[], status=3)
     assert story(job) == ["Enqueued", "Attempts that left no word: 3", "Retry due"]
     QuerySet(Note).filter(pk=job.pk).update(errors=[{"attempt": n} for n in range(1, 11)])

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import JobAdmin
 from django_dbqueue.operate import keyset as pagination
+from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, fill, keys_in, step, text_of, walk
 from tests.queueapp.models import Note
@@ -102,6 +103,7 @@ def test_a_place_that_is_none_is_answered_with_the_beginning(browser, place, sta
 
 def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 20)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
     fill(1, [Status.BURIED], text="rare")
     fill(15, [Status.DONE, Status.BURIED], text="common")
     [rare] = QuerySet(Note).filter(text="rare")
@@ -109,7 +111,7 @@ def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
         page = text_of(browser.get(NOTES + query))
         for _ in range(looks - 1):
             assert keys_in(page) == []
-            assert "Nothing among the jobs that were looked at" in page
+            assert "Nothing among the 20 jobs that were looked at" in page
             assert 'class="dbqueue-count">0+<' in page
             page = text_of(browser.get(NOTES + step(page, "Look further, from job")))
         assert keys_in(page) == ([] if "state=0" in query else [rare.pk])
@@ -135,6 +137,7 @@ def test_the_jobs_of_a_queue_are_counted_by_an_index_that_knows_it(monkeypatch, 
 
 def test_a_look_is_taken_back_as_well(browser, monkeypatch):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
     fill(1, [Status.DONE], text="rare")
     fill(11, [Status.DONE], text="common")
     fill(1, [Status.DONE], text="rare")
@@ -143,6 +146,34 @@ def test_a_look_is_taken_back_as_well(browser, monkeypatch):
     assert [key for page in pages for key in page] == [new, old]
     pages, _ = walk(browser, step(last, "Newer"), "(?:Newer|Look further)")
     assert [key for page in pages for key in page] == [new]
+
+
+@pytest.mark.parametrize("query", ["?text=rare", "?text=rare&state=4", "?queue=q7"])
+def test_a_list_looks_on_by_itself_while_it_has_time(browser, monkeypatch, query):
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 60)
+    [rare] = fill(1, [Status.BURIED], text="rare")
+    QuerySet(Note).filter(pk=rare.pk).update(queue="q7")
+    fill(40, [Status.DONE, Status.BURIED], text="common")
+    page = text_of(browser.get(NOTES + query))
+    assert keys_in(page) == [rare.pk]
+    assert step(page, "Look further") is None
+    assert "1 note<" in page
+
+
+def test_it_says_how_far_it_has_looked(browser, monkeypatch, short_pages):
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
+    fill(9, [Status.DONE], text="common")
+    fill(1, [Status.DONE], text="rare")
+    page = text_of(browser.get(f"{NOTES}?text=rare"))
+    assert "These are among the 5 jobs that were looked at; there are more." in page
+    assert step(page, "Look further") is not None
+
+
+def test_a_list_has_one_bar_of_actions(browser):
+    fill(1)
+    assert text_of(browser.get(NOTES)).count('class="actions"') == 1
 
 
 @pytest.mark.parametrize("query", [*TABS, "?queue=q1", "?state=3&queue=q1", "?q=5", "?o=2"])

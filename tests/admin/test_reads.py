@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
 
+from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.connections import is_mysql
@@ -99,6 +100,12 @@ def analyze():
     """What earlier tests left in the table is not to be counted, either."""
     with connection.cursor() as cursor:
         cursor.execute(f"{ANALYZE[connection.vendor]} {TABLE}")
+
+
+@pytest.fixture(autouse=True)
+def _one_window(monkeypatch):
+    """What a list looks on for is bounded by time: tests/admin/test_lists.py."""
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
 
 
 # For the oldest ones MySQL walks along the table's key, whatever index has them.

@@ -8,7 +8,7 @@ from django.db import connection, connections
 from django.test import override_settings
 
 from tests.browser.chrome import AXE, Chrome
-from tests.browser.people import People
+from tests.browser.people import SUPERUSER, People
 from tests.browser.scene import Settings, build
 from tests.browser.serving import STRICT, Server
 from tests.kit.connections import empty_tables
@@ -92,7 +92,8 @@ def rows(database):
 
 
 @pytest.fixture(scope="module")
-def scene(chrome):
+def scene(chrome, people):
     """All that there is to be seen, for tests that only look."""
+    people.cookie_of(SUPERUSER)  # who did what there is to be seen of people
     yield build()
     empty_tables()

@@ -5,6 +5,8 @@ import time
 from contextlib import suppress
 from types import SimpleNamespace
 
+from django.contrib.auth.models import User
+
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
@@ -12,6 +14,7 @@ from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.operate.recording import record
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.tasks.models import AsyncTask, Task
@@ -41,8 +44,10 @@ def build(text="a note", queue="default", error="it does not work"):
     build_minutes(queue)
     build_failures(queue, error)
     Queue.objects.pause(TABLE, "paused", 3600, text)
+    jobs = build_jobs(text, queue, error)
+    build_deeds(text, queue, jobs)
     return SimpleNamespace(
-        **build_jobs(text, queue, error),
+        **jobs,
         **build_workers(text, error),
         **build_thumbnails(text),
         **build_mail(text, error),
@@ -66,6 +71,15 @@ def build_jobs(text, queue, error):
         "delayed": Note.objects.enqueue(text=text, queue=queue, delay=90)[0],
         "old": old(text, queue),
     }
+
+
+def build_deeds(text, queue, jobs):
+    """Where somebody may have done them."""
+    user = User.objects.filter(is_superuser=True).first()
+    if user is not None:
+        record(user.pk, Note, [jobs["ready"]], f"Prioritize to 5: 1 changed; {text}"[:400])
+        some = [jobs["failed"], jobs["late"], jobs["buried"]]
+        record(user.pk, Note, some, "Retry: 3 changed", filters=f"queue={queue}")
 
 
 def note(text, queue, end):

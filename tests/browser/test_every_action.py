@@ -15,6 +15,9 @@ DONE = re.compile(
     r"[1-9]\d* (changed|marked|queued|erased)|deleted [1-9]|asked to|Paused|Resumed|Enqueued"
 )
 
+# Of what some ask for.
+VALUES = {"queue": "another", "priority": "5", "due": "2100-01-01T00:00", "time_to_run": "90"}
+
 pytestmark = pytest.mark.usefixtures("rows")
 
 
@@ -44,12 +47,21 @@ def test_an_action_is_done_and_says_what_it_did(browse, keep_picture, model, nam
     if not page.locator(".messagelist").count():
         keep_picture(page, f"confirm-{model.__name__}-{name}")
         look_at_the_question(page)
+        answer(page)
         confirm(page)
     assert DONE.search(said(page))
 
 
 def list_of(model):
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
+def answer(page):
+    """Give the values that it asks for."""
+    for name, value in VALUES.items():
+        field = page.locator(f'[name="dbqueue-{name}"]')
+        if field.count():
+            field.fill(value)
 
 
 def look_at_the_question(page):

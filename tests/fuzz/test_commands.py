@@ -188,6 +188,7 @@ READ_BY_OTHERS = {
     "LATE_AFTER",
     "RUN_WITH_SERVER",
     "METRICS_TOKEN",
+    "OPERATOR",
     "TRACING",
 }
 NAMES = [(section, name) for section in Section.all for name in section]

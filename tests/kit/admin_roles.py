@@ -67,7 +67,13 @@ SENT = {
     "change": SCHEDULE,
     "delete": {"post": "yes"},
 }
-ACTION = {"confirmed": "yes", "post": "yes"}
+ACTION = {
+    "confirmed": "yes",
+    "post": "yes",
+    "dbqueue-queue": "another",
+    "dbqueue-priority": "5",
+    "dbqueue-due": "2100-01-01T00:00",
+}
 LOG_IN = "log in"
 # More permissions never get less: so what this role does not get, no single one of its own gets.
 BLIND = "all but to look and to change"

@@ -1,11 +1,14 @@
 """``manage.py dbqueue`` within the test's own process."""
 
 import json
+from contextlib import suppress
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+
+from django_dbqueue.management.verbs import ProblemsFound
 
 
 def dbqueue(*args: Any) -> str:
@@ -17,6 +20,14 @@ def dbqueue(*args: Any) -> str:
 
 def as_json(*args: Any) -> Any:
     return json.loads(dbqueue(*args, "--json"))
+
+
+def status(*args: Any) -> str:
+    """What ``dbqueue status`` prints, whether or not somebody is needed."""
+    out = StringIO()
+    with suppress(ProblemsFound):
+        call_command("dbqueue", "status", *map(str, args), stdout=out)
+    return out.getvalue()
 
 
 def fails(code: int, *args: Any) -> tuple[str, str]:

@@ -157,8 +157,9 @@ def archived(email: Email) -> ArchivedEmail:
 
 def archived_all(emails: Iterable[Email]) -> list[ArchivedEmail]:
     rows = [ArchivedEmail(**columns_of(email)) for email in emails]
+    made: list[ArchivedEmail] = ArchivedEmail.objects.bulk_create(rows)
     Email.objects.filter(pk__in=[row.pk for row in rows]).delete()
-    return ArchivedEmail.objects.bulk_create(rows)
+    return made
 
 
 def in_archive(*to: str) -> ArchivedEmail:

@@ -36,11 +36,11 @@ def test_messages_are_failed_and_retried_by_hand(browser: Any) -> None:
     assert states() == ["sent", "unsent"]
     logged = LogEntry.objects.order_by("pk").values_list("object_id", "change_message")
     assert [(int(pk), text.partition(":")[0]) for pk, text in logged] == [
-        (second.pk, "bury"),
-        (second.pk, "kick"),
+        (second.pk, "Mark as failed"),
+        (second.pk, "Retry"),
     ]
     history = text_of(browser.get(f"{LIST}{second.pk}/history/"))
-    assert "bury: 1 changed" in history
+    assert "Mark as failed: 1 changed" in history
 
 
 @pytest.mark.parametrize("across", ["0", "1"], ids=["chosen", "all that match"])
@@ -89,7 +89,7 @@ def test_mail_in_the_archive_is_sent_again_and_erased(browser: Any) -> None:
 def test_what_is_final_is_not_done_to_more_than_can_be_shown(
     browser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confirmation, "MOST", 2)
+    monkeypatch.setattr(confirmation, "ROWS_MAX", 2)
     emails = [finished() for _ in range(3)]
     page = act(browser, "resend_selected", *emails, select_across="1", confirmed="yes")
     assert "At most 2 at once" in page
@@ -108,6 +108,33 @@ def test_what_is_final_is_not_done_to_more_than_can_be_shown(
     assert entry is not None
     assert (entry.object_id, entry.object_repr) == (None, "3 emails")
     assert "filters: queue=default" in entry.change_message
+
+
+@pytest.mark.parametrize("where", [LIST, ARCHIVE])
+def test_many_are_done_in_chunks_as_they_were_shown(
+    browser: Any, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr(confirmation, "MOST", 2)
+    emails: list[Any] = [finished() for _ in range(5)]
+    if where == ARCHIVE:
+        emails = [archived(email) for email in emails]
+    page = act(browser, "resend_selected", select_across="1", url=where)
+    assert "<dt>rows</dt><dd>5</dd>" in page
+    [packed] = re.findall(r'name="dbqueue_keys" value="([^"]+)"', page)
+    assert sorted(map(int, packed.split(","))) == [email.pk for email in emails]
+    other = finished()
+    if where == ARCHIVE:
+        other = archived(other)
+    sent = {"select_across": "1", "confirmed": "yes", "dbqueue_keys": f"x,{packed},{'9' * 40}"}
+    assert "5 queued" in act(browser, "resend_selected", url=where, **sent)
+    resent = Email.objects.exclude(resend_of=None).values_list("resend_of", flat=True)
+    assert sorted(resent) == [email.pk for email in emails]
+    assert other.pk not in resent
+    # Each is being sent again already.
+    assert "is being sent again by" in act(browser, "resend_selected", url=where, **sent)
+    assert Email.objects.exclude(resend_of=None).count() == 5
+    assert "5 erased" in act(browser, "forget_selected", url=where, **sent)
+    assert [one.object_repr.partition(" ")[0] for one in LogEntry.objects.all()] == ["5", "5"]
 
 
 def test_a_look_at_an_address_changes_nothing(browser: Any) -> None:
@@ -129,11 +156,11 @@ def test_a_look_at_an_address_changes_nothing(browser: Any) -> None:
 def test_a_page_offers_what_makes_sense_in_its_state(browser: Any) -> None:
     emails = in_every_state()
     for name, offered in {
-        "unsent": {"bury"},
+        "unsent": {"bury", "reschedule", "prioritize", "move"},
         "claimed": {"bury", "release"},
-        "late": {"kick", "bury"},
+        "late": {"kick", "bury", "reschedule", "prioritize", "move"},
         "sent": {"resend", "forget"},
-        "failed": {"resend", "kick", "forget"},
+        "failed": {"resend", "kick", "kick_with", "prioritize", "move", "forget"},
         "old": {"resend", "forget"},
     }.items():
         email = getattr(emails, name)

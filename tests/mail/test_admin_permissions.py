@@ -101,7 +101,7 @@ def test_each_verb_has_a_permission_of_its_own(people: Any, verb: str) -> None:
     browser = people("view_email", f"{verb}_email")
     failed, waiting = finished(failed=True), queued()
     offered = re.findall(r'<option value="(\w+_selected)"', text_of(browser.get(LIST)))
-    assert {ACTIONS[name] for name in offered} == {verb}
+    assert {ACTIONS[name] for name in offered if name in ACTIONS} == {verb}
     for action, its_verb in ACTIONS.items():
         data = {"action": action, "_selected_action": [failed.pk, waiting.pk], "confirmed": "yes"}
         if its_verb != verb:

@@ -53,7 +53,8 @@ def test_many_messages_are_one_insert(db_rows: None) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert send_mass_mail(data) == 20
     inserts = [q["sql"] for q in queries if q["sql"].startswith("INSERT")]
-    assert len(inserts) == 1
+    tables = [sql.replace("`", '"').split('"')[1] for sql in inserts]
+    assert tables == ["dbqueue_mail_email", "dbqueue_mail_recipient"]
     assert Email.objects.count() == 20
 
 
@@ -63,8 +64,8 @@ def test_many_large_messages_are_several_inserts_in_one_transaction(
     monkeypatch.setattr(backends, "INSERT_BYTES", 5000)
     with CaptureQueriesContext(connection) as queries:
         assert EmailBackend().send_messages([letter(body="x" * 2000) for _ in range(4)]) == 4
-    statements = [q["sql"].split()[0] for q in queries]
-    assert statements.count("INSERT") == 2
+    emails = [q for q in queries if q["sql"].startswith("INSERT") and "message" in q["sql"]]
+    assert len(emails) == 2
     assert Email.objects.count() == 4
 
 

@@ -44,7 +44,7 @@ def test_a_pause_for_a_time_ends_by_itself():
 
 def test_a_queue_is_named_with_its_table_or_for_several_tables():
     found = as_json("pause", "queueapp.Note", "queueapp.Kept", "--queue=a", "--queue=b")
-    assert [(one["table"], one["queue"]) for one in found] == [
+    assert [(one["table"], one["queue"]) for one in found["queues"]] == [
         *(("queueapp.note", "a"), ("queueapp.note", "b")),
         *(("queueapp.kept", "a"), ("queueapp.kept", "b")),
     ]

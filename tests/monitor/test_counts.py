@@ -117,7 +117,7 @@ def test_the_page_and_its_sums_say_how_old_a_number_is(browser):
     many(Status.READY, large=30)
     counted(seconds_ago=7_200)
     text = text_of(browser.get(OVERVIEW))
-    assert re.search(r">3, 2 h( \d min)? ago<", text)
+    assert re.search(r">3</a> <span class=\"dbqueue-quiet\">2 h( \d min)? ago<", text)
     assert re.search(r"<dd>43, 2 h( \d min)? ago<", text)
     assert re.search(r"Ready jobs that wait: 30, 2 h( \d min)? ago\.", text)
 
@@ -130,8 +130,10 @@ def test_lists_have_the_numbers_of_their_states(browser):
     page = text_of(browser.get(NOTES))
     assert tabs(page) == {"all": "63", "ready": "0", "buried": "21", "done": "42"}
     assert tabs(text_of(browser.get(f"{NOTES}?queue=small")))["done"] == "2"
-    head = re.search(r'aria-label="Pages">\s*<p>(\d+), ', text_of(browser.get(f"{NOTES}?state=2")))
-    assert head[1] == "42"
+    page = text_of(browser.get(f"{NOTES}?state=2"))
+    head = re.search(r'aria-label="Pages">\s*<p>42 notes, \d+ s ago</p>', page)
+    assert head
+    assert "42 results" in page
     filtered = tabs(text_of(browser.get(f"{NOTES}?attempts=0&state=2")))
     assert filtered["done"].endswith("+")
 
@@ -158,6 +160,24 @@ def test_an_alarm_is_about_what_waits_now():
     watched = watch([Served(Note, "default")], Thresholds(20, 60)).queues
     [one] = [one for one in watched if one.queue == "a"]
     assert (one.waiting, one.why) == (12, [])
+
+
+def test_a_monitoring_system_is_told_what_is_not_exact():
+    many(Status.DELAYED, a=30)
+    many(Status.CLAIMED, a=2)
+    out = StringIO()
+    call_command("dbqueue", "monitor", "--json", "queueapp.note:a", stdout=out)
+    [one] = json.loads(out.getvalue())["queues"]
+    assert (one["claimed"], one["at_least"]) == (2, ["delayed"])
+    counted()
+    out = StringIO()
+    call_command("dbqueue", "monitor", "--json", "queueapp.note:a", "--max=99", stdout=out)
+    [one] = json.loads(out.getvalue())["queues"]
+    assert (one["delayed"], one["at_least"]) == (30, [])
+    assert list(one["counted_seconds_ago"]) == ["delayed"]
+    out = StringIO()
+    call_command("dbqueue", "monitor", "queueapp.note:a", "--max=99", stdout=out)
+    assert re.search(r"\b30, \d+ s ago\b", out.getvalue())
 
 
 def test_a_sum_is_as_old_as_the_oldest_of_its_parts():

@@ -11,6 +11,7 @@ from tests.mutants import (
     bounded,
     commands,
     coroutines,
+    counts,
     databases,
     ending,
     growing,
@@ -28,7 +29,7 @@ from tests.mutants import (
 from tests.mutants.mutant import Mutant
 
 TABLES = (
-    *(ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
+    *(counts, ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
     *(operating, bounded),
 )

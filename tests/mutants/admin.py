@@ -83,14 +83,14 @@ MUTANTS = [
     ),
     (
         ACTIONS,
-        "limit=ROWS_MAX, keeps",
-        "keeps",
+        "Progress(verb, ROWS_MAX, ",
+        "Progress(verb, 10**6, ",
         "an action on all that match is done to a million of them at once",
     ),
     (
         ACTIONS,
-        "elif verb.is_final and not is_confirmed and",
-        "elif False and",
+        " or action.verb.is_final):",
+        "):",
         "jobs are cancelled for good without a question",
     ),
     (
@@ -107,13 +107,13 @@ MUTANTS = [
     ),
     (
         CONFIRMATION,
-        "    if len(rows) > MOST:\n",
+        "    if len(keys) > ROWS_MAX:\n",
         "    if False:\n",
         "mail is erased beyond 500 at once",
     ),
     (
         CONFIRMATION,
-        "if rows and not is_confirmed(request):",
+        "if keys and not is_confirmed(request):",
         "if False:",
         "messages are erased without a question",
     ),
@@ -217,8 +217,8 @@ MUTANTS = [
     ),
     (
         EMAILS,
-        '                log(request, [email], f"Sent again as {new[-1]}")\n',
-        "                pass\n",
+        '            log(request, done.old, f"Sent again as {names}")\n',
+        "            pass\n",
         "nobody knows who has sent a mail again",
     ),
     (

@@ -86,9 +86,9 @@ MUTANTS = [
         "runreaper --once takes a worker that is a little late for dead",
     ),
     (
-        DBQUEUE,
-        "list(all_served(using))",
-        "list(all_served())",
+        "management/status.py",
+        'parse_served(options["tables"], options["database"])',
+        'parse_served(options["tables"])',
         "--database is not heeded by status",
     ),
     (

@@ -2,6 +2,7 @@
 
 OUTCOMES, TRACKING = "mail/outcomes.py", "mail/tracking.py"
 PERSON, FORGET, ERASE = "mail/privacy/person.py", "mail/privacy/forget.py", "mail/privacy/erase.py"
+SIDE_ROWS, RECIPIENT = "lifecycle/side_rows.py", "mail/models/recipient.py"
 IN_DOUBT, EMAIL = "mail/in_doubt.py", "mail/models/email.py"
 
 MUTANTS = [
@@ -113,5 +114,35 @@ MUTANTS = [
         'if k.lower() != "message-id"',
         "",
         "a message that is sent again has the Message-ID of the first",
+    ),
+    (
+        SIDE_ROWS,
+        "side.delete(table, gone(table, keys))",
+        "pass",
+        "mail that is gone leaves whom it was for",
+    ),
+    (
+        SIDE_ROWS,
+        "left = [key for key in left if key not in here]",
+        "pass",
+        "mail that was archived meanwhile is not found any more",
+    ),
+    (
+        "mail/admin/search.py",
+        "return is_seen and not is_sensitive(name, model_admin.masked)",
+        "return True",
+        "who may not see an address finds it",
+    ),
+    (
+        RECIPIENT,
+        'recipients = pieces(email.recipients or "") if given is None else given',
+        "recipients = given or ()",
+        "mail that was not made from a message is found by no address",
+    ),
+    (
+        FORGET,
+        "RecipientRows().renew(self.table, row)",
+        "pass",
+        "who was forgotten is found in mail to others",
     ),
 ]

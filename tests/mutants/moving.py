@@ -256,7 +256,7 @@ MUTANTS = [
     ),
     (
         EXECUTE,
-        "with transaction.atomic(using=connection.alias):",
+        "with transaction.atomic(using=connection.alias, savepoint=savepoint):",
         "if True:",
         "a unit of work is no transaction",
     ),

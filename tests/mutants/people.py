@@ -1,5 +1,6 @@
 """Mutants of what people and workers do: operator.py, the models, the heartbeat, the reaper."""
 
+MOVING, ACTING = "lifecycle/moving.py", "operate/acting.py"
 OPERATOR, ENQUEUE = "lifecycle/operator.py", "lifecycle/enqueue.py"
 JOB, QUERYSET = "models/job.py", "models/queryset.py"
 ENQUEUED = "models/enqueued.py"
@@ -19,17 +20,51 @@ MUTANTS = [
         "same, its",
         "a person's verb hits a job in another state than it saw",
     ),
-    (OPERATOR, "NULL, attempts = 0, crashes", "NULL, crashes", "a kick gives back no attempts"),
+    (OPERATOR, '", attempts = 0, crashes', '", crashes', "a kick gives back no attempts"),
     (OPERATOR, "crashes = 0, losses", "losses", "a kick forgives no crashes"),
     (OPERATOR, '", finished_at = NULL, ', '", ', "a kicked job counts as finished"),
     (OPERATOR, ', failure = NULL"', '"', "a kicked job keeps its failure"),
     (
         OPERATOR,
-        "retry_at = NULL, attempts = 0, crashes",
-        "attempts = 0, crashes",
+        ', retry_at = NULL", list[Any]()',
+        '", list[Any]()',
         "a kick leaves a time",
     ),
     (OPERATOR, 'MOVES["kick"][0], sets', "set(Status), sets", "a kick of any job"),
+    (OPERATOR, 'MOVES["reschedule"][0]', "set(Status)", "a job is rescheduled under its worker"),
+    (OPERATOR, 'MOVES["prioritize"][0]', "set(Status)", "a running job gets another priority"),
+    (OPERATOR, '", time_to_run = %s"', '""', "a retry with another time to run has the old one"),
+    (MOVING, "moving.write_with_room)", "moving.write)", "a move fills a queue beyond its limit"),
+    (
+        MOVING,
+        'parked, MOVES["move"][0], moving.write)',
+        'parked, MOVES["move"][0], moving.write_with_room)',
+        "a buried job finds no room",
+    ),
+    (
+        MOVING,
+        "if named.isdisjoint(keys):",
+        "if True:",
+        "a twin that comes in meanwhile keeps all others from a move",
+    ),
+    (
+        MOVING,
+        "self.twins += len(keys) - len(free)",
+        "pass",
+        "nobody is told of twins that do not move",
+    ),
+    (
+        MOVING,
+        "transaction.atomic(connection.alias) if is_within else nullcontext()",
+        "nullcontext()",
+        "a twin breaks the transaction of who moves jobs",
+    ),
+    (
+        ACTING,
+        "return self.verb.is_new_to(row) and",
+        "return",
+        "a job that goes on in the list is moved twice",
+    ),
     (
         OPERATOR,
         'MOVES["bury"][0], sets',

@@ -67,7 +67,7 @@ def test_every_command_has_help_for_itself_and_for_what_it_takes():
 
 def test_the_commands_of_mail_have_help_for_themselves_and_for_what_they_take():
     ours = [name for name, app in get_commands().items() if app == "django_dbqueue.mail"]
-    assert set(ours) == {"send_queued_mail", "forget_address"}
+    assert set(ours) == {"send_queued_mail", "forget_address", "index_recipients"}
     for name in ours:
         assert load_command_class("django_dbqueue.mail", name).help
         assert name in README

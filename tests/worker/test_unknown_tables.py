@@ -1,12 +1,10 @@
 """Queue tables that another project has and this one has not: left alone, never in the way."""
 
-import io
 import logging
 from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.db import ProgrammingError, connection
 from django.db.models import QuerySet
 
@@ -15,6 +13,7 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.states import Status
+from tests.kit.command_line import status
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, reaper, table
 from tests.kit.processes import worker
@@ -134,10 +133,8 @@ def test_rows_of_an_app_that_was_removed_wait_for_its_return(database_url, monke
 def test_a_pause_of_an_unknown_table_is_in_nobodys_way(client):
     Queue.objects.pause("elsewhere_thing", "default", None, "tea")
     Note.objects.create()
-    out = io.StringIO()
-    call_command("dbqueue", "status", stdout=out)
-    assert "queueapp.note" in out.getvalue()
-    call_command("dbqueue", "status", "--json", stdout=io.StringIO())
+    assert "queueapp.note" in status()
+    assert "queueapp.note" in status("--json")
     staff = User.objects.create_superuser("staff")
     client.force_login(staff)
     for page in ("queue", "worker"):

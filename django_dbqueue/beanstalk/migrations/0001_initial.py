@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'tube job',
                 'abstract': False,
-                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_bea_status_11f833_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_bea_status_16ac4e_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_bea_status_57068d_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_bea_failure_e7408e_idx', where={'failure__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'retry_at'], name='dbqueue_bea_status_436759_idx', where={'status': 3}), django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'burial'], name='dbqueue_bea_status_342e4e_idx', where={'status': 4})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_beanstalk_tubejob_dedup')],
             },

@@ -1,6 +1,6 @@
 """Emails in the queue and in the archive: nothing is edited; what a person may do is an action."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -12,13 +12,16 @@ from django.http import HttpRequest
 from ...admin import ArchivedJobAdmin, JobAdmin
 from ...admin.base import ReadOnlyAdmin
 from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
+from ...admin.job_page import VALUED
+from ...exceptions import QueueFull
 from ...states import Status
 from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
 from ..models import WORDS, ArchivedEmail, Email
 from ..privacy.erase import erase
+from ..resending import Resent, resend_many
 from ..rows import HAVE_ENDED
-from . import page
+from . import page, search
 from .contents import ContentViews
 from .preview import shortened
 
@@ -57,10 +60,11 @@ SETTLE = Question(
 # On the page of an email: the states in which an action makes sense.
 BUTTONS = {
     "resend_selected": ("Send again", HAVE_ENDED),
-    "kick_selected": ("Retry now", (Status.DELAYED, Status.BURIED)),
+    "kick_selected": ("Retry", (Status.DELAYED, Status.BURIED)),
+    **VALUED,
     "settle_selected": ("Mark as sent", (Status.BURIED,)),
     "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
-    "release_selected": ("Take from its worker", (Status.CLAIMED,)),
+    "release_selected": ("Release", (Status.CLAIMED,)),
     "forget_selected": ("Erase message", HAVE_ENDED),
 }
 REFUSALS_SHOWN_MAX = 10
@@ -77,8 +81,12 @@ class MailPages(ContentViews):
     buttons: ClassVar[Any] = BUTTONS
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
+    deed_titles: ClassVar[Any] = {"bury": "Mark as failed"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
-    search_help_text = "The number of an email, or a whole Message-ID with its angle brackets"
+    search_help_text = (
+        "The number of an email, a whole Message-ID with its angle brackets, the whole address of "
+        "a recipient, or the beginning of a subject"
+    )
     # Whom it is for and what about is seen by all who see mail at all.
     open_columns = ReadOnlyAdmin.open_columns | {
         *("message_id", "subject", "from_email", "recipients", "using", "provider_id"),
@@ -98,6 +106,11 @@ class MailPages(ContentViews):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("message")
+
+    def found(
+        self, request: HttpRequest, rows: QuerySet[Any], term: str, keys: set[Any]
+    ) -> QuerySet[Any]:
+        return search.found(self, request, rows, term, keys)
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         # A person who may see messages opens one; nobody searches in all of them.
@@ -137,30 +150,57 @@ class MailPages(ContentViews):
     def forget_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return confirmed(self, request, queryset, FORGET, partial(self._forget, request))
 
-    def _resend(self, request: HttpRequest, rows: list[Any]) -> None:
-        new, refused = [], []
-        for email in rows:
-            try:
-                new.append(email.resend())
-            except ValueError as error:
-                refused.append(str(error))
-            else:
-                log(request, [email], f"Sent again as {new[-1]}")
-        if new:
-            names = shortened(", ".join(map(str, new)), 200)
-            self.message_user(request, f"{len(new)} queued: {names}", messages.SUCCESS)
+    def _resend(self, request: HttpRequest, chunks: Iterable[list[Any]]) -> None:
+        done = Resent()
+        try:
+            for rows in chunks:
+                some_done = resend_many(rows)
+                done.old += some_done.old
+                done.new += some_done.new
+                done.refused += some_done.refused
+        except QueueFull as full:
+            done.refused.append(str(full))
+        finally:
+            # What was done is recorded, even if the rest failed.
+            names = shortened(", ".join(map(str, done.new)), 200)
+            log(request, done.old, f"Sent again as {names}")
+        if done.new:
+            self.message_user(request, f"{len(done.new):,} queued: {names}", messages.SUCCESS)
+        self._refuse(request, done.refused)
+
+    def _refuse(self, request: HttpRequest, refused: list[str]) -> None:
         for reason in refused[:REFUSALS_SHOWN_MAX]:
             self.message_user(request, reason, messages.ERROR)
         if more := refused[REFUSALS_SHOWN_MAX:]:
-            self.message_user(request, f"… and {len(more)} more", messages.ERROR)
+            self.message_user(request, f"… and {len(more):,} more", messages.ERROR)
 
-    def _forget(self, request: HttpRequest, rows: list[Any]) -> None:
-        erased = [email for email in rows if erase(email)]
-        log(request, erased, "Message erased")
-        text = f"{len(erased)} erased"
-        if left := len(rows) - len(erased):
-            text += f", {left} skipped: not finished, or erased before"
-        self.message_user(request, text, messages.WARNING if left else messages.SUCCESS)
+    def _forget(self, request: HttpRequest, chunks: Iterable[list[Any]]) -> None:
+        self._each(
+            request, chunks, erase, "erased", "Message erased", "not finished, or erased before"
+        )
+
+    def _each(
+        self,
+        request: HttpRequest,
+        chunks: Iterable[list[Any]],
+        do: Callable[[Any], bool],
+        said: str,
+        logged: str,
+        left: str,
+    ) -> None:
+        """One by one; what was done is recorded, even if the rest failed."""
+        done, count = [], 0
+        try:
+            for rows in chunks:
+                count += len(rows)
+                done += [email for email in rows if do(email)]
+        finally:
+            log(request, done, logged)
+        text = f"{len(done):,} {said}"
+        if skipped := count - len(done):
+            text += f", {skipped:,} skipped: {left}"
+        level = messages.SUCCESS if done and not skipped else messages.WARNING
+        self.message_user(request, text, level)
 
     @admin.display(description="state", ordering="status")
     def mail_state(self, email: Any) -> str:
@@ -187,29 +227,31 @@ class MailPages(ContentViews):
 class EmailAdmin(MailPages, JobAdmin):
     list_display = (*LIST, "held_by", "dequeued_time")
     actions = (
-        *("resend_selected", "kick_selected", "settle_selected", "bury_selected"),
+        *("resend_selected", "kick_selected", "kick_with_selected", "reschedule_selected"),
+        *("prioritize_selected", "move_selected", "settle_selected", "bury_selected"),
         *("release_selected", "forget_selected", "cancel_selected", "export_selected"),
     )
 
-    @admin.action(permissions=["retry"], description="Retry now")
+    @admin.action(permissions=["retry"], description="Retry")
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return super().kick_selected(request, queryset)
 
     @admin.action(permissions=["settle"], description="Mark as sent (what is in doubt)")
     def settle_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        settle = partial(self._settle, request)
         if is_across(request):
-            return confirmed(self, request, queryset, SETTLE, partial(self._settle, request))
-        self._settle(request, some(self, request, queryset, MOST))
+            return confirmed(self, request, queryset, SETTLE, settle)
+        settle([some(self, request, queryset, MOST)])
         return None
 
-    def _settle(self, request: HttpRequest, rows: list[Any]) -> None:
-        held = [email for email in rows if email.status == Status.BURIED]
-        marked = [one for one in held if mark_as_sent(one, request.user.get_username())]
-        log(request, marked, "Marked as sent")
-        text = f"{len(marked)} marked as sent"
-        if left := len(rows) - len(marked):
-            text += f", {left} skipped: not in doubt"
-        self.message_user(request, text, messages.WARNING if left else messages.SUCCESS)
+    def _settle(self, request: HttpRequest, chunks: Iterable[list[Any]]) -> None:
+        by = request.user.get_username()
+
+        def settle(email: Any) -> bool:
+            return email.is_in_doubt and mark_as_sent(email, by)
+
+        said, left = "marked as sent", "not in doubt"
+        self._each(request, chunks, settle, said, "Marked as sent", left)
 
     @admin.action(permissions=["bury"], description="Mark as failed")
     def bury_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:

@@ -34,6 +34,18 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Recipient',
+            fields=[
+                ('pk', models.CompositePrimaryKey('email', 'address', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('email', models.BigIntegerField()),
+                ('address', models.BigIntegerField()),
+            ],
+            options={
+                'default_permissions': (),
+                'indexes': [models.Index(fields=['address', 'email'], name='dbqueue_mai_address_ee3a2c_idx')],
+            },
+        ),
+        migrations.CreateModel(
             name='ArchivedEmail',
             fields=[
                 ('queue', django_dbqueue.fields.NameField(default='default', max_length=200)),
@@ -71,7 +83,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'archived email',
                 'abstract': False,
                 'default_permissions': ('view', 'inspect', 'export'),
-                'indexes': [models.Index(fields=['finished_at'], name='dbqueue_mai_finishe_f71622_idx'), models.Index(fields=['is_erased', 'finished_at'], name='dbqueue_mai_is_eras_b2c5e3_idx'), models.Index(fields=['message_id'], name='dbqueue_mai_message_3eeac5_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_5a3a5f_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__8ebf43_idx', where={'resend_of__isnull': False})],
+                'indexes': [models.Index(fields=['finished_at'], name='dbqueue_mai_finishe_f71622_idx'), models.Index(fields=['is_erased', 'finished_at'], name='dbqueue_mai_is_eras_b2c5e3_idx'), models.Index(fields=['message_id'], name='dbqueue_mai_message_3eeac5_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_5a3a5f_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__8ebf43_idx', where={'resend_of__isnull': False}), django_dbqueue.models.index.PrefixIndex(fields=['subject'], name='dbqueue_mai_subject_f884e3_idx')],
             },
         ),
         migrations.CreateModel(
@@ -112,8 +124,8 @@ class Migration(migrations.Migration):
                 'verbose_name': 'email',
                 'permissions': [('resend_email', 'Can send email again'), ('settle_email', 'Can mark email in doubt as sent'), ('forget_email', 'Can erase the message of email')],
                 'abstract': False,
-                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
-                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_mai_status_d39575_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_mai_failure_4932c1_idx', where={'failure__isnull': False}), models.Index(fields=['message_id'], name='dbqueue_mai_message_96e1cd_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_e1eaf1_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__050a3f_idx', where={'resend_of__isnull': False})],
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
+                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_mai_status_97f354_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_mai_status_002ce6_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_mai_status_d39575_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_mai_failure_4932c1_idx', where={'failure__isnull': False}), models.Index(fields=['message_id'], name='dbqueue_mai_message_96e1cd_idx'), django_dbqueue.models.index.HotIndex(fields=['provider_id'], name='dbqueue_mai_provide_e1eaf1_idx', where={'provider_id__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['resend_of'], name='dbqueue_mai_resend__050a3f_idx', where={'resend_of__isnull': False}), django_dbqueue.models.index.PrefixIndex(fields=['subject'], name='dbqueue_mai_subject_865c74_idx')],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_mail_email_dedup')],
             },
         ),

@@ -1,6 +1,7 @@
 from .email import WORDS, ArchivedEmail, Email, EmailFields
 from .mailer import Mailer
 from .provider import ProviderNote
+from .recipient import Recipient
 from .suppression import Suppression
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "EmailFields",
     "Mailer",
     "ProviderNote",
+    "Recipient",
     "Suppression",
 ]

@@ -1,5 +1,7 @@
 """The queue table of mail and its archive."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from django.core.mail import EmailMessage
@@ -8,7 +10,7 @@ from django.utils import timezone
 
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job, Traced
-from ...models.index import HotIndex
+from ...models.index import HotIndex, PrefixIndex
 from ...states import Status
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
@@ -23,7 +25,8 @@ from ..headers import (
 )
 from ..outcomes import explain
 from ..storing import codec
-from .queryset import UNDER_WAY, EmailManager, resends_of
+from .queryset import UNDER_WAY, ArchivedEmailManager, EmailManager, resends_of
+from .recipient import RecipientRows, delete_with_rows
 
 WORDS = {
     Status.READY: "unsent",
@@ -37,6 +40,7 @@ INDEXES = [
     models.Index(fields=["message_id"]),
     HotIndex(fields=["provider_id"], where={"provider_id__isnull": False}),
     HotIndex(fields=["resend_of"], where={"resend_of__isnull": False}),
+    PrefixIndex(fields=["subject"]),
 ]
 
 
@@ -58,6 +62,9 @@ class EmailFields(Traced):
     resend_of = models.BigIntegerField(null=True, editable=False)
     # The email whose delivery it reports on.
     about = models.BigIntegerField(null=True, editable=False)
+
+    # Those of the message that it was made from, one by one.
+    given_recipients: Sequence[str] | None = None
 
     class Meta:
         abstract = True
@@ -88,20 +95,18 @@ class EmailFields(Traced):
             old = rows.filter(pk=self.pk).first()
             if old is None:
                 raise ValueError(f"{self} is not there any more; the archive may have it")
-            _refuse_under_way(old)
-            message = read(old)
-            headers = message.extra_headers.items()
-            message.extra_headers = {k: v for k, v in headers if k.lower() != "message-id"}
-            new = Email.from_message(message, old.using, old.queue, priority=old.priority)
-            new.resend_of, new.about = old.pk, old.about
-            before, after = Deliveries(old.deliveries), Deliveries({})
-            if before.waiting(message.recipients(), refused_too=True):
-                after.by_address = before.having(SENT)
-            new.deliveries = after.stored()
+            new = again(old, resends_of(table_of(Email, database), [old.pk]))
             new.save(using=database)
         return new
 
     resend.alters_data = True  # type: ignore[attr-defined]
+
+    def delete(self, using: str | None = None, keep_parents: bool = False) -> Any:
+        database = using or router.db_for_write(type(self), instance=self)
+        delete = partial(super().delete, using=database, keep_parents=keep_parents)
+        return delete_with_rows(table_of(Email, database), [self.pk], delete)
+
+    delete.alters_data = True  # type: ignore[attr-defined]
 
     @property
     def mail_state(self) -> str:
@@ -149,6 +154,8 @@ class Email(EmailFields, Job):
     Its Message-ID is the same for every attempt.
     """
 
+    side_rows = RecipientRows()
+
     objects: ClassVar[EmailManager] = EmailManager()
 
     class Meta(Job.Meta):
@@ -192,15 +199,18 @@ class Email(EmailFields, Job):
             raise ValueError(
                 f"message: {size} bytes as stored; the limit (MAIL_MAX_BYTES) is {limit}"
             )
-        return cls(
+        recipients = message.recipients()
+        row = cls(
             **wanted.columns(),
             using=using,
             message_id=_shown(message_id_of(message), 255),
             subject=_shown(message.subject, 255),
             from_email=_shown(message.from_email, 320),
-            recipients=_shown(", ".join(map(str, message.recipients()))),
+            recipients=_shown(", ".join(map(str, recipients))),
             message=text,
         )
+        row.given_recipients = [*map(str, recipients)]
+        return row
 
     def run(self) -> None:
         from ..sending.send import send  # noqa: PLC0415  # needs the models
@@ -210,6 +220,8 @@ class Email(EmailFields, Job):
 
 class ArchivedEmail(EmailFields, ArchivedJob):
     """A message that was sent a while ago."""
+
+    objects: ClassVar[ArchivedEmailManager] = ArchivedEmailManager()
 
     class Meta(ArchivedJob.Meta):
         verbose_name = "archived email"
@@ -234,13 +246,29 @@ def read(email: EmailFields) -> EmailMessage:
         raise ValueError(f"it cannot be read: {explain(error)}") from error
 
 
-def _refuse_under_way(old: Any) -> None:
+def again(old: Any, resends: Mapping[Any, Any]) -> Email:
+    """The unsaved email that sends an old one again, whose row is locked; ``ValueError`` says why
+    there is none. ``resends``: by the key of an email, that which sends it again already."""
+    _refuse_under_way(old, resends)
+    message = read(old)
+    headers = message.extra_headers.items()
+    message.extra_headers = {k: v for k, v in headers if k.lower() != "message-id"}
+    new = Email.from_message(message, old.using, old.queue, priority=old.priority)
+    new.resend_of, new.about = old.pk, old.about
+    before, after = Deliveries(old.deliveries), Deliveries({})
+    if before.waiting(message.recipients(), refused_too=True):
+        after.by_address = before.having(SENT)
+    new.deliveries = after.stored()
+    return new
+
+
+def _refuse_under_way(old: Any, resends: Mapping[Any, Any]) -> None:
     status = old.status if isinstance(old, Email) else Status.DONE
     if status == Status.CLAIMED:
         raise ValueError(f"{old} is claimed just now; who has got it is known when that ends")
     if status in UNDER_WAY:
         raise ValueError(f"{old} still waits to be sent; retry it instead")
-    other = resends_of(table_of(Email, old._state.db), [old.pk]).get(old.pk)
+    other = resends.get(old.pk)
     if other is not None:
         raise ValueError(f"{old} is being sent again by email {other}, which is not finished")
 

@@ -1,19 +1,26 @@
 """The verbs of the table of emails that look at more than an email's own state."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from django.apps import apps
+from django.db import models, router
+from django.db.models import QuerySet
+
 from ...lifecycle import operator
 from ...lifecycle.execute import in_transaction, placeholders, rows
-from ...lifecycle.operator import CHUNK, Changed, Seen
-from ...lifecycle.table import Table
+from ...lifecycle.operator import CHUNK, Changed, Due, Seen
+from ...lifecycle.table import Table, table_of
+from ...models.by_hand import kicking
 from ...models.queryset import JobManager, JobQuerySet
 from ...states import Status
+from .recipient import delete_with_rows
 
 UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
 OTHERS_NAMED_MAX = 3
+Kicking = Callable[[Table, Sequence[Seen]], Changed]
 # Values of a column that is no key in one list. From 200 on MariaDB and MySQL look none of them up
 # in the index, but go by the mean: of a column that is almost always null, the whole table.
 LOOKED_UP_MAX = 100
@@ -42,26 +49,44 @@ class Kicked(Changed):
         )
 
 
-class EmailQuerySet(JobQuerySet[Any]):
-    def kick(self) -> Changed:
+class WithRecipients(QuerySet[Any]):
+    """Its ``delete`` takes along by whom the emails are found."""
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        database = self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
+        table = table_of(apps.get_model("dbqueue_mail.Email"), database)
+        keys = self.using(database).order_by().values_list("pk", flat=True)
+        deleted: tuple[int, dict[str, int]] = delete_with_rows(table, keys, super().delete)
+        return deleted
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+class EmailQuerySet(WithRecipients, JobQuerySet[Any]):  # type: ignore[override]
+    def kick(self, due: Due | None = None, time_to_run: int | None = None) -> Changed:
         """Put failed and delayed emails back to work, with all their attempts.
 
         Not what is being sent again by another email: who lacks it would get both.
         """
-        return self._by_hand(kick)
+        return self._by_hand(partial(kick, change=kicking(self.model, due, time_to_run)))
 
 
 class EmailManager(JobManager.from_queryset(EmailQuerySet)):  # type: ignore[misc]
     """The manager of emails."""
 
 
-def kick(table: Table, seen: Sequence[Seen]) -> Kicked:
+class ArchivedEmailManager(models.Manager.from_queryset(WithRecipients)):  # type: ignore[misc]
+    """That of the archive."""
+
+
+def kick(table: Table, seen: Sequence[Seen], change: Kicking = operator.kick) -> Kicked:
     """Kick what no other email is about to send again; in chunks, each a transaction."""
     result = Kicked()
     in_order = sorted(seen, key=lambda one: one[0])
     for start in range(0, len(in_order), CHUNK):
         chunk = in_order[start : start + CHUNK]
-        done, resends = in_transaction(table.connection, partial(_kick, table, chunk))
+        done, resends = in_transaction(table.connection, partial(_kick, table, chunk, change))
         result.changed += done.changed
         result.skipped += done.skipped + len(resends)
         result.resends |= resends
@@ -79,7 +104,7 @@ def resends_of(table: Table, keys: Sequence[Any]) -> dict[Any, Any]:
     return dict(sorted(found))
 
 
-def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]:
+def _kick(table: Table, chunk: Sequence[Seen], change: Kicking) -> tuple[Changed, dict[Any, Any]]:
     keys = [key for key, _, _ in chunk]
     if table.connection.features.has_select_for_update:
         # Wait for those who are queueing another email for one of them, and have it locked.
@@ -87,4 +112,4 @@ def _kick(table: Table, chunk: Sequence[Seen]) -> tuple[Changed, dict[Any, Any]]
         lock = table.connection.ops.for_update_sql()
         rows(table.connection, f"{found} ORDER BY {table.pk} {lock}", keys)
     resends = resends_of(table, keys)
-    return operator.kick(table, [one for one in chunk if one[0] not in resends]), resends
+    return change(table, [one for one in chunk if one[0] not in resends]), resends

@@ -17,6 +17,7 @@ from ...lifecycle import operator
 from ...lifecycle.execute import in_transaction
 from ...states import Status
 from ..models import ArchivedEmail, Email, Mailer, ProviderNote, Suppression
+from ..models.recipient import RecipientRows
 from ..rows import HAVE_ENDED, amend, locked, mail_table, windows
 from ..storing.codec import to_json
 from .person import Person
@@ -154,8 +155,12 @@ class Forget:
             return {}
         if model is Email and row.status == Status.CLAIMED:
             return {"left": 1}
-        if self.writes and not amend(self.table, row, columns):
-            return {"left": 1}
+        if self.writes:
+            if not amend(self.table, row, columns):
+                return {"left": 1}
+            if "recipients" in columns:
+                row.recipients = columns["recipients"]
+                RecipientRows().renew(self.table, row)
         return {"changed": 1, "erased": int("is_erased" in columns)}
 
 

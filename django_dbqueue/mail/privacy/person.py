@@ -5,7 +5,7 @@ import unicodedata
 from email.utils import parseaddr
 from typing import Any
 
-from ..deliveries import canonical
+from ..deliveries import canonical, pieces
 from ..storing.codec import ADDRESS_LISTS
 
 ERASED = "erased"
@@ -17,8 +17,6 @@ ADDRESS_HEADERS = {
     *("mail-followup-to", "mail-reply-to", "x-confirm-reading-to"),
 }
 SENDER_HEADERS = {"from", "sender", "return-path"}
-# A piece of a list of addresses: quoted names and whole <addresses> are not divided.
-PIECES = re.compile(r'(?:"(?:[^"\\]|\\.)*"|<[^>]*>|[^,"<]|["<])+')
 WORDS = re.compile(r"[a-z0-9]+")
 
 
@@ -64,13 +62,13 @@ class Person:
 
     def out_of_list(self, text: str) -> str:
         """Addresses between commas, without theirs."""
-        found = _pieces(text)
+        found = pieces(text)
         kept = [piece for piece in found if not self.is_at(piece)]
         return self.out_of_text(text if kept == found else ", ".join(kept))
 
     def is_all_of(self, text: str) -> bool:
         """Whether there is an address, and none of somebody else."""
-        found = _pieces(text)
+        found = pieces(text)
         return bool(found) and all(map(self.is_at, found))
 
     def out_of_any(self, value: Any) -> Any:
@@ -115,15 +113,3 @@ def _pattern(local: str, domain: str) -> str:
         pass
     domains = "|".join(map(re.escape, spelled))
     return rf"(?<![\w.!#$%&'*+/=?^`{{|}}~-])(?:{locals_})@(?:{domains})(?![\w-]|\.\w)"
-
-
-def _pieces(text: str) -> list[str]:
-    found = [piece.strip() for piece in PIECES.findall(text) if piece.strip()]
-    whole: list[str] = []
-    for piece in found:
-        # Of a name with a comma in it, the beginning.
-        if whole and "@" not in whole[-1] and piece.endswith(">"):
-            whole[-1] += f", {piece}"
-        else:
-            whole.append(piece)
-    return whole

@@ -6,6 +6,7 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from ...diagnose.check import CheckResult
+from ...lifecycle.claim_end import duration
 from ...monitor.overview import SHOWN, Overview, QueueOverview, summed
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
@@ -35,7 +36,7 @@ def status_text(found: Overview) -> str:
 
 
 def _cells(one: QueueOverview) -> list[str]:
-    oldest = "" if one.oldest_seconds is None else f"{one.oldest_seconds:.0f} s"
+    oldest = "" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds))
     counts = [counted(one, status) for status in SHOWN]
     return [one.queue, *counts, str(one.hour.completed), oldest]
 

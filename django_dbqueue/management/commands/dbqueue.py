@@ -15,13 +15,11 @@ from django.db.utils import Error
 
 from ...adopt.adoptable import CannotAdopt
 from ...adopt.migration import plan
-from ...checks.schema import missing_migrations
 from ...demo_data import TooMany, fill, remove
 from ...diagnose import UnknownJob, explain
 from ...diagnose.check import check_integrity
 from ...exceptions import first_line
 from ...lifecycle.table import table_of
-from ...monitor.overview import overview
 from ...monitor.worker_list import (
     UnknownWorker,
     list_workers,
@@ -29,28 +27,32 @@ from ...monitor.worker_list import (
     request_resume,
     request_stop,
 )
-from ...worker.served import UnknownTable, all_served, parse_one
+from ...worker.served import UnknownTable, parse_one
+from ..advice import with_advice
+from ..colours import is_coloured
 from ..operating import OPERATING
+from ..status import coloured
 from ..verbs import VERBS, ProblemsFound, Refused
 from ._log import printable
-from ._text import asked_text, check_text, status_json, status_text, workers_text
+from ._text import asked_text, check_text, workers_text
 from ._types import alias
 
 # A queue app: the core knows it by its name only.
 TORTURE = "django_dbqueue.torture."
 CHECK_ROWS_MAX = 10_000
+# By verb, how its text is coloured for people.
+PAINTED: dict[str, Callable[[str], str]] = {"status": coloured}
 ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
 
 
 class Command(BaseCommand):
-    help = "Look after queues: status, workers [--stop NAME], check, explain TABLE ID, "
+    help = "Look after queues: workers [--stop NAME], check, explain TABLE ID, "
     "adopt APP.MODEL, demo-data, torture" + "".join(f", {name}" for name in [*OPERATING, *VERBS])
     # They would hide the advice of `adopt`, and hinder people who have to stop a worker.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        status = verbs.add_parser("status", help="what waits, runs and failed, queue by queue")
         workers = verbs.add_parser("workers", help="who works on what, and how long they live")
         ask = workers.add_mutually_exclusive_group()
         ask.add_argument(
@@ -65,7 +67,7 @@ class Command(BaseCommand):
             default=20,
             help="most rows shown of a kind, 20 by default",
         )
-        for verb in (status, workers, check):
+        for verb in (workers, check):
             verb.add_argument("--json", action="store_true", help="for programs")
             verb.add_argument("--database", type=alias, help="only this database alias")
         explain = verbs.add_parser("explain", help="why a job is not running, in words")
@@ -89,7 +91,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         verbs: dict[str, Callable[..., str]] = {
-            "status": status,
             "workers": workers,
             "check": check,
             "explain": explain_job,
@@ -100,10 +101,10 @@ class Command(BaseCommand):
         }
         try:
             run: Callable[[dict[str, Any]], str] = verbs.get(options["verb"], of_an_app)
-            self.stdout.write(printable(run(options)))
+            self._show(run(options), options)
         except (ProblemsFound, Refused) as found:
             if isinstance(found, ProblemsFound):
-                self.stdout.write(printable(found.text))
+                self._show(found.text, options)
             if options.get("traceback") or not self._called_from_command_line:  # type: ignore[attr-defined]
                 raise
             # Django would put the class's name before what an operator is told.
@@ -116,30 +117,18 @@ class Command(BaseCommand):
                 printable(with_advice(first_line(error), options.get("database")))
             ) from error
 
+    def _show(self, text: str, options: dict[str, Any]) -> None:
+        shown = printable(text)
+        paint = PAINTED.get(options["verb"])
+        if paint is not None and is_coloured(self.stdout, options):
+            shown = paint(shown)
+        self.stdout.write(shown)
+
 
 def number_of_rows(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= CHECK_ROWS_MAX:
         raise ArgumentTypeError(f"{text!r} is no number between 1 and {CHECK_ROWS_MAX}")
     return int(text)
-
-
-def with_advice(problem: str, using: str | None) -> str:
-    """Why a database could not be asked, and what to do about tables that are missing."""
-    try:
-        advice = missing_migrations(served.using for served in all_served(using))
-    except (Error, ImproperlyConfigured, ImportError):
-        advice = ""
-    return "\n".join(filter(None, [problem, advice]))
-
-
-def status(options: dict[str, Any]) -> str:
-    using = options["database"]
-    found = overview(list(all_served(using)))
-    text = as_json(status_json(found)) if options["json"] else status_text(found)
-    if not found.problems:
-        return text
-    problems = [f"{name}: {why}" for name, why in found.problems.items()]
-    raise ProblemsFound(text, printable(with_advice("\n".join(problems), using)))
 
 
 def workers(options: dict[str, Any]) -> str:

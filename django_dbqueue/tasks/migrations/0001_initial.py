@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'async task',
                 'abstract': False,
-                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_tas_status_fc9d49_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_tas_status_739121_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_tas_status_c990a0_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_tas_failure_a3d86c_idx', where={'failure__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['status', 'concurrency_key', 'priority', 'id'], name='dbqueue_tas_status_3f92cc_idx', where={'concurrency_key__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['concurrency_key', 'status', 'priority', 'id'], name='dbqueue_tas_concurr_fb0f98_idx', where={'concurrency_key__isnull': False, 'retry_at__isnull': True, 'status': 3})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_tasks_asynctask_dedup')],
             },
@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
-                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'export'),
+                'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
                 'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_tas_status_ee29e5_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_tas_status_5570c2_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_tas_status_d067cd_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_tas_failure_16f8b9_idx', where={'failure__isnull': False}), django_dbqueue.models.index.HotIndex(fields=['status', 'concurrency_key', 'priority', 'id'], name='dbqueue_tas_status_3b2da6_idx', where={'concurrency_key__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['concurrency_key', 'status', 'priority', 'id'], name='dbqueue_tas_concurr_7c3cd8_idx', where={'concurrency_key__isnull': False, 'retry_at__isnull': True, 'status': 3})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_tasks_task_dedup')],
             },

@@ -1,0 +1,69 @@
+"""The page of what people did."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+
+from ..monitor.deeds import Deed, deeds
+from ..operate.cursor import BIGINT_MAX
+from .formatting import time_tag
+from .pages import list_url, page_url, respond, row_url
+from .permissions import may
+
+LIST = "dbqueue_queue_deeds"
+DEEDS_A_PAGE = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """A deed as the page shows it; '' is what there is not, or not for this person."""
+
+    moment: SafeString | str
+    person: str
+    said: str
+    about: str
+    url: str
+    table: str
+    filters: str
+
+
+def deeds_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    site, asked = model_admin.admin_site, request.GET.get("before", "")
+    # No more digits than a key has: Python refuses to read thousands of them.
+    before = min(int(asked[:19]), BIGINT_MAX) if asked.isascii() and asked.isdecimal() else None
+    page = deeds(DEEDS_A_PAGE, before, lambda model: may(request, model, "view"))
+    older = "" if page.before is None else page_url(site, LIST, before=page.before)
+    context = {
+        "title": "What people did",
+        "parent_title": "Queues",
+        "parent_url": page_url(site, "dbqueue_queue_changelist"),
+        "rows": [row_of(one, site, request) for one in page.found],
+        "older_url": older,
+        "newest_url": "" if before is None else page_url(site, LIST),
+    }
+    return respond(model_admin, request, "dbqueue/deeds.html", context)
+
+
+def row_of(one: Deed, site: AdminSite, request: HttpRequest) -> Row:
+    return Row(
+        moment=time_tag(one.moment),
+        person=one.person,
+        said=one.said,
+        about=one.about,
+        url=_url(one.model, one.key, site, request),
+        table=str(one.model._meta.verbose_name_plural),
+        # They may hold what the list was searched for.
+        filters=one.filters if may(request, one.model, "inspect") else "",
+    )
+
+
+def _url(model: type[Model], key: str, site: AdminSite, request: HttpRequest) -> str:
+    return row_url(site, request, model, key) if key else list_url(site, request, model)

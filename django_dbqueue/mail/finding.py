@@ -1,0 +1,90 @@
+"""Emails by an address, and bringing the rows by which they are found up to date."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.db.models import Min, QuerySet
+
+from ..lifecycle.side_rows import gone
+from ..lifecycle.table import Table
+from .models import Recipient
+from .models.recipient import RecipientRows, digest_of, digests
+from .rows import PLACES, mail_table
+
+LOOKED_AT = 20  # of the oldest emails of each table
+KEYS_AT_ONCE = 500
+WINDOW_ROWS = 2000
+
+
+def keys_to(address: str, using: str, most: int) -> list[int]:
+    """The keys of the newest emails to an address, in the queue or archived; at most so many."""
+    rows = Recipient.objects.using(using).filter(address=digest_of(address.strip()))
+    return list(rows.order_by("-address", "-email").values_list("email", flat=True)[:most])
+
+
+def is_whole(model: Any, using: str) -> bool:
+    """Whether the oldest emails of a table are found, too: those from before there were the rows
+    are not, until ``index_recipients`` has run."""
+    oldest = model._base_manager.using(using).only("pk", "recipients").order_by("pk")
+    return not _missing(list(oldest[:LOOKED_AT]), using)
+
+
+def index_all(say: Callable[[int, int], None]) -> tuple[int, int]:
+    """Write the rows that are missing, and delete those whose emails are gone; how many emails
+    of each. In parts, the newest emails first, each a short transaction: it may be stopped, and run
+    again at any time.
+
+    ``say`` is told after each part how many so far.
+    """
+    table, written, deleted = mail_table(), 0, 0
+    for model in PLACES:
+        rows: QuerySet[Any] = model._base_manager.using(table.connection.alias)
+        for window in _newest_first(rows):
+            written += _write(table, list(window.only("pk", "recipients")))
+            say(written, deleted)
+    for keys in _keys_of_rows(table):
+        orphans = gone(table, keys)
+        RecipientRows().delete(table, orphans)
+        deleted += len(orphans)
+        say(written, deleted)
+    return written, deleted
+
+
+def _newest_first(rows: QuerySet[Any]) -> Iterator[QuerySet[Any]]:
+    """Parts of a table. The oldest emails come last: at these ``is_whole`` looks."""
+    while True:
+        keys = rows.order_by("-pk").values("pk")[:WINDOW_ROWS]
+        start = keys.aggregate(start=Min("pk"))["start"]
+        if start is None:
+            return
+        yield rows.filter(pk__gte=start)
+        rows = rows.filter(pk__lt=start)
+
+
+def _write(table: Table, emails: list[Any]) -> int:
+    missing = _missing(emails, table.connection.alias)
+    RecipientRows().write(table, [(email.pk, email) for email in missing])
+    # What was pruned since it was read.
+    RecipientRows().delete(table, gone(table, [email.pk for email in missing]))
+    return len(missing)
+
+
+def _missing(emails: list[Any], using: str) -> list[Any]:
+    if not emails:
+        return []
+    keys = [email.pk for email in emails]
+    rows = Recipient.objects.using(using).filter(email__gte=min(keys), email__lte=max(keys))
+    known = set(rows.values_list("email", flat=True))
+    return [one for one in emails if one.pk not in known and digests(one)]
+
+
+def _keys_of_rows(table: Table) -> Iterator[list[int]]:
+    rows = Recipient.objects.using(table.connection.alias).order_by("email")
+    last: int | None = None
+    while True:
+        after = rows if last is None else rows.filter(email__gt=last)
+        keys = list(after.values_list("email", flat=True).distinct()[:KEYS_AT_ONCE])
+        if not keys:
+            return
+        yield keys
+        last = keys[-1]

@@ -1,0 +1,24 @@
+"""Colours for people who look; none for programs, nor where somebody wants none."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
+CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+
+
+def is_coloured(stream: Any, options: Mapping[str, Any]) -> bool:
+    """By Django's ``--no-color`` and ``--force-color``, then NO_COLOR, then whether it is a
+    terminal that knows any."""
+    if options.get("json") or options.get("no_color"):
+        return False
+    if options.get("force_color"):
+        return True
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(stream.isatty())
+
+
+def painted(text: str, *codes: str) -> str:
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if text else text

@@ -1,0 +1,62 @@
+"""Who gives a command: what they do is recorded like what is done in the admin."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.apps import apps
+
+from ..conf import conf
+from ..operate.recording import CHANGED, DELETED, record
+from .reporting import Report
+from .verbs import Refused
+
+
+def add_user(parser: ArgumentParser) -> None:
+    who = "a user of the project: the deed is recorded in the admin's log as theirs; default: the "
+    parser.add_argument("--by", metavar="USERNAME", help=f"{who}setting OPERATOR")
+
+
+def user_of(options: dict[str, Any]) -> Any:
+    """The key of the user, or None where none was named; ``Refused`` where there is none such."""
+    name = options["by"] or conf["OPERATOR"]
+    if not name:
+        return None
+    if not apps.is_installed("django.contrib.admin"):
+        raise Refused("--by: there is no log, since django.contrib.admin is not installed")
+    from django.contrib.auth import get_user_model  # noqa: PLC0415  # needs the app
+
+    model: Any = get_user_model()
+    user = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
+    if user is None:
+        raise Refused(f"--by: there is no user {name!r}; nothing was changed")
+    return user.pk
+
+
+@contextmanager
+def recorded(report: Report, user: Any) -> Iterator[None]:
+    """One entry for each table in which jobs were changed, even if the rest failed."""
+    try:
+        yield
+    finally:
+        for _, served, progress in report.done if user is not None else ():
+            if not report.is_dry and progress.taken:
+                said = f"{progress.verb.told}: {progress}; dbqueue {report.word}"
+                flag = DELETED if progress.verb.is_final else CHANGED
+                asked = filters(report.options, served.queue)
+                rows, number = progress.first, progress.taken
+                record(user, served.model, rows, said, number=number, filters=asked, flag=flag)
+
+
+def filters(options: dict[str, Any], queue: str | None) -> str:
+    """What the command was given, in its own words."""
+    names = ("state", "queue", "older_than", "newer_than", "error", "failure", "limit", "id")
+    given = {name: options.get(name) for name in names}
+    given |= {"queue": [queue]} if queue else {}
+    words = [(name.replace("_", "-"), value) for name, value in given.items() if value]
+    return " ".join(f"--{name} {_text(value)}" for name, value in words)
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

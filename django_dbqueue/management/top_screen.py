@@ -1,0 +1,140 @@
+"""How ``dbqueue top`` looks; rich knows colours, NO_COLOR, and how wide the terminal is."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ..lifecycle.claim_end import duration
+from ..monitor.failures import FailureGroup
+from ..monitor.overview import SHOWN, QueueOverview
+from ..monitor.worker_list import ListedWorker
+from ..states import Status
+from .commands._log import printable
+from .commands._text import counted
+from .failures import here, what
+from .top_model import HELP, Line, Top
+
+RUNNING_SHOWN_MAX = 5
+ROWS_LEAST = 2  # of each table
+OTHER_ROWS = 14 + RUNNING_SHOWN_MAX  # heads, verdict, what runs, keys
+
+
+@contextmanager
+def shown_live() -> Iterator[Callable[[Top], None]]:
+    console = Console()
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield lambda top: live.update(screen(top, console.height), refresh=True)
+
+
+def screen(top: Top, height: int) -> Group:
+    lines = [top.queues, top.failures, top.workers]
+    rows = shares([len(one) for one in lines], max(0, height - OTHER_ROWS))
+    selected = top.line
+    makers = (queue_table, failure_table, worker_table)
+    tables = [
+        make(window(some, selected, count), selected)
+        for make, some, count in zip(makers, lines, rows, strict=True)
+    ]
+    return Group(head(top), *tables, running(top), foot(top))
+
+
+def shares(wanted: Sequence[int], room: int) -> list[int]:
+    """How many rows each table gets: as many as it has, or its part of what there is."""
+    given = [min(one, ROWS_LEAST) for one in wanted]
+    while sum(given) < room and given != list(wanted):
+        for place, one in enumerate(wanted):
+            if given[place] < one and sum(given) < room:
+                given[place] += 1
+    return given
+
+
+def window(lines: Sequence[Line], selected: Line | None, count: int) -> Sequence[Line]:
+    """So many lines, the selected one among them."""
+    place = next((i for i, one in enumerate(lines) if one == selected), 0)
+    first = max(0, min(place - count // 2, len(lines) - count))
+    return lines[first : first + count]
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Whatever is in it does nothing to the terminal."""
+    return Text(printable(text), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def head(top: Top) -> Text:
+    if top.problem:
+        return plain(top.problem, "bold red")
+    told = top.alerts
+    urgent = [one for one in told if one.is_urgent]
+    text = plain(top.verdict, "bold red" if urgent else "bold green")
+    for one in told[:2]:
+        text.append_text(plain(f"\n{one.text}", "red" if one.is_urgent else "yellow"))
+    return text
+
+
+def foot(top: Top) -> Text:
+    if top.question is not None:
+        return plain(f"{top.question.text} [y/N]", "bold reverse")
+    return plain(top.said or HELP, "bold" if top.said else "dim")
+
+
+def new_table(title: str, first: str, numbers: Sequence[str], last: str = "") -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, expand=True)
+    table.add_column(first, ratio=2, no_wrap=True, overflow="ellipsis")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    if last:
+        table.add_column(last, ratio=3, no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def add(table: Table, line: Line, selected: Line | None, *cells: str) -> None:
+    is_selected = selected is not None and line.key == selected.key
+    mark = "> " if is_selected else "  "
+    texts = [plain(mark + cells[0]), *map(plain, cells[1:])]
+    table.add_row(*texts, style="reverse" if is_selected else None)
+
+
+def queue_table(lines: Sequence[Line], selected: Line | None) -> Table:
+    names = [status.label for status in SHOWN]
+    table = new_table("Queues", "queue", [*names, "done, 1 h", "oldest", "workers"], "state")
+    for line in lines:
+        one = cast(QueueOverview, line.item)
+        oldest = "" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds))
+        counts = [counted(one, Status(status)) for status in SHOWN]
+        state = f"paused {one.paused.pause_reason}" if one.paused else ""
+        name, workers = f"{one.title}:{one.queue}", str(len(one.workers))
+        more = [f"{one.hour.completed:,}", oldest, workers, state]
+        add(table, line, selected, name, *counts, *more)
+    return table
+
+
+def failure_table(lines: Sequence[Line], selected: Line | None) -> Table:
+    table = new_table("Failures", "table", ["1 h", "24 h", "failed", "retrying"], "what")
+    for line in lines:
+        one = cast(FailureGroup, line.item)
+        counts = [f"{one.hour:,}", f"{one.day:,}", *here(one.here)]
+        add(table, line, selected, one.served.title, *counts, what(one))
+    return table
+
+
+def worker_table(lines: Sequence[Line], selected: Line | None) -> Table:
+    table = new_table("Workers", "worker", ["beat", "runs", "jobs/min"], "state")
+    for line in lines:
+        one = cast(ListedWorker, line.item)
+        beat = f"{duration(max(0.0, one.beat_seconds))} ago"
+        numbers = [beat, f"{one.running}", f"{one.jobs_per_minute:,}"]
+        add(table, line, selected, one.name, *numbers, one.state)
+    return table
+
+
+def running(top: Top) -> Table:
+    table = new_table("Running, the longest first", "job", ["for"], "worker")
+    for worker, job, seconds in top.running[:RUNNING_SHOWN_MAX]:
+        ran = "" if seconds is None else duration(max(0.0, seconds))
+        table.add_row(plain(f"  {job}"), plain(ran), plain(worker))
+    return table

@@ -1,0 +1,49 @@
+"""Pages of lists whose filter no index answers: one window after the other is looked through, until
+the page is full or its time is over."""
+
+import time
+from dataclasses import dataclass, replace
+
+from . import keyset as pagination
+from .cursor import Cursor
+from .keyset import Keyset, Page
+
+WALK_SECONDS = 0.3  # after which no other window is begun
+WINDOW_ROWS_MAX = 50_000
+GROWTH = 4  # of a window, next to the one before it
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A page, and how many rows were looked at for it, where an index does not lead to its own."""
+
+    page: Page
+    looked_at: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing beyond its rows."""
+        return self.page.window_end is None and not self.page.has_more
+
+
+def walk(keyset: Keyset, limit: int, cursor: Cursor | None = None, backwards: bool = False) -> Walk:
+    """Up to so many rows after a cursor, or before it. A filter that few rows pass has several
+    windows looked through; their size follows from what the last one took."""
+    if keyset.scanned is None:
+        return Walk(keyset.page(limit, cursor, backwards))
+    give_up = time.monotonic() + WALK_SECONDS
+    size, looked_at = keyset.window_rows or pagination.WINDOW_ROWS, 0
+    found: list[object] = []
+    while True:
+        began = time.monotonic()
+        window = replace(keyset, window_rows=size)
+        page = window.page(limit - len(found), cursor, backwards)
+        found = page.rows + found if backwards else found + page.rows
+        looked_at += size
+        now = time.monotonic()
+        is_over = page.window_end is None or len(found) >= limit or now >= give_up
+        if page.has_more or is_over:
+            return Walk(replace(page, rows=found), looked_at)
+        cursor = page.window_end
+        affordable = size * (give_up - now) / max(now - began, 1e-6)
+        size = max(size, min(size * GROWTH, int(affordable), WINDOW_ROWS_MAX))

@@ -1,0 +1,58 @@
+"""The page of what people did."""
+
+import pytest
+
+from django_dbqueue.operate.recording import record
+from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
+from tests.kit.jobs import buried
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+DEEDS = "/admin/dbqueue/queue/deeds/"
+
+
+def test_each_deed_is_one_line_with_who_did_it_and_how_many(browser):
+    fill(3)
+    act_on_all(browser, "kick_selected", "?queue=q1", confirmed="yes")
+    job = buried()
+    act(browser, "kick_selected", job)
+    page = text_of(browser.get(DEEDS))
+    assert page.count("user0") >= 2
+    assert page.count("Retry: ") == 2
+    assert f'<a href="{NOTES}{job.pk}/change/">note {job.pk}</a>' in page
+    assert f'<a href="{NOTES}">2 notes</a>' in page
+    assert "queue=q1" in page
+
+
+def test_nobody_reads_of_tables_that_they_may_not_see_nor_what_was_searched_for(people):
+    somebody = people(is_superuser=True)
+    job = buried(text="secret")
+    act(somebody, "kick_selected", job, query="?text__startswith=secret")
+    assert "Retry: " not in text_of(people("view_queue").get(DEEDS))
+    page = text_of(people("view_queue", "view_note").get(DEEDS))
+    assert "Retry: " in page
+    assert "secret" not in page
+    assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(DEEDS))
+    assert people("view_note").get(DEEDS).status_code == 403
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "9" * 500, "٣", ""])
+def test_no_word_in_the_address_is_an_error(browser, before):
+    assert browser.get(DEEDS, {"before": before}).status_code == 200
+
+
+def test_older_ones_are_on_further_pages(people):
+    browser = people(is_superuser=True)
+    user = int(browser.session["_auth_user_id"])
+    job = Note.objects.create()
+    for number in range(60):
+        record(user, Note, [job], f"deed {number:02}")
+    newest = text_of(browser.get(DEEDS))
+    assert "deed 59" in newest
+    assert "deed 09" not in newest
+    [address] = [part.partition('"')[0] for part in newest.split('href="')[1:] if "?before" in part]
+    older = text_of(browser.get(address))
+    assert "deed 09" in older
+    assert "deed 10" not in older
+    assert "Newest" in older

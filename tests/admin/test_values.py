@@ -1,0 +1,140 @@
+"""Actions that ask for a value: another queue, priority, time, or time to run."""
+
+import re
+from datetime import datetime
+from urllib.parse import quote
+
+import pytest
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from django_dbqueue.admin import actions
+from django_dbqueue.operate import acting
+from django_dbqueue.states import Status
+from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
+from tests.kit.jobs import buried, claimed, fresh
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+CANARY = '"><script>alert(1)</script>'
+
+
+def page_of(job):
+    return f"{NOTES}{job.pk}/change/"
+
+
+def sent_by(page):
+    """What the page's form sends, as a browser has it."""
+    form = re.search(r'<form method="post">(.*?)</form>', page, re.DOTALL)[1]
+    found = {}
+    for field in re.findall(r"<input [^>]*>", form):
+        name = re.search(r'name="([^"]*)"', field)
+        if name and "checkbox" not in field:
+            value = re.search(r'value="([^"]*)"', field)
+            found.setdefault(name[1], []).append(value[1] if value else "")
+    return found
+
+
+def test_ticked_jobs_are_moved_after_the_queue_was_asked_for(browser):
+    job, held = Note.objects.create(queue="q7"), claimed()
+    page = act(browser, "move_selected", job, held)
+    assert "To queue" in page
+    assert '<option value="q7">' in page
+    data = sent_by(page)
+    assert fresh(job).queue == "q7"
+    after = text_of(browser.post(NOTES, data | {"dbqueue-queue": "other"}, follow=True))
+    assert "Move to other: 1 changed, 1 skipped: their state had moved on." in after
+    assert (fresh(job).queue, fresh(held).queue) == ("other", "default")
+
+
+def test_the_page_of_a_job_has_the_buttons_and_gets_them_back(browser):
+    job = Note.objects.create()
+    page = text_of(browser.get(page_of(job)))
+    for button in ("Reschedule...", "Prioritize...", "Move..."):
+        assert f">{button}</button>" in page
+    data = {"action": "prioritize_selected", "_selected_action": [job.pk], "dbqueue_page": job.pk}
+    question = sent_by(text_of(browser.post(NOTES, data)))
+    response = browser.post(NOTES, question | {"dbqueue-priority": "5"})
+    assert response["Location"] == page_of(job)
+    assert fresh(job).priority == 5
+    assert "Move..." not in text_of(browser.get(page_of(claimed())))
+
+
+@pytest.mark.parametrize(
+    ("action", "field", "value", "said"),
+    [
+        ("move", "queue", "", "To queue: name it."),
+        ("move", "queue", " x", "queue"),
+        ("move", "queue", "x" * 201, "200"),
+        ("prioritize", "priority", "-1", "Priority: a whole number"),
+        ("prioritize", "priority", "9" * 30, "Priority: a whole number"),
+        ("reschedule", "due", "soon", "Run at: a date and a time."),
+        ("kick_with", "time_to_run", "0", "Time to run: whole seconds"),
+    ],
+)
+def test_what_is_no_value_is_told_and_asked_for_again(browser, action, field, value, said):
+    job = buried() if action == "kick_with" else Note.objects.create()
+    question = sent_by(act(browser, f"{action}_selected", job))
+    page = text_of(browser.post(NOTES, question | {f"dbqueue-{field}": value}))
+    assert "Nothing was changed" in page
+    assert said in page
+    assert sent_by(page)["_selected_action"] == [str(job.pk)]
+    assert (fresh(job).queue, fresh(job).priority) == ("default", 1024)
+    assert fresh(job).status == job.status
+
+
+def test_strangers_words_stay_words_where_a_value_is_asked_for_again(browser):
+    Note.objects.create(queue=CANARY)
+    job = Note.objects.create()
+    question = sent_by(act(browser, "move_selected", job))
+    page = text_of(browser.post(NOTES, question | {"dbqueue-queue": CANARY * 20}))
+    assert CANARY not in page
+
+
+def test_all_that_match_are_rescheduled_in_the_projects_time_zone(browser):
+    fill(4, [Status.READY, Status.BURIED])
+    page = act_on_all(browser, "reschedule_selected", "?queue=q1")
+    assert timezone.get_current_timezone_name() in page
+    question = sent_by(page)
+    data = question | {"dbqueue-due": "2031-05-01T03:00"}
+    after = text_of(browser.post(f"{NOTES}?queue=q1", data, follow=True))
+    assert "1 changed" in after
+    [moved] = QuerySet(Note).filter(status=Status.DELAYED)
+    assert timezone.localtime(moved.retry_at) == timezone.make_aware(datetime(2031, 5, 1, 3))
+
+
+def test_failed_jobs_are_retried_with_another_time_to_run(browser):
+    job = buried()
+    question = sent_by(act(browser, "kick_with_selected", job))
+    page = text_of(browser.post(NOTES, question | {"dbqueue-time_to_run": "900"}, follow=True))
+    assert "Retry with 900 s to run: 1 changed." in page
+    assert (fresh(job).status, fresh(job).time_to_run) == (Status.READY, 900)
+
+
+def level_of(page):
+    return re.search(r'<li class="(\w+)">[^<]*changed', page)[1]
+
+
+def test_what_changed_nothing_is_no_success(browser):
+    ready = Note.objects.create()
+    assert level_of(act(browser, "kick_selected", ready)) == "warning"
+    assert level_of(act(browser, "bury_selected", everything="on", confirmed="yes")) == "success"
+    assert level_of(act(browser, "bury_selected", everything="on", confirmed="yes")) == "warning"
+
+
+def test_who_has_more_than_one_press_does_is_told_the_command(browser, monkeypatch):
+    monkeypatch.setattr(actions, "ROWS_MAX", 2)
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 1)
+    fill(9, [Status.BURIED])
+    every = {"everything": "on", "confirmed": "yes"}
+    page = act(browser, "kick_selected", query="?queue=q1&state=4", **every)
+    assert "manage.py dbqueue retry queueapp.note --database default --queue q1" in page
+    page = act(browser, "move_selected", query="?state=4", **every, **{"dbqueue-queue": "a b"})
+    assert (
+        "dbqueue move queueapp.note --database default --state buried --to &#x27;a b&#x27;" in page
+    )
+    # Of a filter that the command does not know it would do more.
+    page = act(browser, "kick_selected", query=f"?attempts__gte={quote('0')}&state=4", **every)
+    assert "More match" in page
+    assert "manage.py" not in page

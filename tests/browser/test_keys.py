@@ -1,0 +1,54 @@
+"""The search box and its keys."""
+
+import pytest
+
+from tests.browser.pages import EMAIL, NOTE, QUEUE
+from tests.browser.test_flows import scripts
+from tests.kit.mail import queued
+from tests.queueapp.models import Note
+
+__all__ = ["scripts"]
+
+pytestmark = pytest.mark.usefixtures("rows")
+FOCUSED = "document.activeElement.id"
+
+
+def test_an_address_is_found_from_the_overview(browse, scripts):
+    email = queued("anna@x.example", subject="Your order 12")
+    page = browse(QUEUE, scripts=scripts)
+    page.fill("#dbqueue-search", "anna@x.example")
+    with page.expect_navigation():
+        page.get_by_role("search").get_by_role("button", name="Search").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name=f"email {email.pk}: Your order 12").click()
+    assert f"/email/{email.pk}/change/" in page.url
+
+
+@pytest.mark.parametrize(("url", "field"), [(QUEUE, "dbqueue-search"), (NOTE, "searchbar")])
+def test_a_slash_goes_to_the_search(browse, url, field):
+    Note.objects.create()
+    page = browse(url)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    assert page.evaluate(FOCUSED) == field
+    page.keyboard.type("a/b?")
+    assert page.input_value(f"#{field}") == "a/b?"
+    page.keyboard.press("Escape")
+    assert page.evaluate(FOCUSED) != field
+
+
+@pytest.mark.parametrize("url", [QUEUE, NOTE, EMAIL])
+def test_a_question_mark_tells_the_keys(browse, url):
+    page = browse(url)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    help_of_keys = page.get_by_role("dialog", name="Keys")
+    assert "search" in help_of_keys.inner_text()
+    page.keyboard.press("Escape")
+    assert not help_of_keys.is_visible()
+
+
+def test_without_scripts_there_is_no_button_for_what_needs_one(browse):
+    page = browse(QUEUE, scripts=False)
+    assert not page.locator("[data-dbqueue-keys]").is_visible()
+    assert not page.locator("[data-dbqueue-help]").is_visible()

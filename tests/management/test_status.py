@@ -1,0 +1,121 @@
+"""``dbqueue status``: a verdict, what is wrong, exit codes, colours, and ``--watch``."""
+
+import signal
+import sys
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from django_dbqueue.management import colours
+from django_dbqueue.management.colours import is_coloured
+from tests.kit.command_line import as_json, dbqueue, fails
+from tests.kit.jobs import overwrite
+from tests.kit.overview import a_worker
+from tests.kit.terminal import at_terminal
+from tests.queueapp.models import Kept, Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+RED, GREEN = "\x1b[1;31m", "\x1b[1;32m"
+
+
+def test_where_all_is_well_one_sentence_says_so():
+    said = dbqueue("status")
+    assert said.startswith("All is well: no worker lives, nothing is late.\n")
+    report = as_json("status")
+    assert (report["version"], report["urgent"], report["alerts"]) == (1, False, [])
+    assert report["verdict"] == "All is well: no worker lives, nothing is late."
+
+
+def test_an_urgent_alarm_ends_it_with_1_and_is_told_with_what_to_do():
+    Note.objects.create()
+    said, why = fails(1, "status")
+    first, problem, advice = said.split("\n")[:3]
+    assert first == "Somebody is needed: 1 problem."
+    assert problem == "! queueapp.note, queue default: no living worker serves it."
+    assert advice.startswith("    Its jobs wait. Start a worker")
+    assert why == "queueapp.note, queue default: no living worker serves it."
+    printed, _ = fails(1, "status", "--json")
+    assert '"urgent": true' in printed
+
+
+def test_a_planned_pause_is_told_and_needs_nobody():
+    Note.objects.create()
+    Note.objects.pause("default", reason="paper")
+    said = dbqueue("status")
+    assert said.startswith("All is well: no worker lives, 1 to know of.\n- queueapp.note")
+    assert "paper" in said
+
+
+def test_only_the_tables_and_queues_that_are_named_are_looked_at():
+    Note.objects.create(queue="slow")
+    Kept.objects.pause("default")
+    assert "queueapp.note" not in dbqueue("status", "queueapp.kept")
+    assert "slow" not in dbqueue("status", "queueapp.note:default")
+    fails(1, "status", "queueapp.note:slow")
+
+
+def test_ages_are_told_as_people_read_them():
+    job = Note.objects.create()
+    overwrite(job, created_at=timezone.now() - timedelta(hours=2, minutes=5))
+    said, _ = fails(1, "status")
+    assert "2 h 5 min" in said
+    assert " s " not in said.partition("queue table")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "is_terminal", "expected"),
+    [
+        ({}, {}, True, True),
+        ({}, {}, False, False),
+        ({}, {"NO_COLOR": "1"}, True, False),
+        ({}, {"NO_COLOR": ""}, True, True),
+        ({}, {"TERM": "dumb"}, True, False),
+        ({"no_color": True}, {}, True, False),
+        ({"force_color": True}, {"NO_COLOR": "1"}, False, True),
+        ({"force_color": True, "json": True}, {}, True, False),
+    ],
+)
+@pytest.mark.any_database
+def test_colours_are_for_people_who_want_some(
+    options, environment, is_terminal, expected, monkeypatch
+):
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
+    assert is_coloured(sys.stdout, options) == expected
+    assert colours.painted("", "1") == ""
+
+
+def test_at_a_terminal_it_has_colours_and_the_exit_code(database_url):
+    Note.objects.create()
+    with at_terminal(database_url, "dbqueue", "status") as terminal:
+        assert terminal.end() == 1
+        assert f"{RED}Somebody is needed: 1 problem." in terminal.raw
+    Note.objects.all().cancel()
+    with at_terminal(database_url, "dbqueue", "status") as terminal:
+        assert terminal.end() == 0
+        assert f"{GREEN}All is well" in terminal.raw
+    with at_terminal(database_url, "dbqueue", "status", NO_COLOR="1") as terminal:
+        assert terminal.end() == 0
+        assert "\x1b[" not in terminal.raw
+
+
+def test_it_watches_until_it_is_interrupted(database_url):
+    with at_terminal(database_url, "dbqueue", "status", "--watch", "0.2") as terminal:
+        terminal.wait_for("All is well")
+        Note.objects.create()
+        terminal.wait_for("Somebody is needed")
+        assert colours.CLEAR in terminal.raw
+        terminal.popen.send_signal(signal.SIGINT)
+        assert terminal.end() == 0
+        assert "Traceback" not in terminal.text
+
+
+def test_queues_that_a_worker_serves_are_all_well():
+    a_worker(serves=["queueapp.note"])
+    Note.objects.create()
+    assert dbqueue("status").startswith("All is well: 1 worker alive, nothing is late.")
