@@ -28,10 +28,11 @@ MYSQL = build/mysql
 QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/test_in_lists.py \
 	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py admin/test_shards.py \
 	testing/test_schedules.py schedules/test_exactly_once.py beanstalk/test_reads.py
+SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist mysql clean packages redis beanstalkd jackd
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk unkind bench-quick dist docs release mysql clean packages redis beanstalkd jackd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -57,12 +58,13 @@ quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no pro
 	TMPDIR=$$($(PYTHON) scripts/folders.py) DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
 
-check: lint types house  ## lint, types, security, migrations, the house rules; --jobs=2 is faster
+check: lint types house  ## lint, types, security, spelling, migrations, the house rules; --jobs=2 is faster
 
 lint: $(STAMPS)/check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/bandit --quiet --ini setup.cfg
+	$(BIN)/codespell --check-filenames *.md Makefile setup.cfg $(SPELLED)
 
 types: $(STAMPS)/check
 	$(BIN)/mypy --strict
@@ -70,7 +72,7 @@ types: $(STAMPS)/check
 house: $(STAMPS)/check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py tests/project/test_site.py
 
 # Also of what a process writes whose folder is another one.
 coverage: export COVERAGE_FILE = $(CURDIR)/.coverage
@@ -180,6 +182,13 @@ dist: $(STAMPS)/dist  ## build the sdist and the wheel into dist/, and check wha
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 
+release: $(STAMPS)/check dist docs  ## build a release, install and try it, and say what is missing; nothing is published
+	DBQUEUE_DIST=$(CURDIR)/dist $(BIN)/python -m pytest --full tests/project/test_distribution.py
+	$(BIN)/python scripts/release.py
+
+docs: $(STAMPS)/docs  ## build the site into build/docs; a warning is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
+
 mysql:  ## unpack a MySQL server of Debian's unstable suite into build/; nothing is installed
 	sh scripts/fetch_mysql.sh $(MYSQL)
 
@@ -215,6 +224,10 @@ $(STAMPS)/check: $(STAMPS)/venv setup.cfg
 
 $(STAMPS)/dist: $(STAMPS)/venv setup.cfg
 	$(PIP_INSTALL) -e '.[dist]'
+	@touch $@
+
+$(STAMPS)/docs: $(STAMPS)/venv setup.cfg
+	$(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 # On top of what `make check` has installed, so that nothing is installed twice.

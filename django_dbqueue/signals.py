@@ -8,15 +8,23 @@ a reaper has to tell is sent by a process of its own.
 
 from django.dispatch import Signal
 
-job_started = Signal(use_caching=True)  # job
-job_completed = Signal(use_caching=True)  # job
-job_failed = Signal(use_caching=True)  # job, error, retry_in: seconds, or None when it is buried
-job_buried = Signal(use_caching=True)  # job, error; whatever buried it, but for people
-job_expired = Signal(use_caching=True)  # job
-# job, error: QueueFull; sent by the process that enqueued another, after its commit
+#: An attempt begins: ``job``.
+job_started = Signal(use_caching=True)
+#: It has finished well: ``job``.
+job_completed = Signal(use_caching=True)
+#: It has failed: ``job``, ``error``, ``retry_in`` (seconds, or None when it is buried).
+job_failed = Signal(use_caching=True)
+#: The job waits for a person, and no person has buried it: ``job``, ``error``.
+job_buried = Signal(use_caching=True)
+#: The job was too late to be run: ``job``.
+job_expired = Signal(use_caching=True)
+#: It made room for another: ``job``, ``error`` (``QueueFull``); sent by the process that enqueued
+#: the other one, after its commit.
 job_dropped = Signal(use_caching=True)
-# job, error: why it was taken from its owner, or None: unharmed
+#: It was taken from its owner: ``job``, ``error`` (why, or None: unharmed).
 job_reaped = Signal(use_caching=True)
 
-worker_started = Signal(use_caching=True)  # sender: Worker; in every child, before its first job
-worker_stopped = Signal(use_caching=True)  # sender: Worker; in every child, after its last job
+#: A child begins, before its first job: the sender is ``Worker``.
+worker_started = Signal(use_caching=True)
+#: A child ends, after its last job: the sender is ``Worker``.
+worker_stopped = Signal(use_caching=True)

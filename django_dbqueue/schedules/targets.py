@@ -161,5 +161,5 @@ def _of_schedule(error: ValidationError) -> ValidationError:
     return ValidationError({name: found for name, found in problems.items() if found})
 
 
-# By the name that a schedule stores. An app adds its own kind in ``ready()``.
+#: By the name that a schedule stores. An app adds its own kind in ``ready()``.
 TARGETS: dict[str, Target] = {"table": QueueTable()}

@@ -32,7 +32,8 @@ FOREIGN = {
     "--scale",
     "--bind",
     "--fake-initial",
-    "--noinput",
+    *("--noinput", "--username", "--email"),  # of createsuperuser
+    "--sign",  # of git
     "--deploy",
 }
 ARGPARSE_ERROR = 2

@@ -91,28 +91,33 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def released(checkout: Path) -> Path:
-    """The folder of the sdist, and of the wheel that is built from it."""
+    """The folder of the sdist, and of the wheel that is built from it; or that of make release."""
+    if built := os.environ.get("DBQUEUE_DIST"):
+        return Path(built)
     folder = checkout.parent / "dist"
     run(sys.executable, "-m", "build", "--outdir", str(folder), ".", folder=checkout)
     return folder
 
 
 @pytest.fixture(scope="module")
-def unpacked(released: Path) -> Path:
+def unpacked(released: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [sdist] = released.glob("*.tar.gz")
+    folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as tar:
-        tar.extractall(released.parent, filter="data")
-    return released.parent / sdist.name.removesuffix(".tar.gz")
+        tar.extractall(folder, filter="data")
+    return folder / sdist.name.removesuffix(".tar.gz")
 
 
-@pytest.fixture(scope="module")
-def python(released: Path) -> Iterator[str]:
-    """That of a new environment where the sdist is installed."""
-    [sdist] = released.glob("*.tar.gz")
-    environment = released.parent / "venv"
+@pytest.fixture(scope="module", params=["*.tar.gz", "*.whl"], ids=["sdist", "wheel"])
+def python(
+    released: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """That of a new environment where one of them is installed."""
+    [file] = released.glob(request.param)
+    environment = tmp_path_factory.mktemp("installed") / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", str(environment), folder=released)
     own = str(environment / "bin" / "python")
-    run(sys.executable, "-m", "pip", "--python", own, "install", "-q", str(sdist), folder=released)
+    run(sys.executable, "-m", "pip", "--python", own, "install", "-q", str(file), folder=released)
     yield own
     shutil.rmtree(environment)
 
@@ -123,8 +128,8 @@ def test_the_sdist_holds_all_that_is_written(checkout, unpacked):
 
 
 def test_the_tests_are_found_in_the_sdist(checkout, unpacked):
-    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
-    found = run(*collect, folder=unpacked).splitlines()
+    every = ("--collect-only", "-qq", "--full", "--cluster", "-p", "no:cacheprovider")
+    found = run(sys.executable, "-m", "pytest", *every, folder=unpacked).splitlines()
     tests = {path for path in written(checkout) if re.fullmatch(r"tests/.*\btest_\w+\.py", path)}
     assert {line.partition(":")[0] for line in found if line} == tests
 
@@ -144,7 +149,7 @@ def test_the_package_page_links_to_no_file_of_ours(released):
     assert not re.findall(r"\]\((?!https?:)[^)]*\)", page)
 
 
-def test_a_project_works_with_what_is_installed_from_the_sdist(python, tmp_path):
+def test_a_project_works_with_what_is_installed(python, tmp_path):
     run(python, "-m", "django", "startproject", "site_of_one", ".", folder=tmp_path)
     run(python, "manage.py", "startapp", "kiosk", folder=tmp_path)
     (tmp_path / "site_of_one" / "settings.py").write_text(SETTINGS)
