@@ -88,7 +88,7 @@ prove: packages $(STAMPS)/servers  ## the promises at full length, on every data
 rates: packages $(STAMPS)/servers  ## what starts a second at a rate, and what mail servers see of limits (10 minutes)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m proof -s tests/worker/test_rates.py tests/mail/test_limits.py
 
-growth: packages $(STAMPS)/servers  ## claims while a snapshot is held open for 4 minutes (15 minutes); GROWTH_ARGS
+growth: packages $(STAMPS)/servers  ## ten million rows next to none, and whether archive and prune keep up under a snapshot (3 hours, 20 GB); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)
 
 burst: packages $(STAMPS)/servers  ## 5,000 jobs of 20 ms, by a worker that grows and by two that do not (10 minutes); BURST_ARGS
@@ -153,7 +153,7 @@ bench: bench-peers bench-ours bench-mail bench-tasks bench-admin  ## all figures
 bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (25 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
 
-bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory, a full table (40 minutes); MEASURE_ARGS
+bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory (30 minutes); MEASURE_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.ours $(MEASURE_ARGS)
 
 bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS, BARE = "dbqueue", "bare"
+OURS, GROWTH, BARE = "dbqueue", "growth", "bare"
 POSTGRESQL, REDIS = frozenset({"postgresql"}), frozenset({"redis"})
 SERVERS = frozenset({"mariadb", "mysql", "postgresql"})
 SQLITE = frozenset({"sqlite"})
@@ -42,7 +42,7 @@ class Contestant:
 
     @property
     def is_ours(self) -> bool:
-        return self.adapter == OURS
+        return self.adapter in {OURS, GROWTH}
 
     @property
     def is_bare(self) -> bool:

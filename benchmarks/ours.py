@@ -1,4 +1,4 @@
-"""What else is measured of this library: enqueueing, latency, idling, memory, a full table.
+"""What else is measured of this library: enqueueing, latency, idling, memory.
 
     python scripts/servers.py run -- python -m benchmarks.ours [--only PLACE]... [--measure NAME]...
 
@@ -12,7 +12,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 from benchmarks.contestants import NoResult
@@ -27,7 +26,6 @@ MEASURES: dict[str, Callable[[Place], Iterator[Figure]]] = {
     "stages": stages.measure,
     "cost": cost.measure,
     "drains": drains.measure,
-    "full": partial(latency.measure, full_table=True, idle=False),
 }
 
 

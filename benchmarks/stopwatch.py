@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +19,43 @@ def start() -> None:
     file = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     # Imports that need a Django that is set up.
     dialects = import_module("django_dbqueue.dialects")
-    promotion = import_module("django_dbqueue.lifecycle.promotion")
+    archive, promotion = (
+        import_module(f"django_dbqueue.lifecycle.{name}") for name in ("archive", "promotion")
+    )
     timed(file, type(dialects.dialect_of(connections["default"])), "claim")
     timed(file, import_module("django_dbqueue.worker.queue_poller").TablePoller, "look")
     timed(file, promotion, "next_moves")
     timed(file, promotion, "promote")
+    timed(file, archive, "archive", is_worth=bool)
+    timed(file, archive, "prune", is_worth=bool)
 
 
-def timed(file: int, owner: Any, name: str, label: str = "") -> None:
-    """Put a function in the place of another: the same, but each call writes a line."""
+def timed(
+    file: int,
+    owner: Any,
+    name: str,
+    label: str = "",
+    is_worth: Callable[[Any], bool] = lambda _: True,
+) -> None:
+    """Put a function in the place of another: the same, but each call writes a line, where its
+    answer is worth it."""
     work: Callable[..., Any] = getattr(owner, name)
 
     @wraps(work)
     def measured(*args: Any, **kwargs: Any) -> Any:
-        began = time.monotonic()
+        began, answer = time.monotonic(), None
         try:
-            return work(*args, **kwargs)
+            answer = work(*args, **kwargs)
+            return answer
         finally:
             ended = time.monotonic()
-            os.write(file, f"{label or name} {began} {ended - began}\n".encode())
+            if is_worth(answer):
+                os.write(file, f"{label or name} {began} {ended - began}\n".encode())
 
     setattr(owner, name, measured)
 
 
-def times(path: Path, name: str, since: float, until: float) -> list[float]:
+def times(path: Path, name: str, since: float, until: float = inf) -> list[float]:
     """Milliseconds of the calls that began within a span of the clock that all processes share."""
     found = (line.split() for line in path.read_text().splitlines())
     return [

@@ -4,21 +4,16 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import connection
 from django.db.backends.signals import connection_created
 
 from benchmarks import stopwatch
 from benchmarks.adapters import BULK, TRACE_VARIABLE, WORKER_VARIABLE, Result
 from benchmarks.django_project import DjangoProject, Mode
-from benchmarks.noop.ballast import add_ballast
 from django_dbqueue.states import Status
 
 # Larger batches gain little more, and repeat more jobs after a kill.
 BEST = ("--batch-size", "500", "-v", "0")
 QUEUES = ("first", "second")
-# Their table holds other rows, too.
-FULL = {"best, full table", "default, full table", "NOTIFY, full table"}
-ONE_QUEUE = ("runworker", "noop.Noop:default")
 NAPS = ("runworker", "noop.Nap", "-v", "0", "--processes")
 NOTIFY = {"DBQUEUE": {"NOTIFY": True}}
 
@@ -30,7 +25,7 @@ def trace(connection: Any, **_: object) -> None:
 
 
 class Adapter(DjangoProject):
-    apps = ("django_dbqueue", "benchmarks.noop")
+    apps: tuple[str, ...] = ("django_dbqueue", "benchmarks.noop")
     package = "django-dbqueue"
     model = "noop.Noop"
     modes = {
@@ -44,25 +39,13 @@ class Adapter(DjangoProject):
         **{f"naps, {n} processes": Mode((*NAPS, n)) for n in ("4", "1-4")},
         "naps, 1 process": Mode((*NAPS, "1")),
         "NOTIFY": Mode(("runworker",), {}, NOTIFY),
-        "best, full table": Mode((*ONE_QUEUE, *BEST)),
-        "default, full table": Mode(ONE_QUEUE),
-        "NOTIFY, full table": Mode(ONE_QUEUE, {}, NOTIFY),
     }
 
     def __init__(self, mode: str) -> None:
         super().__init__(mode)
         self.queues = QUEUES if mode.endswith("two queues") else ("default",)
-        self.is_full = mode in FULL
         if mode.startswith("naps"):
             self.model = "noop.Nap"
-
-    def empty(self) -> None:
-        if not self.is_full:
-            super().empty()
-            return
-        with connection.cursor() as cursor:
-            cursor.execute(f"DELETE FROM {self.table._meta.db_table} WHERE number >= 0")
-        add_ballast(self.table)
 
     def enqueue(self, jobs: int) -> None:
         for chunk in self._chunks(jobs):
@@ -91,5 +74,4 @@ class Adapter(DjangoProject):
 
     def result(self, jobs: int) -> Result:
         """By the database's clock: when a claim was stamped, and its completions."""
-        done = self.table.objects.done().filter(number__gte=0)
-        return self.span(done, "dequeued_time", "finished_at")
+        return self.span(self.table.objects.done(), "dequeued_time", "finished_at")

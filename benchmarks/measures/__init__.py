@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Place:
     name: str
     url: str
     folder: Path
+    adapter: str = OURS
+    module: str = "benchmarks.measures.inside"
 
     @property
     def marks(self) -> Path:
@@ -60,11 +62,14 @@ class Place:
     def env(self) -> dict[str, str]:
         return os.environ | {URL_VARIABLE: self.url, VARIABLE: str(self.marks)}
 
+    def contestant(self, mode: str) -> Contestant:
+        return replace(ours(mode), adapter=self.adapter)
+
     def ask(self, mode: str, verb: str, *arguments: object, **extra: str) -> Any:
-        """What a process of our own, ``inside.py``, answers."""
+        """What a process of our own, ``module``, answers."""
         words = [mode, verb, *map(str, arguments)]
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.measures.inside", *words],
+            [sys.executable, "-m", self.module, *words],
             cwd=ROOT,
             env=self.env | extra,
             capture_output=True,
@@ -82,7 +87,7 @@ class Place:
     def worker(self, mode: str, env: Mapping[str, str] | None = None) -> Iterator[int]:
         """A worker in some mode, its pid, which is its session too."""
         log = self.folder / "worker.log"
-        process = ours(mode).start(self.env | dict(env or {}), log, "work")
+        process = self.contestant(mode).start(self.env | dict(env or {}), log, "work")
         try:
             yield process.pid
             if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""The drain by two processes, and in a table that is full of other rows, beside that by one."""
+"""The drain by two processes, beside that by one."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -12,7 +12,6 @@ VARIANTS: tuple[tuple[str, int, str, dict[str, float]], ...] = (
     ("best, two processes", 1, "best", {"postgresql": 1.3, "mariadb": 0.85, "sqlite": 0.85}),
     ("best, two queues", 2, "best", {"mariadb": 1.5}),
     ("default, two processes", 1, "default", {}),
-    ("best, full table", 1, "best", dict.fromkeys(("postgresql", "mariadb", "sqlite"), 0.83)),
 )
 
 

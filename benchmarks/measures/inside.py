@@ -1,13 +1,12 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, hold, enqueue, statements, stages, prepare, empty, burst. The last line of the
+VERB: fill, pace, enqueue, statements, stages, prepare, empty, burst. The last line of the
 output is the answer in JSON.
 """
 
 import json
 import os
 import random
-import signal
 import sys
 import time
 from importlib import import_module
@@ -42,25 +41,6 @@ def pace(adapter: Adapter, rate: str, jobs: str) -> None:
         due += moments.expovariate(float(rate))
         time.sleep(max(0.0, due - time.monotonic()))
         adapter.table.objects.create(number=number)
-
-
-SNAPSHOT = {
-    "sqlite": ["BEGIN"],
-    "postgresql": ["BEGIN ISOLATION LEVEL REPEATABLE READ"],
-    "mysql": [
-        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
-    ],
-}
-
-
-def hold(adapter: Adapter) -> None:
-    """Keep a snapshot of now open, until SIGTERM."""
-    with connection.cursor() as cursor:
-        for statement in SNAPSHOT[connection.vendor]:
-            cursor.execute(statement)
-    adapter.table.objects.count()
-    signal.pause()
 
 
 def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
@@ -143,14 +123,14 @@ def burst(adapter: Adapter, jobs: str) -> float:
     return time.monotonic()
 
 
-LONG = (fill, pace, hold, enqueue, statements, stages)
-VERBS = {verb.__name__: verb for verb in (*LONG, prepare, empty, burst)}
+LONG = (fill, pace, enqueue, statements, stages)
+VERBS: dict[str, Any] = {verb.__name__: verb for verb in (*LONG, prepare, empty, burst)}
 
 
-def main(mode: str, verb: str, *arguments: str) -> None:
-    adapter = Adapter(mode)
-    print(json.dumps(VERBS[verb](adapter, *arguments)))
+def main(made: type[Adapter], verbs: dict[str, Any], mode: str, verb: str, *arguments: str) -> None:
+    adapter = made(mode)
+    print(json.dumps(verbs[verb](adapter, *arguments)))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(Adapter, VERBS, *sys.argv[1:])

@@ -15,20 +15,13 @@ SETTLE = 3.0  # seconds
 TARGETS = {"polling": (40, 200), "NOTIFY": (4, 10), "data_version": (6, 15)}
 
 
-def measure(place: Place, *, full_table: bool = False, idle: bool = True) -> Iterator[Figure]:
-    where = " in a full table" if full_table else ""
-    for name, how in modes(place.name):
-        mode = f"{name}, full table" if full_table else name
+def measure(place: Place) -> Iterator[Figure]:
+    for mode, how in modes(place.name):
         for rate, jobs in JOBS.items():
             found = latencies(place, mode, rate, jobs)
-            yield from figures(
-                place, f"pick-up, {how}{where}, {rate} jobs/s", found, targets(how, rate)
-            )
-        if idle:
-            first = [latencies(place, mode, 1000, 1, IDLE)[0] for _ in range(AFTER_IDLE)]
-            yield Figure(
-                place.name, f"pick-up, {how}, first after {IDLE:g} s, worst", max(first), "ms"
-            )
+            yield from figures(place, f"pick-up, {how}, {rate} jobs/s", found, targets(how, rate))
+        first = [latencies(place, mode, 1000, 1, IDLE)[0] for _ in range(AFTER_IDLE)]
+        yield Figure(place.name, f"pick-up, {how}, first after {IDLE:g} s, worst", max(first), "ms")
 
 
 def modes(place: str) -> list[tuple[str, str]]:

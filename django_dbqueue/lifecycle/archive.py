@@ -16,21 +16,21 @@ from .execute import (
     try_once_in_transaction,
     unlocked_keys,
 )
+from .low_instants import LowInstant, LowInstants
 from .side_rows import deleted_with
 from .table import Table
 
-CHUNK = 500
 
-
-def archive(table: Table) -> int:
+def archive(table: Table, low: LowInstant | None = None) -> int:
     """Move up to 500 jobs that finished ``archive_after`` seconds ago; how many.
 
-    Jobs that finished before the policy named an archive stay where they are.
+    Jobs that finished before the policy named an archive stay where they are. ``low`` is what is
+    remembered from call to call; without it all of the table is looked at.
     """
     if table.policy.archive is None:
         return 0
     move = partial(take_out, table, condition=ARCHIVABLE, params=[])
-    return on_unlocked(table, table.name, _finished(table), move)
+    return on_unlocked(table, table.name, _finished(table, low), move)
 
 
 def on_unlocked(
@@ -50,31 +50,28 @@ def on_unlocked(
     return try_once_in_transaction(table.connection, work_on_them) or 0
 
 
-def prune(table: Table) -> int:
+def prune(table: Table, lows: LowInstants | None = None) -> int:
     """Delete up to 500 finished jobs that are older than ``prune_after``, where the policy says so.
 
     Where there is an archive, only archived jobs are pruned.
     """
     if table.policy.prune_after is None:
         return 0
+    lows = lows or LowInstants()
     if table.policy.archive is None:
-        return delete_unlocked(table, table.name, _finished(table), f"AND {ARCHIVABLE}")
-    return prune_archived(table, table.policy.prune_after)
+        finished = _finished(table, lows.finished)
+        return delete_unlocked(table, table.name, finished, f"AND {ARCHIVABLE}")
+    return prune_archived(table, table.policy.prune_after, lows.archived)
 
 
-def prune_archived(table: Table, seconds: float) -> int:
+def prune_archived(table: Table, seconds: float, low: LowInstant | None = None) -> int:
     """Delete up to 500 archived jobs that ended so long ago; 0 where there is no archive."""
     if table.policy.archive is None:
         return 0
     archived = apps.get_model(table.policy.archive)._meta.db_table
     name = table.connection.ops.quote_name(archived)
-    old = rows(
-        table.connection,
-        f"SELECT {table.pk} FROM {name} WHERE {table.dialect.is_past('finished_at', '%s')} "
-        f"ORDER BY finished_at LIMIT {CHUNK}",
-        [seconds],
-    )
-    return delete_unlocked(table, name, [key for (key,) in old])
+    old = (low or LowInstant()).first(table, name, "finished_at", seconds)
+    return delete_unlocked(table, name, old)
 
 
 def take_out(table: Table, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
@@ -139,15 +136,9 @@ def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
     )
 
 
-def _finished(table: Table) -> list[Any]:
+def _finished(table: Table, low: LowInstant | None) -> list[Any]:
     """Keys of up to 500 finished jobs whose time in this table is over."""
-    found = rows(
-        table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE {ARCHIVABLE} "
-        f"AND {table.dialect.is_past('retry_at')} ORDER BY retry_at LIMIT {CHUNK}",
-        [],
-    )
-    return sorted(key for (key,) in found)
+    return sorted((low or LowInstant()).first(table, table.name, "retry_at", 0, ARCHIVABLE))
 
 
 def delete_unlocked(

@@ -85,7 +85,7 @@ class LowWaterMarks:
     def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
         """A whole look took so long, and found these."""
         may_help = table.dialect.passes_dead_rows and not table.policy.strict_order
-        self._in_force = may_help and _is_slow(table, seconds, len(heads) + 1)
+        self._in_force = may_help and is_slow(table, seconds, len(heads) + 1)
         self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
         for head in heads:
@@ -106,7 +106,7 @@ class LowWaterMarks:
         _keep(self._by_queue, {queue: marks}, MOST_QUEUES)
 
 
-def _is_slow(table: Table, seconds: float, count: int) -> bool:
+def is_slow(table: Table, seconds: float, count: int) -> bool:
     """Whether so many look-ups, in one statement, took their time in the database, not on the way
     there or waiting to run."""
     if seconds <= CHEAP * count:

@@ -1,22 +1,20 @@
 """delayed -> ready, as soon as a job's time has come; and when the next one moves by itself."""
 
+import time
+
 from ..states import HELD, PROMOTABLE, Status
 from .execute import changed_once, placeholders, rows, try_once_in_transaction, unlocked_keys
+from .low_instants import LowInstant, LowInstants
 from .table import Table
 
-CHUNK = 500  # rows
+SOON = 2.0  # seconds; who remembers up to where all was seen comes back before
+KINDS = 2  # of rows that are looked at in one statement
 
 
-def promote(table: Table) -> int:
+def promote(table: Table, low: LowInstant | None = None) -> int:
     """Make due delayed jobs ready, up to 500; how many. Locked rows are left for another pass."""
     is_due = table.dialect.is_past("retry_at")
-    due = rows(
-        table.connection,
-        f"SELECT {table.pk} FROM {table.name} WHERE {PROMOTABLE} AND {is_due} "
-        f"ORDER BY retry_at LIMIT {CHUNK}",
-        [],
-    )
-    keys = sorted(key for (key,) in due)
+    keys = sorted((low or LowInstant()).first(table, table.name, "retry_at", 0, PROMOTABLE))
 
     def set_ready() -> int:
         free = sorted(unlocked_keys(table, keys))
@@ -32,13 +30,38 @@ def promote(table: Table) -> int:
     return (try_once_in_transaction(table.connection, set_ready) or 0) if keys else 0
 
 
-def next_moves(table: Table) -> tuple[float | None, float | None]:
+def next_moves(table: Table, lows: LowInstants | None = None) -> tuple[float | None, float | None]:
     """Seconds until the next delayed job is due, and until the next claim's time is over; 0 or
-    less when it is, None without any."""
-    # No seconds where somebody wrote by hand what is no instant.
-    first = f"SELECT COALESCE({table.dialect.seconds_until('retry_at')}, 0) FROM {table.name} WHERE"
-    soonest = "AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1"
-    sql = f"SELECT ({first} {PROMOTABLE} {soonest}), ({first} {HELD} {soonest})"
-    [found] = rows(table.connection, sql, [])
-    due, over = (None if seconds is None else float(seconds) for seconds in found)
+    less when it is, None without any. With ``lows`` in force None also where that is not soon."""
+    lows = lows or LowInstants()
+    both = lows.delayed, lows.held
+    moment = lows.delayed.moment(table) or lows.held.moment(table)
+    above = [low.above("retry_at") for low in both]
+    began = time.monotonic()
+    parts = [
+        f"({_soonest(table, kind, condition)})"
+        for kind, (condition, _) in zip((PROMOTABLE, HELD), above, strict=True)
+    ]
+    [found] = rows(
+        table.connection, f"SELECT {', '.join(parts)}", [one for _, floor in above for one in floor]
+    )
+    took = time.monotonic() - began
+    seconds = [None if one is None else float(one) for one in found]
+    for low, (_, floor), left in zip(both, above, seconds, strict=True):
+        if not floor:
+            low.looked(table, took, KINDS)
+        if left is None or left > 0:
+            low.seen_up_to(moment)
+    due, over = seconds
     return due, over
+
+
+def _soonest(table: Table, kind: str, above: str) -> str:
+    """A query for the seconds until the first row of one kind moves."""
+    # No seconds where somebody wrote by hand what is no instant.
+    seconds = f"COALESCE({table.dialect.seconds_until('retry_at')}, 0)"
+    among = f"{above} AND {table.dialect.is_past('retry_at', f'-({SOON})')}" if above else ""
+    return (
+        f"SELECT {seconds} FROM {table.name} WHERE {kind} AND retry_at IS NOT NULL{among} "
+        f"ORDER BY retry_at LIMIT 1"
+    )

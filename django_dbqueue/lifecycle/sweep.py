@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..states import Status
-from .archive import CHUNK, delete_unlocked
+from .archive import delete_unlocked
 from .execute import rows
+from .low_instants import CHUNK
 from .table import Table
 
 WINDOW_ROWS = 5000  # looked at in one go

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from ..fields import DbNow
 from ..lifecycle.archive import prune_archived
+from ..lifecycle.low_instants import LowInstant
 from ..lifecycle.operator import Changed
 from ..lifecycle.table import table_of
 from ..states import Status
@@ -32,6 +33,7 @@ def prune_its_archive(progress: Progress, served: Served, seconds: float) -> Non
         archived: QuerySet[Any] = QuerySet(apps.get_model(table.policy.archive), using=served.using)
         progress.taken += archived.filter(finished_at__lte=DbNow(plus=-seconds)).count()
         return
-    while deleted := prune_archived(table, seconds):
+    low = LowInstant()
+    while deleted := prune_archived(table, seconds, low):
         progress.taken += deleted
         progress.result = (progress.result or Changed()) + Changed(deleted)

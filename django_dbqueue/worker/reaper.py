@@ -5,8 +5,10 @@ Every worker does this every second, so nobody has to watch a watcher.
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TypeVar
 
 from django.db import connections
@@ -17,6 +19,7 @@ from ..dialects.types import RowsLocked
 from ..guard import capture, message_of
 from ..lifecycle import archive, held, promotion, reap
 from ..lifecycle.key_wakeup import wake_forgotten
+from ..lifecycle.low_instants import LowInstants
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Worker
@@ -101,6 +104,7 @@ class Reaper:
         self.keep_at = 0.0
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
+        self.lows: dict[tuple[str, str], LowInstants] = defaultdict(LowInstants)
         # Of tables whose jobs may have keys: when to look next, and after which key.
         self._wake_at: dict[tuple[str, str], tuple[float, str]] = {}
 
@@ -154,8 +158,10 @@ class Reaper:
             self.tell(table, reaped)
             return len(reaped)
 
-        due, over = self._alone(table, promotion.next_moves, NO_MOVES)
-        count = self._alone(table, promotion.promote, 0) if _is_over(due) else 0
+        lows = self.lows[table.place]
+        due, over = self._alone(table, partial(promotion.next_moves, lows=lows), NO_MOVES)
+        promote = partial(promotion.promote, low=lows.delayed)
+        count = self._alone(table, promote, 0) if _is_over(due) else 0
         if _is_over(over):
             done.reaped += self._alone(table, end_overdue, 0)
         done.promoted += count
@@ -270,8 +276,9 @@ class Reaper:
         for alias in self._aliases():
             Worker.objects.using(alias).long_gone().delete()
         for table in self.tables:
-            archived = self._alone(table, archive.archive, 0)
-            pruned = self._alone(table, archive.prune, 0)
+            lows = self.lows[table.place]
+            archived = self._alone(table, partial(archive.archive, low=lows.finished), 0)
+            pruned = self._alone(table, partial(archive.prune, lows=lows), 0)
             tidied = self._alone(table, self._do_maintenance, 0)
             done.archived += archived
             done.pruned += pruned

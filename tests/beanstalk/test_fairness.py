@@ -25,7 +25,7 @@ from django_dbqueue.beanstalk.reading import Said
 from django_dbqueue.beanstalk.turns import Turns
 from django_dbqueue.beanstalk.verbs import VERBS
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle import promotion
+from django_dbqueue.lifecycle import low_instants
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
 
@@ -189,7 +189,7 @@ def test_hundreds_of_tubes_with_jobs_are_found_by_few_statements(
 
 
 def test_jobs_that_are_due_become_ready_in_several_turns(desk, monkeypatch):
-    monkeypatch.setattr(promotion, "CHUNK", 10)
+    monkeypatch.setattr(low_instants, "CHUNK", 10)
     TubeJob.objects.enqueue_many([{"body": b"x"}] * 35, queue="a", delay=60)
     QuerySet(TubeJob).update(retry_at=DbNow(plus=-1))
     desk.broker._refresh_at = 0.0

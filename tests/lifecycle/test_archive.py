@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import archive
+from django_dbqueue.lifecycle.low_instants import CHUNK
 from django_dbqueue.states import Status
 from tests.kit.jobs import buried, claimed, done, fresh, overwrite, start, start_all, table
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
@@ -61,9 +62,9 @@ def test_a_table_without_an_archive_keeps_its_jobs():
 
 
 def test_many_jobs_are_archived_in_chunks():
-    many_done(archive.CHUNK + 7)
-    assert [archive.archive(table(Kept)) for _ in range(3)] == [archive.CHUNK, 7, 0]
-    assert ArchivedKept.objects.count() == archive.CHUNK + 7
+    many_done(CHUNK + 7)
+    assert [archive.archive(table(Kept)) for _ in range(3)] == [CHUNK, 7, 0]
+    assert ArchivedKept.objects.count() == CHUNK + 7
 
 
 def test_many_archivers_do_each_others_work_once():

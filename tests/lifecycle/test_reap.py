@@ -7,7 +7,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
-from django_dbqueue.lifecycle import held, promotion, reap
+from django_dbqueue.lifecycle import held, low_instants, promotion, reap
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.held import CHUNK
@@ -58,7 +58,7 @@ def just_after(monkeypatch, happening):
         happening()
         return found
 
-    for module in (promotion, held):
+    for module in (low_instants, held):
         monkeypatch.setattr(module, "rows", look_then)
 
 
@@ -74,7 +74,7 @@ def test_a_due_job_becomes_ready_and_no_other():
 
 def test_many_due_jobs_are_promoted_in_chunks():
     Note.objects.bulk_create(Note(retry_at=ago()) for _ in range(CHUNK + 5))
-    assert [promotion.promote(table()) for _ in range(3)] == [promotion.CHUNK, 5, 0]
+    assert [promotion.promote(table()) for _ in range(3)] == [CHUNK, 5, 0]
 
 
 def test_after_due_jobs_the_next_ones_are_not_kept_waiting_for_a_second():

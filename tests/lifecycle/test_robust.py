@@ -13,7 +13,7 @@ from django.db.utils import InterfaceError, OperationalError
 from django.utils import timezone
 
 from django_dbqueue.dialects.types import RowsLocked
-from django_dbqueue.lifecycle import archive, held, holder, promotion
+from django_dbqueue.lifecycle import archive, held, holder, low_instants, promotion
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.lifecycle.ready_queues import has_ready, ready_queues
@@ -207,7 +207,7 @@ def test_a_lost_connection_is_the_callers_to_mend(monkeypatch):
 
 
 def test_after_a_full_chunk_the_next_turn_comes_at_once(monkeypatch):
-    monkeypatch.setattr(archive, "CHUNK", 4)
+    monkeypatch.setattr(low_instants, "CHUNK", 4)
     monkeypatch.setattr(held, "CHUNK", 4)
     for _ in range(6):
         overwrite(done(Pruned), retry_at=ago())

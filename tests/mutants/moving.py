@@ -2,6 +2,7 @@
 
 CLAIM, REAP, PROMOTION = "lifecycle/claim.py", "lifecycle/reap.py", "lifecycle/promotion.py"
 ARCHIVE, EXECUTE = "lifecycle/archive.py", "lifecycle/execute.py"
+LOW_INSTANTS = "lifecycle/low_instants.py"
 
 MUTANTS = [
     (CLAIM, "attempts = {ONE_MORE}, ", "", "a claim counts no attempt"),
@@ -64,10 +65,28 @@ MUTANTS = [
     ),
     (
         PROMOTION,
-        'WHERE {PROMOTABLE} AND {is_due} "',
-        'WHERE {PROMOTABLE} "',
+        '"retry_at", 0, PROMOTABLE',
+        '"retry_at", -9e6, PROMOTABLE',
         "jobs are looked at that are not due",
         {"harmless": "the write asks for the time once more; the earliest come first"},
+    ),
+    (
+        PROMOTION,
+        "if left is None or left > 0:",
+        "if True:",
+        "while looks are slow, what is due is lost from sight",
+    ),
+    (
+        LOW_INSTANTS,
+        "[seconds + LATE]",
+        "[seconds]",
+        "while looks are slow, what is committed a moment late is overlooked",
+    ),
+    (
+        LOW_INSTANTS,
+        "self._whole_at = time.monotonic() + min(self._longest or LONGEST, SHARE * seconds)",
+        'self._whole_at = float("inf")',
+        "once a look was slow, what is below the floor is never seen",
     ),
     (
         REAP,
@@ -193,24 +212,29 @@ MUTANTS = [
     (ARCHIVE, "        copy_to_archive(table, mine)\n", "", "a job is deleted and not archived"),
     (
         ARCHIVE,
-        '_finished(table), f"AND {ARCHIVABLE}")',
-        '_finished(table), "")',
+        'finished, f"AND {ARCHIVABLE}")',
+        'finished, "")',
         "what is no longer done is pruned",
         {"harmless": "a done job is in no other state ever again"},
     ),
     (
         ARCHIVE,
-        "    if table.policy.archive is None:\n        return delete_unlocked",
-        "    if True:\n        return delete_unlocked",
+        "    if table.policy.archive is None:\n        finished = _finished",
+        "    if True:\n        finished = _finished",
         "a job is pruned before it is archived",
     ),
     (
         ARCHIVE,
-        "f\"AND {table.dialect.is_past('retry_at')} ORDER BY retry_at LIMIT {CHUNK}\"",
-        'f"ORDER BY retry_at LIMIT {CHUNK}"',
+        '"retry_at", 0, ARCHIVABLE',
+        '"retry_at", -9e6, ARCHIVABLE',
         "jobs leave before their time",
     ),
-    (ARCHIVE, "('finished_at', '%s')", "('finished_at', '0 * %s')", "the archive keeps nothing"),
+    (
+        ARCHIVE,
+        '"finished_at", seconds)',
+        '"finished_at", 0 * seconds)',
+        "the archive keeps nothing",
+    ),
     (
         EXECUTE,
         "error_kind(error) is not ErrorKind.AGAIN:",

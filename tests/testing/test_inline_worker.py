@@ -5,6 +5,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.db import connection, transaction
 
+from django_dbqueue.lifecycle import low_instants, low_water
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.monitor.report import known_queues
 from django_dbqueue.signals import worker_started, worker_stopped
@@ -12,7 +13,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker, virtual_clock
 from django_dbqueue.testing.inline import OF_PROCESSES, StillWaiting
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import fresh, in_thread, table
+from tests.kit.jobs import fresh, in_thread, overwrite, table
 from tests.kit.processes import lines
 from tests.queueapp.models import Fleeting, Kept, Note
 
@@ -46,6 +47,19 @@ def test_what_is_delayed_waits_until_the_clock_is_moved():
         assert worker.run() == 1
         # SQLite's clock ticks in milliseconds.
         assert abs((fresh(job).finished_at - clock.now).total_seconds()) < 0.001
+
+
+def test_a_job_whose_time_is_set_back_with_the_clock_runs_however_slow_looks_are(monkeypatch):
+    monkeypatch.setattr(low_water, "CHEAP", -1.0)
+    monkeypatch.setattr(low_water, "TRIPS", 0.0)
+    monkeypatch.setattr(low_instants, "SHARE", 1e9)
+    with virtual_clock() as clock, InlineWorker("queueapp.Note", clock=clock) as worker:
+        job = Note.objects.enqueue(delay=3600).job
+        for _ in range(5):
+            assert worker.run() == 0
+        clock.move(-7200)
+        overwrite(job, retry_at=clock.now)
+        assert worker.run() == 1
 
 
 def test_the_clock_of_a_block_is_off_after_it_though_the_first_worker_began_within():

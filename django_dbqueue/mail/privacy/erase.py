@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db import router
 
-from ...lifecycle.archive import CHUNK, on_unlocked
+from ...lifecycle.archive import on_unlocked
 from ...lifecycle.execute import changed_once, placeholders, rows
+from ...lifecycle.low_instants import CHUNK
 from ...lifecycle.sweep import Sweep, keys_of
 from ...lifecycle.table import Table
 from ..conf import mail_conf
