@@ -9,6 +9,7 @@ from tests.kit.printed_pages import DOCS
 from tests.kit.processes import ROOT
 
 PAGES = {page.stem: page.read_text() for page in sorted(DOCS.glob("*.md"))}
+README = (ROOT / "README.md").read_text()
 WORDS = PAGES["words-elsewhere"]
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
@@ -90,3 +91,16 @@ def test_the_python_interface_shows_what_there_is():
     ):
         module, _, attribute = name.rpartition(".")
         assert hasattr(import_module(module), attribute)
+
+
+def imported(text):
+    """(module, name) of what the examples of a page import from the package."""
+    for code in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for module, names in re.findall(r"^ *from (django_dbqueue[\w.]*) import (.+)$", code, re.M):
+            yield from ((module, name) for name in re.findall(r"\w+", names.partition("#")[0]))
+
+
+def test_what_an_example_imports_exists():
+    asked = {pair for text in [*PAGES.values(), README] for pair in imported(text)}
+    assert len(asked) > 20
+    assert [pair for pair in asked if not hasattr(import_module(pair[0]), pair[1])] == []
