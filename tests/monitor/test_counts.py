@@ -18,7 +18,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
 from tests.kit.counting import count_all
 from tests.kit.jobs import table
-from tests.kit.overview import NOTE, OVERVIEW, look, queues, text_of
+from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, queues, text_of
 from tests.metrics.test_counting import as_left_in
 from tests.queueapp.models import Note
 
@@ -51,6 +51,7 @@ def counted(seconds_ago=20, *models):
 
 
 def status(*options):
+    a_worker()  # else it ends with an alarm
     out = StringIO()
     call_command("dbqueue", "status", *options, stdout=out)
     return out.getvalue()
@@ -131,8 +132,8 @@ def test_lists_have_the_numbers_of_their_states(browser):
     assert tabs(page) == {"all": "63", "ready": "0", "buried": "21", "done": "42"}
     assert tabs(text_of(browser.get(f"{NOTES}?queue=small")))["done"] == "2"
     page = text_of(browser.get(f"{NOTES}?state=2"))
-    head = re.search(r'aria-label="Pages">\s*<p>42 notes, \d+ s ago</p>', page)
-    assert head
+    # A list looks further than its tabs do, and may have seen all of them.
+    assert re.search(r'aria-label="Pages">\s*<p>42 notes(, \d+ s ago)?</p>', page)
     assert "42 results" in page
     filtered = tabs(text_of(browser.get(f"{NOTES}?attempts=0&state=2")))
     assert filtered["done"].endswith("+")
