@@ -136,7 +136,7 @@ def test_lists_have_the_numbers_of_their_states(browser):
     assert re.search(r'aria-label="Pages">\s*<p>42 notes(, \d+ s ago)?</p>', page)
     assert "42 results" in page
     filtered = tabs(text_of(browser.get(f"{NOTES}?attempts=0&state=2")))
-    assert filtered["done"].endswith("+")
+    assert filtered["buried"].endswith("+")
 
 
 def tabs(page):
