@@ -52,12 +52,25 @@ RESENT_EVERY = 1000  # rows: in all others the column is null
 STATES = {Status.READY: 8, Status.DELAYED: 4, Status.BURIED: 2, Status.CLAIMED: 2}
 ARCHIVED_FROM = 10**9  # no job has the key of one in the archive
 # What is done to the first 10,000 that match, the most that one action changes.
-ACTIONS = {
+ACTIONS: dict[str, tuple[Any, ...]] = {
     "retry failed mail": ("kick_selected", Status.BURIED),
     "mark unsent mail as failed": ("bury_selected", Status.READY),
     "give back claimed mail": ("release_selected", Status.CLAIMED),
     "send delayed mail now": ("kick_selected", Status.DELAYED),
     "take out sent mail": ("cancel_selected", Status.DONE),
+    "prioritize unsent mail": ("prioritize_selected", Status.READY, {"dbqueue-priority": "5"}),
+    "reschedule delayed mail": (
+        *("reschedule_selected", Status.DELAYED),
+        {"dbqueue-due": "2100-01-01T00:00"},
+    ),
+    "retry failed mail with another time": (
+        *("kick_with_selected", Status.BURIED),
+        {"dbqueue-time_to_run": "600"},
+    ),
+    "move unsent mail to another queue": (
+        *("move_selected", Status.READY),
+        {"dbqueue-queue": "elsewhere"},
+    ),
 }
 ERROR = entry(TimeoutError("no answer within 10 s"), attempt=1, owner="host", seconds=1)
 SEARCH = "/admin/dbqueue/queue/search/"
@@ -83,9 +96,9 @@ def fill(rows: int) -> Iterator[None]:
     )
     make_rare()
     for queue in {*QUEUES, RARE}:
-        Queue.objects.pause(Email._meta.label_lower, queue, None, "benchmark")
-        Queue.objects.resume(Email._meta.label_lower, queue)
-        write_history("default", Email._meta.label_lower, queue)
+        Queue.objects.pause(Email._meta.db_table, queue, None, "benchmark")
+        Queue.objects.resume(Email._meta.db_table, queue)
+        write_history("default", Email._meta.db_table, queue)
     for number in range(4):
         Worker.objects.create(
             uuid=f"{number:032}", host="host", pid=number + 1, serves=["dbqueue_mail.email"]
@@ -225,9 +238,11 @@ def queries(client: Client, page: str) -> int:
     return len(captured)
 
 
-def act(client: Client, action: str, state: Status) -> dict[str, Any]:
+def act(
+    client: Client, action: str, state: Status, values: dict[str, str] | None = None
+) -> dict[str, Any]:
     everything = {"everything": "on", "select_across": "1", "confirmed": "yes", "index": "0"}
-    data = {"action": action, "_selected_action": ["0"], **everything}
+    data = {"action": action, "_selected_action": ["0"], **everything, **(values or {})}
     began = time.perf_counter()
     status = client.post(f"{LIST}?state={state.value}", data).status_code
     seconds = time.perf_counter() - began

@@ -15,6 +15,9 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
@@ -22,7 +25,7 @@ from ..operate.recording import record
 from ..states import Status
 from . import tabs
 from .changelist import AFTER, BEFORE
-from .pages import respond
+from .pages import page_url, respond
 from .search import as_key
 
 # The rows of one action, whichever it is.
@@ -33,15 +36,22 @@ MOST = 500
 SAMPLE_ROWS = 10
 LIGHT = ("pk", "status", "queue", "priority", "retry_at", "failed_at")  # what lists go by
 KEYS_FIELD = "dbqueue_keys"  # the keys of more, in one
-EVERYTHING = "everything"
+EVERYTHING, ALL_THAT_MATCH = "everything", "All that match"
 # The key of the job whose page had the button.
 PAGE_FIELD = "dbqueue_page"
+
+
+class LabelledBox(forms.CheckboxInput):
+    """With its words next to it: some themes of the admin show no label in this place."""
+
+    def render(self, *args: Any, **kwargs: Any) -> SafeString:
+        return format_html("<label>{} {}</label>", ALL_THAT_MATCH, super().render(*args, **kwargs))
 
 
 class JobActionForm(helpers.ActionForm):
     """With a box for all that match: Django's own link needs a script."""
 
-    everything = forms.BooleanField(label="All that match", required=False)
+    everything = forms.BooleanField(label="", required=False, widget=LabelledBox)
 
 
 @dataclass(frozen=True)
@@ -212,8 +222,14 @@ def ask_about_all(
 
 
 def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateResponse:
+    list_url = page_url(
+        model_admin.admin_site,
+        f"{model_admin.opts.app_label}_{model_admin.opts.model_name}_changelist",
+    )
     context = {
         "title": asked.question.title,
+        "parent_title": capfirst(str(model_admin.opts.verbose_name_plural)),
+        "parent_url": list_url,
         "asked": asked,
         "question": asked.question,
         "zone": timezone.get_current_timezone_name(),

@@ -67,11 +67,18 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "title": "Failures",
         "parent_title": "Queues",
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
-        "rows": [_row(one, found, site, request) for one in found.groups],
+        "rows": rows_of(found, site, request),
         "problems": found.problems,
         "retry_url": page_url(site, RETRY),
     }
     return respond(model_admin, request, "dbqueue/failures.html", context)
+
+
+def rows_of(
+    found: Failures, site: AdminSite, request: HttpRequest, most: int | None = None
+) -> list[Row]:
+    """The first of them, as far as they are wanted."""
+    return [_row(one, found, site, request) for one in found.groups[:most]]
 
 
 def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpRequest) -> Row:

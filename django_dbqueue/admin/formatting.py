@@ -63,6 +63,12 @@ def day_and_clock(moment: datetime) -> str:
     return local(moment).strftime("%a %H:%M")
 
 
+def short(moment: datetime) -> str:
+    """Of today the time alone."""
+    is_today = local(moment).date() == local(timezone.now()).date()
+    return clock(moment) if is_today else f"{local(moment):%d %b %H:%M}"
+
+
 def time_tag(moment: Any, label: str = "") -> SafeString | str:
     """A moment for people and programs; what is no moment stays what it is."""
     if not isinstance(moment, datetime):

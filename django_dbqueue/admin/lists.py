@@ -42,6 +42,8 @@ class StateFilter(admin.SimpleListFilter):
 
     title = "state"
     parameter_name = "state"
+    # The tabs above the list are this filter.
+    template = "dbqueue/no_filter.html"
 
     def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
         super().__init__(request, params, model, model_admin)

@@ -1,19 +1,24 @@
 """The pages of this app in the admin: their addresses, for users who may see them, and what all
 have in common."""
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
+import django
 from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext
 
 from ..worker.served import queue_tables
 from .databases import query_of
 
+# Where Django's own pages have them in a list, which its style sheet is made for.
+CRUMBS_IN_LIST = django.VERSION >= (6, 1)
 # Sent with the requests by which a page renews its regions.
 AUTO_REFRESH_HEADER = "X-DBQueue-Live"
 
@@ -68,8 +73,23 @@ def respond(
     """A page of the site that is neither a list nor a row."""
     site = model_admin.admin_site
     request.current_app = site.name
-    common = {**site.each_context(request), "opts": model_admin.opts, "media": model_admin.media}
+    common = {
+        **site.each_context(request),
+        "opts": model_admin.opts,
+        "media": model_admin.media,
+        "crumbs": list(_crumbs(model_admin, context)),
+        "crumbs_in_list": CRUMBS_IN_LIST,
+    }
     return TemplateResponse(request, template, common | context, status=status)
+
+
+def _crumbs(model_admin: Any, context: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The pages above this one."""
+    site, opts = model_admin.admin_site, model_admin.opts
+    yield gettext("Home"), page_url(site, "index")
+    yield str(opts.app_config.verbose_name), page_url(site, "app_list", opts.app_label)
+    if "parent_title" in context:
+        yield context["parent_title"], context["parent_url"]
 
 
 def auto_refresh(request: HttpRequest) -> dict[str, Any]:

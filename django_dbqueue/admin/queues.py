@@ -45,11 +45,9 @@ class QueueAdmin(ViewOnly, QueueBase):
     class Media:
         css = {
             "all": [
-                "dbqueue/admin.css",
-                "dbqueue/charts.css",
-                "dbqueue/overview.css",
-                "dbqueue/search.css",
-            ]
+                f"dbqueue/{name}.css"
+                for name in ("admin", "charts", "overview", "glance", "search")
+            ],
         }
         js = ("dbqueue/live.js", "dbqueue/keys.js")
 

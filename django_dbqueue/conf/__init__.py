@@ -239,6 +239,7 @@ conf = Section(
         "WORKER_TIMEOUT": seconds(0.02),
         "LATE_AFTER": seconds(),
         "METRICS_TOKEN": Unlimited("any text is a token"),
+        "OPERATOR": Unlimited("who that is, is looked up where a command is given"),
         "REAP_INTERVAL": seconds(0.01),
         "CODE_VERSION": Range(0, BIGINT_MAX),
     },

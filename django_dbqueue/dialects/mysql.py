@@ -136,9 +136,11 @@ class MySQL(Dialect):
             if not keys:
                 return []
             among, these = self.among(claim.pk, keys)
+            # Of the queue, too: a person may just have moved some of them to another one.
             cursor.execute(
-                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} WHERE {CLAIMABLE} AND {among}",
-                [*claim.params, *these],
+                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} "
+                f"WHERE {CLAIMABLE} AND queue = %s AND {among}",
+                [*claim.params, claim.queue, *these],
             )
             self._remember(claim, conflict=cursor.rowcount < len(keys))
             if cursor.rowcount:

@@ -144,11 +144,12 @@ def _pass_over(table: Table, request: Claim) -> None:
         f"ORDER BY priority, {table.pk} LIMIT {request.limit + MOST_REFUSED}",
         [request.queue],
     )
-    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE {CLAIMABLE} AND {table.pk} = %s"
+    sql = f"UPDATE {table.by_key} SET {request.sets} "
+    sql += f"WHERE {CLAIMABLE} AND queue = %s AND {table.pk} = %s"
     left = request.limit
     for (key,) in candidates:
         try:
-            left -= changed(table.connection, sql, [*request.params, key])
+            left -= changed(table.connection, sql, [*request.params, request.queue, key])
         except IntegrityError as error:
             logger.debug("%s %s cannot be written: %s", table.label, key, error)
         if not left:

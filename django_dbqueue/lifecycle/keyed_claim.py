@@ -143,8 +143,11 @@ def _may_start(pk: Any, rule: Rule, claimed: int, heads: Heads | None) -> bool:
 
 def _stamped(table: Table, request: Claim, keys: list[Any], may_fail: bool) -> list[Any]:
     among, these = table.dialect.among(table.pk, keys)
-    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE {CLAIMABLE} AND {among}"
-    write = partial(changed_once, table.connection, sql, [*request.params, *these])
+    # Of the queue, too: a person may just have moved some of them to another one.
+    where = f"{CLAIMABLE} AND queue = {table.dialect.placeholder(request.queue)} AND {among}"
+    sql = f"UPDATE {table.by_key} SET {request.sets} WHERE {where}"
+    params = [*request.params, request.queue, *these]
+    write = partial(changed_once, table.connection, sql, params)
     if not may_fail:
         return keys if write() else []
     try:

@@ -70,11 +70,11 @@ def _write(table: Table, emails: list[Any]) -> int:
 
 
 def _missing(emails: list[Any], using: str) -> list[Any]:
-    if not emails:
-        return []
-    keys = [email.pk for email in emails]
-    rows = Recipient.objects.using(using).filter(email__gte=min(keys), email__lte=max(keys))
-    known = set(rows.values_list("email", flat=True))
+    known: set[int] = set()
+    for start in range(0, len(emails), KEYS_AT_ONCE):
+        keys = [email.pk for email in emails[start : start + KEYS_AT_ONCE]]
+        rows = Recipient.objects.using(using).filter(email__in=keys).order_by()
+        known.update(rows.values_list("email", flat=True).distinct())
     return [one for one in emails if one.pk not in known and digests(one)]
 
 

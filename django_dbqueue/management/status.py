@@ -6,7 +6,6 @@ import sys
 import threading
 from argparse import ArgumentParser
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from django.db.utils import Error
@@ -119,7 +118,10 @@ def as_json(found: Overview) -> str:
         "version": VERSION,
         "verdict": verdict(found, told),
         "urgent": any(one.is_urgent for one in told),
-        "alerts": [asdict(one) for one in told],
+        "alerts": [
+            {"text": one.text, "advice": one.advice, "is_urgent": one.is_urgent, "kind": one.kind}
+            for one in told
+        ],
     }
     return json.dumps(content | status_json(found), indent=2)
 

@@ -3,7 +3,6 @@
 In ``urls.py``: ``path("metrics", metrics_view)``. Needs the package prometheus-client.
 """
 
-import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from ..conf import conf
 from ..models.minute import RAN, SPANS, WAITED
 from ..models.total import Total
+from ..monitor.access import may_read, refusal
 from ..monitor.worker_list import list_workers
 from ..worker.served import Served, all_served
 from . import snapshot
@@ -49,10 +48,6 @@ COUNTERS = {
     "dbqueue_claims_lost": "lost",
 }
 WORKER_STATES = ("alive", "paused", "draining", "stopping", "silent")
-HOW_TO_LOOK = (
-    "Give the token: Authorization: Bearer ... It is DBQUEUE['METRICS_TOKEN'], which is not set: "
-    "until it is, only who is logged in and has the permission dbqueue.view_queue may look.\n"
-)
 
 
 class Families:
@@ -147,22 +142,7 @@ def metrics_view(request: HttpRequest) -> HttpResponse:
     """All metrics of the queues. A client gives ``METRICS_TOKEN`` as a bearer token, or is logged
     in and has the permission ``dbqueue.view_queue``. Each call asks each database some ten
     statements for each queue table, and a few for each queue."""
-    if not (_has_token(request) or _has_permission(request)):
-        if conf["METRICS_TOKEN"]:
-            headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
-            return HttpResponse("The token is wrong or missing.\n", status=401, headers=headers)
-        return HttpResponse(HOW_TO_LOOK, status=403, content_type="text/plain")
+    if not may_read(request):
+        return refusal("metrics")
     body, content_type = encoded(queue_families(), request.headers.get("Accept", ""))
     return HttpResponse(body, content_type=content_type)
-
-
-def _has_token(request: HttpRequest) -> bool:
-    token = conf["METRICS_TOKEN"]
-    kind, _, given = request.headers.get("Authorization", "").partition(" ")
-    is_given = kind.lower() == "bearer" and bool(token)
-    return is_given and hmac.compare_digest(given.strip().encode(), str(token).encode())
-
-
-def _has_permission(request: HttpRequest) -> bool:
-    user = getattr(request, "user", None)
-    return user is not None and user.is_active and user.has_perm("dbqueue.view_queue")

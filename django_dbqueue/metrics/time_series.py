@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from django.db.models import F, Sum
@@ -53,6 +54,7 @@ class Hour:
     buried: int = 0
     per_minute: list[int] = field(default_factory=lambda: [0] * 60)
     buried_per_minute: list[int] = field(default_factory=lambda: [0] * 60)
+    failed_per_minute: list[int] = field(default_factory=lambda: [0] * 60)
     backlogs: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -70,6 +72,19 @@ class Hour:
         first, last = lately[0], lately[-1]
         growth = (self.backlogs[last] - self.backlogs[first]) / (last - first)
         return max(0.0, self.rate_out + _lately(self.buried_per_minute) + growth)
+
+    @property
+    def in_per_minute(self) -> list[float]:
+        """Of each minute about what came in, as ``rate_in`` knows it: the mean of three minutes,
+        for the backlog is counted at any moment of a minute."""
+        growth = [0.0] * 60
+        for first, last in pairwise(sorted(self.backlogs)):
+            step = (self.backlogs[last] - self.backlogs[first]) / (last - first)
+            growth[first + 1 : last + 1] = [step] * (last - first)
+        summed = zip(self.per_minute, self.buried_per_minute, growth, strict=True)
+        came = [done + buried + more for done, buried, more in summed]
+        spans = (came[max(0, n - 1) : n + 2] for n in range(60))
+        return [max(0.0, sum(span) / len(span)) for span in spans]
 
     @property
     def failure_share(self) -> float | None:
@@ -94,9 +109,26 @@ def last_hour(alias: str) -> dict[tuple[str, str], Hour]:
         hour.buried += row["buried"]
         hour.per_minute[position] = row["completed"]
         hour.buried_per_minute[position] = row["buried"]
+        hour.failed_per_minute[position] = row["failed"]
         if row["backlog"] is not None:
             hour.backlogs[position] = row["backlog"]
     return dict(hours)
+
+
+def times_of_hour(alias: str) -> dict[tuple[str, str], tuple[Quantiles | None, Quantiles | None]]:
+    """How long jobs waited, and ran, in the last hour, by queue table and queue."""
+    first = this_minute(alias) - 59
+    rows = Minute.objects.using(alias).filter(minute__gte=first, minute__lt=first + 60)
+    sums = {f"sum_{name}": Sum(name) for name in (*WAITED, *RAN)}
+    summed: Any = rows.values("job_table", "queue").annotate(**sums).order_by()
+    return {
+        (row["job_table"], row["queue"]): (_quantiles(row, WAITED), _quantiles(row, RAN))
+        for row in summed
+    }
+
+
+def _quantiles(row: dict[str, Any], names: Sequence[str]) -> Quantiles | None:
+    return quantiles([int(row[f"sum_{name}"]) for name in names])
 
 
 def history(alias: str, job_table: str, queue: str | None, span: str) -> list[Point]:
@@ -133,8 +165,8 @@ def _point(start: int, row: dict[str, Any] | None, samples: list[int] | None) ->
         buried,
         backlog=samples[-1] if samples else None,
         peak=max(samples) if samples else None,
-        waited=quantiles([int(row[f"sum_{name}"]) for name in WAITED]),
-        ran=quantiles([int(row[f"sum_{name}"]) for name in RAN]),
+        waited=_quantiles(row, WAITED),
+        ran=_quantiles(row, RAN),
     )
 
 

@@ -122,6 +122,8 @@ class Migration(migrations.Migration):
                 ('name', django_dbqueue.fields.NameField(max_length=200)),
                 ('paused_until', django_dbqueue.fields.InstantField(blank=True, null=True)),
                 ('pause_reason', models.CharField(blank=True, max_length=500)),
+                ('paused_at', django_dbqueue.fields.InstantField(blank=True, help_text='When the last pause began.', null=True)),
+                ('resumed_at', django_dbqueue.fields.InstantField(blank=True, help_text='When somebody ended it.', null=True)),
             ],
             options={
                 'default_permissions': ('view', 'pause'),

@@ -64,14 +64,22 @@ class QueueManager(models.Manager["Queue"]):
         reason = str(reason) if isinstance(reason, Promise) else reason
         check_words(reason, "reason", MAX_REASON)
         until: Any = FOR_GOOD if seconds is None else DbNow(plus=seconds)
-        self._write(job_table, name, paused_until=until, pause_reason=reason)
+        begun: Any = {"paused_at": DbNow(), "resumed_at": None}
+        if self._is_paused(job_table, name):  # it goes on, for another time
+            begun = {}
+        self._write(job_table, name, paused_until=until, pause_reason=reason, **begun)
 
     def resume(self, job_table: str, name: str) -> None:
-        self._write(job_table, name, paused_until=None, pause_reason="")
+        ended: Any = {"resumed_at": DbNow()} if self._is_paused(job_table, name) else {}
+        self._write(job_table, name, paused_until=None, pause_reason="", **ended)
 
     def _write(self, job_table: str, name: str, **values: Any) -> None:
         queue, _ = self.get_or_create(job_table=job_table, name=name)
         self.filter(pk=queue.pk).update(**values)
+
+    def _is_paused(self, job_table: str, name: str) -> bool:
+        paused = self.filter(job_table=job_table, name=name, paused_until__gt=DbNow())
+        return paused.exists()
 
 
 class Queue(models.Model):
@@ -81,6 +89,8 @@ class Queue(models.Model):
     name = NameField()
     paused_until = InstantField(null=True, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
+    paused_at = InstantField(null=True, blank=True, help_text="When the last pause began.")
+    resumed_at = InstantField(null=True, blank=True, help_text="When somebody ended it.")
 
     objects = QueueManager()
 

@@ -29,11 +29,17 @@ RESUME = {
 
 @dataclass(frozen=True)
 class Alert:
-    """``is_urgent``: jobs are late or harmed by it now."""
+    """``is_urgent``: jobs are late or harmed by it now. ``kind``: database, worker, nobody, late,
+    failing, buried or pause. ``queue`` and ``worker``: what it is about, and ``state``: the jobs of
+    the queue to look at."""
 
     text: str
     advice: str
     is_urgent: bool = True
+    kind: str = "database"
+    queue: QueueOverview | None = None
+    state: Status | None = None
+    worker: ListedWorker | None = None
 
 
 def alerts(found: Overview) -> list[Alert]:
@@ -56,6 +62,8 @@ def _of_worker(worker: ListedWorker) -> Iterator[Alert]:
             f"Worker {worker.name} has not beaten for {duration(worker.beat_seconds)}.",
             "It counts as dead: others take over its jobs within seconds. Where no worker "
             "lives, start one: manage.py runworker.",
+            kind="worker",
+            worker=worker,
         )
     if worker.lives and worker.beat_seconds > late_beat():
         yield Alert(
@@ -63,12 +71,16 @@ def _of_worker(worker: ListedWorker) -> Iterator[Alert]:
             f"At {duration(conf['WORKER_TIMEOUT'])} it counts as dead, and its jobs run again "
             "elsewhere. Its host may be overloaded, or cut off from the database.",
             is_urgent=False,
+            kind="worker",
+            worker=worker,
         )
     if worker.lives and worker.trouble:
         yield Alert(
             f"Worker {worker.name}: {worker.trouble}.",
             "Look at the database's own log: a full disk, a lock that somebody holds, or a "
             "server that is read-only.",
+            kind="worker",
+            worker=worker,
         )
 
 
@@ -93,12 +105,18 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
             f"{name}: the oldest ready job waits for {duration(oldest)}{by_key}{by_rate}.",
             "More comes in than goes out: start more workers, with more --processes or "
             "--threads, or look what they run for so long.",
+            kind="late",
+            queue=queue,
+            state=Status.READY,
         )
     share, attempts = queue.hour.failure_share, queue.hour.completed + queue.hour.failed
     if share is not None and share > FAILURE_SHARE and attempts >= FEW_ATTEMPTS:
         yield Alert(
             f"{name}: {share:.0%} of the attempts of the last hour failed.",
             "Read the errors of buried and delayed jobs; retry them once the cause is gone.",
+            kind="failing",
+            queue=queue,
+            state=Status.BURIED if queue.counts.get(Status.BURIED) else Status.DELAYED,
         )
 
 
@@ -121,18 +139,24 @@ def _of_pause(what: str, pause: Queue, lane: str, held: list[QueueOverview]) -> 
         f"Ready jobs that wait: {ready}.",
         f"Nothing is claimed from it meanwhile. {RESUME[pause.scope]}",
         is_urgent=False,
+        kind="pause",
+        queue=held[0],
+        state=Status.READY,
     )
 
 
 def _of_nobody(queue: QueueOverview, name: str) -> Alert:
+    state = Status.READY if queue.counts.get(Status.READY) else Status.DELAYED
+    about: dict[str, Any] = {"kind": "nobody", "queue": queue, "state": state}
     if not queue.workers:
         start = f"Its jobs wait. Start a worker: manage.py runworker {queue.title}"
-        return Alert(f"{name}: no living worker serves it.", start)
+        return Alert(f"{name}: no living worker serves it.", start, **about)
     said = ", ".join(f"{one.name} ({one.state})" for one in queue.workers[:NAMED_WORKERS_MAX])
     return Alert(
         f"{name}: no worker claims from it now: {said}.",
         "Its jobs wait. Let a worker go on (manage.py dbqueue workers --resume NAME), or start one "
         "more.",
+        **about,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
@@ -13,7 +14,7 @@ from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
 from ..metrics.numbers import Count, Numbers, sum_of
-from ..metrics.time_series import Hour, last_hour
+from ..metrics.time_series import Hour, Quantiles, last_hour
 from ..models import Queue
 from ..models.queue import ALL
 from ..states import Status
@@ -46,6 +47,11 @@ class QueueOverview:
     workers: list[ListedWorker] = field(default_factory=list)
     max_length: int | None = None
     rate: str = ""  # by which its jobs start at the most
+    # Where ``glance`` has looked for it.
+    waited: Quantiles | None = None
+    ran: Quantiles | None = None
+    next_seconds: float | None = None  # until the first delayed job is due that is not yet
+    busy: int = 0  # slots of workers
 
     @property
     def title(self) -> str:
@@ -69,6 +75,29 @@ class QueueOverview:
         return sum_of(map(self.count, NOT_ENDED))
 
     @property
+    def slots(self) -> int:
+        """How many jobs the workers that claim from it can run at once, of all their queues."""
+        return sum(one.pool.slots for one in self.workers if one.state == "alive")
+
+    @property
+    def drain_seconds(self) -> float | None:
+        """Until nothing waits if it goes on as in the last minutes: infinite where more comes in
+        than goes out; None where that is not known."""
+        waiting = self.counts.get(Status.READY, 0) + self.due
+        rate_in = self.hour.rate_in
+        if not waiting or rate_in is None or self.paused is not None:
+            return None
+        shrinks = self.hour.rate_out - rate_in
+        return 60 * waiting / shrinks if shrinks > 0 else inf
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is in it, and nothing has happened in it for an hour."""
+        hour = self.hour
+        has_jobs = any(self.counts.values()) or self.at_least or self.paused is not None
+        return not (has_jobs or hour.completed or hour.failed or hour.buried)
+
+    @property
     def waits(self) -> bool:
         """Whether there is something for a worker to do now."""
         return bool(self.counts.get(Status.READY) or self.due)
@@ -90,6 +119,11 @@ class Overview:
     under_way: list[str] = field(default_factory=list)
 
 
+def database_name(alias: str) -> str:
+    """As what a database stands among the problems."""
+    return f"database {alias!r}"
+
+
 def overview(tables: list[Served] | None = None) -> Overview:
     """Of all queue tables, or of some; what cannot be asked is named, and the rest goes on.
 
@@ -102,7 +136,7 @@ def overview(tables: list[Served] | None = None) -> Overview:
             hours[alias] = last_hour(alias)
             found.workers += list_workers(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
-            found.problems[f"database {alias!r}"] = first_line(error)
+            found.problems[database_name(alias)] = first_line(error)
     for served in chosen:
         if served.using in hours:
             _add_table(served, hours[served.using], found)

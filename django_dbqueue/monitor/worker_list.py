@@ -1,7 +1,7 @@
 """Who works: the workers as people read them, and asking them to stop."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps import apps
@@ -24,6 +24,16 @@ DEAD = {"silent", "stopped"}
 
 class UnknownWorker(ValueError):
     """A name that means no living worker, or more than one; says who lives."""
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """What a worker runs, as ``table key``: for how many seconds by now, and when it is over its
+    time to run; None where that is not known."""
+
+    job: str
+    seconds: float | None
+    limit: float | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ class ListedWorker:
     pool: WorkerPool
     code_version: int
     given_name: str = ""
+    jobs: list[RunningJob] = field(default_factory=list)
+    stopped_seconds: float | None = None  # ago
 
     @property
     def lives(self) -> bool:
@@ -150,10 +162,12 @@ def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:
 def with_ages(workers: Any) -> Any:
     """Rows with the ages that ``state_of`` looks at, in seconds by their database's clock."""
     alias = workers.db
-    return workers.annotate(started_age=_age("started_at", alias), beat_age=_age("beat_at", alias))
+    columns = {"started_age": "started_at", "beat_age": "beat_at", "stopped_age": "stopped_at"}
+    return workers.annotate(**{name: age_of(column, alias) for name, column in columns.items()})
 
 
-def _age(column: str, alias: str) -> RawSQL:
+def age_of(column: str, alias: str) -> RawSQL:
+    """The seconds since an instant in a column, by the database's clock."""
     sql = f"-({dialect_of(connections[alias]).seconds_until(column)})"
     return RawSQL(sql, (), FloatField())  # noqa: S611  # the names are our own
 
@@ -177,7 +191,18 @@ def _listed(worker: Any, alias: str) -> ListedWorker:
         given_name=worker.name,
         pool=pool_of(worker),
         code_version=_whole(worker.code_version),
+        jobs=_with_ages(worker),
+        stopped_seconds=None if worker.stopped_at is None else _rounded(worker.stopped_age),
     )
+
+
+def _with_ages(worker: Any) -> list[RunningJob]:
+    """At this moment: since the last beat they went on."""
+    since = max(0.0, float(worker.beat_age or 0))
+    return [
+        RunningJob(one.job, None if one.seconds is None else one.seconds + since, one.limit)
+        for one in jobs_of(worker)
+    ]
 
 
 def _rounded(seconds: float | None) -> float:
@@ -196,10 +221,22 @@ def served_by(worker: Any) -> list[str]:
 
 def running_jobs(worker: Any) -> list[tuple[str, float | None]]:
     """What a worker runs, as ``table key``, and for how many seconds it did at its last beat."""
+    return [(one.job, one.seconds) for one in jobs_of(worker)]
+
+
+def jobs_of(worker: Any) -> list[RunningJob]:
+    """What its row says that it runs, at its last beat."""
     lists = worker.running.values() if isinstance(worker.running, dict) else ()
     ones = [one for jobs in lists if isinstance(jobs, list) for one in jobs]
-    found = [(str(one.get("job")), one.get("seconds")) for one in ones if isinstance(one, dict)]
-    return [(job, s if isinstance(s, int | float) else None) for job, s in found]
+    return [
+        RunningJob(str(one.get("job")), _number(one.get("seconds")), _number(one.get("limit")))
+        for one in ones
+        if isinstance(one, dict)
+    ]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def state_of(worker: Any) -> str:

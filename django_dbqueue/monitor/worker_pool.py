@@ -15,7 +15,7 @@ class PoolDecision:
 @dataclass(frozen=True)
 class WorkerPool:
     """``held``: why there are no more, or ''. ``queues``: with a balance, how many processes each
-    has."""
+    has. ``slots``: how many jobs they can run at once."""
 
     processes: int = 0
     least: int = 0
@@ -23,6 +23,7 @@ class WorkerPool:
     held: str = ""
     decisions: list[PoolDecision] = field(default_factory=list)
     queues: dict[str, int] = field(default_factory=dict)
+    slots: int = 0
 
     def __str__(self) -> str:
         """``3 of 1-8``, or ``2`` where the number is fixed."""
@@ -34,7 +35,7 @@ class WorkerPool:
 def pool_of(worker: Any) -> WorkerPool:
     """Of a row ``with_ages``; what a hand has written there, and is nonsense, is passed over."""
     given = worker.pool if isinstance(worker.pool, dict) else {}
-    numbers = {name: _whole(given.get(name)) for name in ("processes", "least", "most")}
+    numbers = {name: _whole(given.get(name)) for name in ("processes", "least", "most", "slots")}
     since = max(0.0, float(worker.beat_age or 0))
     ones = given.get("decisions")
     decisions = [

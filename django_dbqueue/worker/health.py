@@ -60,12 +60,13 @@ class ThroughputCounter:
 
 
 def shown(shared: SharedMemory) -> list[dict[str, object]]:
-    """What a child runs, and since when, as a worker's row says it."""
+    """What a child runs, since when, and for how long it may, as a worker's row says it."""
     now = time.monotonic()
     return [
         {
             "job": f"{job.table} {job.key}",
             "seconds": round(max(0.0, now - job.started_at), 1),
+            "limit": round(max(0.0, job.deadline - job.started_at), 1),
         }
         for job in nsmallest(SHOWN_MAX, shared.running(), key=_started_at)
     ]

@@ -63,6 +63,10 @@ class Scaling:
             (one.using, one.label): awaited if is_coroutine(one.model) else options.threads
             for one in options.served
         }
+        # Of a child, for jobs of all tables: threads, and coroutines where some are awaited.
+        kinds = {bool(options.coroutines) and is_coroutine(one.model) for one in options.served}
+        coroutines = options.coroutines or 0
+        self._slots = options.threads * (False in kinds) + coroutines * (True in kinds)
         self.balancers: dict[Group, Balancer] = {}
         if options.balances:
             balanced = {group: Balancer(options, group, self.means) for group in children.groups}
@@ -174,8 +178,10 @@ class Scaling:
     def columns(self, alias: str) -> dict[str, Any]:
         """What the worker's row on a database shows."""
         group, bounds = self.children.group_of(alias), self.options.process_range
+        processes = len(self.children.staying(group))
         return {
-            "processes": len(self.children.staying(group)),
+            "processes": processes,
+            "slots": processes * self._slots,
             "least": bounds.least,
             "most": bounds.most,
             "held": self.pools[group].held,

@@ -79,6 +79,7 @@ def tell(story: "Story") -> int:
     if problems := account.problems():
         return _fail("It does not add up:", *problems)
     print("It adds up. Look at what is left in the admin: make admin")
+    print("What the killed worker did in its last ten seconds is not in the admin's 'Done, 1 h'.")
     return 0
 
 

@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from tests.kit.jobs import overwrite
@@ -51,8 +52,10 @@ def test_the_owner_of_a_job_is_text(browser, query):
 
 
 def test_so_is_that_of_a_message(browser, queueing):
-    overwrite(queued("anna"), status=Status.CLAIMED, owner=OWNER)
-    assert OWNER in seen(browser, "/admin/dbqueue_mail/email/").titles
+    held = {"owner": OWNER, "retry_at": DbNow(plus=60)}
+    overwrite(queued("anna"), status=Status.CLAIMED, **held)
+    claimed = f"/admin/dbqueue_mail/email/?state={Status.CLAIMED.value}"
+    assert OWNER in seen(browser, claimed).titles
 
 
 def test_what_workers_say_of_themselves_is_text(browser):

@@ -1,5 +1,6 @@
 """Pausing and resuming queues in the admin."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
+from django_dbqueue.admin import pages
 from django_dbqueue.admin.pause import MINUTES, MINUTES_MAX, REASON, UNTIL
 from django_dbqueue.models import Queue
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, text_of
@@ -138,3 +140,15 @@ def test_who_may(people, client):
     client.logout()
     assert pause(client).url.startswith("/admin/login/")
     assert client.post(RESUME, where).url.startswith("/admin/login/")
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_the_pages_above_are_named_as_djangos_own_pages_name_them(browser, monkeypatch, is_list):
+    """Django 6.1 has them in a list, for which alone its style sheet is made."""
+    monkeypatch.setattr(pages, "CRUMBS_IN_LIST", is_list)
+    text = text_of(browser.get(PAUSE, {"table": NOTE, "queue": "default"}))
+    tag = "ol" if is_list else "div"
+    crumbs = re.search(rf'<{tag} class="breadcrumbs">.*?</{tag}>', text, re.DOTALL)[0]
+    assert re.findall(r'href="([^"]+)"', crumbs) == ["/admin/", "/admin/dbqueue/", OVERVIEW]
+    assert crumbs.count("<li") == (4 if is_list else 0)
+    assert f"Pause {NOTE}, queue default" in crumbs

@@ -29,7 +29,7 @@ from tests.kit.schedules import scheduled
 from tests.queueapp.models import ArchivedKept, Kept, Note
 from tests.tasks import calls
 
-TABLE = "queueapp.note"
+TABLE, JOB_TABLE = "queueapp.note", Note._meta.db_table
 
 
 class Settings:
@@ -41,9 +41,10 @@ class Settings:
 
 def build(text="a note", queue="default", error="it does not work"):
     """All of it, with these words wherever strangers' words may stand."""
-    build_minutes(queue)
+    for job_table, share in ((JOB_TABLE, 1), (Email._meta.db_table, 3)):
+        build_minutes(job_table, queue, share)
     build_failures(queue, error)
-    Queue.objects.pause(TABLE, "paused", 3600, text)
+    Queue.objects.pause(JOB_TABLE, "paused", 3600, text)
     jobs = build_jobs(text, queue, error)
     build_deeds(text, queue, jobs)
     return SimpleNamespace(
@@ -109,9 +110,16 @@ def build_workers(text, error):
     fields = {"host": text[:255], "memory": 64 << 20, "serves": [TABLE, "dbqueue_mail.email"]}
     # Those who live go on living while the pages are looked at.
     beating, lately, long_ago = DbNow(plus=3600), DbNow(plus=-2), DbNow(plus=-300)
+    pool = {"processes": 2, "least": 1, "most": 4, "slots": 4}
     return {
         "worker": Worker.objects.create(
-            uuid="a" * 32, pid=11, beat_at=beating, jobs_per_minute=90, running=running(), **fields
+            uuid="a" * 32,
+            pid=11,
+            beat_at=beating,
+            jobs_per_minute=90,
+            running=running(),
+            pool=pool,
+            **fields,
         ),
         "troubled": Worker.objects.create(
             uuid="b" * 32, pid=12, beat_at=beating, trouble=error[:200], **fields
@@ -158,18 +166,20 @@ def build_tube_jobs(text, queue, error):
 
 
 def running():
-    return {"21": [{"job": f"{TABLE} 1", "seconds": 3.5}], "22": []}
+    kept = {"job": "queueapp.kept 7", "seconds": 290.0, "limit": 300.0}
+    late = {"job": "dbqueue_mail.email 3", "seconds": 70.0, "limit": 60.0}
+    return {"21": [{"job": f"{TABLE} 1", "seconds": 3.5, "limit": 60.0}, kept, late], "22": []}
 
 
-def build_minutes(queue):
+def build_minutes(job_table, queue, share):
     """The last two hours."""
     now = int(time.time() // 60)
     Minute.objects.bulk_create(
         Minute(
-            job_table=TABLE,
+            job_table=job_table,
             queue=queue,
             minute=now - age,
-            completed=40 + age % 17,
+            completed=(40 + age % 17) * share,
             failed=age % 5,
             buried=age % 31 == 0,
             backlog=100 + age,

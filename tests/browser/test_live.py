@@ -1,5 +1,7 @@
 """Pages renew themselves, but not under somebody's hands."""
 
+import re
+
 import pytest
 
 from tests.browser.pages import QUEUE
@@ -76,3 +78,13 @@ def test_a_hidden_page_asks_nothing(live):
 def test_the_choice_is_remembered(live, browse):
     live(QUEUE)
     assert browse(QUEUE).locator(LIVE).input_value() == "1"
+
+
+def test_the_time_of_a_renewal_is_that_of_the_server(live):
+    """As all other times on the page are, wherever the browser is."""
+    page = live(QUEUE)
+    page.evaluate("Date.prototype.toLocaleTimeString = () => 'the browser'")
+    before = page.locator(STATE).get_attribute("data-dbqueue-now")
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", before)
+    page.locator(STATE, has_text="updated").filter(has_not_text=before).wait_for()
+    assert re.fullmatch(r"updated \d\d:\d\d:\d\d", page.locator(STATE).inner_text())

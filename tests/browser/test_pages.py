@@ -39,6 +39,29 @@ def test_a_page_is_good_in_every_light_and_width(browse, scene, keep_picture, na
     assert not wrong, "\n".join(wrong)
 
 
+HIDDEN = """() => [...document.querySelectorAll(".results, .dbqueue-wide")]
+    .map((one) => one.scrollWidth - one.clientWidth)"""
+FITTING = ("queues", "failures", "mail", *(f"mail {name}" for name in pages.STATES))
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_all_columns_are_seen_at_once(browse, scene, name):
+    page = browse(pages.address(name, scene))
+    for size in (DESKTOP, PHONE):
+        page.look_like("light", size)
+        assert max([0, *page.evaluate(HIDDEN)]) == 0, size
+
+
+IDS = "() => [...document.querySelectorAll('[id]')].map((one) => one.id)"
+
+
+@pytest.mark.parametrize("name", pages.names(pages.ONE_OF_EACH, pages.ALL))
+def test_no_two_elements_have_one_id(browse, scene, name):
+    page = browse(pages.address(name, scene), expected=pages.expected(name))
+    ids = page.evaluate(IDS)
+    assert {one for one in ids if ids.count(one) > 1} == set()
+
+
 def test_every_page_that_the_admin_offers_is_looked_at(scene):
     """So that a new one is not forgotten."""
     looked_at = {

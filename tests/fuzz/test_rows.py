@@ -13,6 +13,7 @@ from django_dbqueue.states import Status
 from tests.fuzz.rows import KINDS, OF_NOTES, spoil, unprotected
 from tests.fuzz.tally import Tally
 from tests.fuzz.working import ERROR_KINDS, work_off
+from tests.kit.command_line import status
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note
@@ -55,8 +56,9 @@ def staff(client):
 
 def look(staff):
     """What people look at."""
-    for command in (["status"], ["status", "--json"], ["workers"]):
-        call_command("dbqueue", *command, stdout=io.StringIO())
+    assert status()
+    assert status("--json")
+    call_command("dbqueue", "workers", stdout=io.StringIO())
     for page in ("", "?state=1", "?queue=default"):
         answer = staff.get(f"/admin/queueapp/note/{page}")
         assert answer.status_code == 200, page

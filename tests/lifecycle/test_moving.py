@@ -248,3 +248,30 @@ def test_values_beyond_their_limits_are_refused_before_anything_is_written(verb,
     with pytest.raises(ValidationError):
         getattr(Note.objects.all(), verb)(**given)
     assert fresh(job).state == "buried"
+
+
+@pytest.mark.parametrize("model", [Note, Shared])
+def test_a_job_that_is_moved_between_a_claims_look_and_its_write_is_not_claimed(model):
+    """By those statements that look first, and then write."""
+    jobs = [model.objects.create() for _ in range(3)]
+    moved = []
+
+    def intercept(execute, sql, params, many, context):
+        if sql.startswith("UPDATE") and "owner" in sql and not moved:
+            moved.append(jobs[1].pk)
+            move_aside(model, jobs[1].pk)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(intercept):
+        taken = [job.pk for job in model.objects.claim(limit=3)]
+    if connection.vendor == "mysql" or model is Shared:
+        assert jobs[1].pk not in taken
+        assert fresh(jobs[1]).state == "ready"
+    assert {jobs[0].pk, jobs[2].pk} <= {*taken}
+
+
+def move_aside(model, key):
+    """In the claim's own statement and transaction: SQLite lets nobody else write meanwhile."""
+    with connection.cursor() as cursor:
+        name = connection.ops.quote_name(model._meta.db_table)
+        cursor.execute(f"UPDATE {name} SET queue = 'other' WHERE id = %s", [key])

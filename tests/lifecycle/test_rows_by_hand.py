@@ -1,10 +1,7 @@
 """Rows edited by hand into nonsense stop neither a worker, nor the reaper, nor a page."""
 
-import io
-
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.db import connection
 from django.db.models import QuerySet
 from django.urls import resolve
@@ -19,6 +16,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from tests.kit.broken_rows import CLAIMED, LEFT, edit, nonsense
 from tests.kit.clock import only_virtual_clock
+from tests.kit.command_line import status
 from tests.kit.inline_worker import logged, work_off
 from tests.kit.jobs import claim_one, fresh, reaper, table
 from tests.queueapp.models import Note
@@ -52,7 +50,7 @@ def test_a_worker_goes_on_beside_all_of_them():
     assert not QuerySet(Note).filter(text="").exclude(status=Status.DONE).exists()
     for trouble in ("went wrong", "claiming:", "the reaper leaves", "recording"):
         assert trouble not in said
-    for name in (n for n, status in expected.items() if status == Status.BURIED and "words" in n):
+    for name in (n for n, its in expected.items() if its == Status.BURIED and "words" in n):
         job = QuerySet(Note).defer("errors").get(text=name)
         assert "is not a number" in job.last_error
 
@@ -79,9 +77,7 @@ def test_every_statement_takes_it(name):
 def test_status_tells_of_all_of_them(options):
     for name in nonsense():
         broken(name)
-    said = io.StringIO()
-    call_command("dbqueue", "status", *options, stdout=said)
-    assert "queueapp.note" in said.getvalue()
+    assert "queueapp.note" in status(*options)
 
 
 @pytest.fixture

@@ -66,6 +66,34 @@ def tabs_in(page: str) -> dict[str, tuple[str, str]]:
     return {name: (count, url.replace("&amp;", "&")) for url, name, count in found}
 
 
+def columns(page: str) -> list[str]:
+    found = re.findall(r'<th[^>]* class="[^"]*column-(\w+)', page)
+    return [name for name in found if name != "checkbox"]
+
+
+def test_whose_a_mail_is_is_shown_of_what_is_claimed_alone(browser: Any) -> None:
+    """So that all columns are seen at once."""
+    in_every_state()
+    of_all = ["mail_state", "subject_line", "to", "error", "attempts", "created_at"]
+    for state in ("", "?state=0", "?state=2", "?state=3", "?state=4"):
+        assert columns(text_of(browser.get(f"{LIST}{state}"))) == of_all, state
+    of_claimed = ["mail_state", "subject_line", "to", "attempts", "held_by", "dequeued_time"]
+    assert columns(text_of(browser.get(f"{LIST}?state=1"))) == of_claimed
+
+
+def test_the_state_is_chosen_by_the_tabs_alone(browser: Any) -> None:
+    in_every_state()
+    page = text_of(browser.get(LIST))
+    assert "By queue" in page
+    assert "By state" not in page
+
+
+def test_the_box_for_all_that_match_has_its_label_in_every_theme(browser: Any) -> None:
+    queued("anna")
+    box = r'<label>All that match <input type="checkbox" name="everything"[^>]*></label>'
+    assert re.search(box, text_of(browser.get(LIST)))
+
+
 def test_the_tabs_speak_of_mail_and_count_each_state(browser: Any) -> None:
     in_every_state()
     queued()

@@ -20,6 +20,7 @@ from django_dbqueue.states import Status
 from tests.kit.bounds import limits
 from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.mail import archived, finished, in_archive, in_state, letter, queue_all, queued
+from tests.kit.query_plans import steps
 
 pytestmark = [
     pytest.mark.usefixtures("db_rows", "queueing"),
@@ -232,6 +233,14 @@ def test_what_was_stored_before_there_was_the_table_is_added_by_a_command(capsys
     assert finding.is_whole(ArchivedEmail, "default")
     call_command("index_recipients")
     assert "0 written, 0 deleted" in capsys.readouterr().out
+
+
+def test_to_look_whether_it_is_whole_reads_little_however_far_apart_emails_are():
+    first, last = Email.objects.create(recipients=ANNA), Email(recipients=ANNA, pk=10_000)
+    last.save()
+    between = range(first.pk + 1, last.pk)
+    Recipient.objects.bulk_create(Recipient(email=key, address=7) for key in between)
+    assert steps(lambda: finding.is_whole(Email, "default"), Recipient._meta.db_table) < 1000
 
 
 def test_a_command_that_was_stopped_has_not_made_it_whole(monkeypatch):

@@ -37,8 +37,15 @@ MUTANTS = [
     (BASE, "found[0][0] if found else None", "found[0][0] if found else 1", "a twin is new"),
     (
         MYSQL,
-        "SET {claim.sets} WHERE {CLAIMABLE} AND {among}",
-        "SET {claim.sets} WHERE {among}",
+        "AND queue = %s AND {among}",
+        "AND %s IS NOT NULL AND {among}",
+        "claims what a person has moved to another queue since the look",
+        MARIADB,
+    ),
+    (
+        MYSQL,
+        "WHERE {CLAIMABLE} AND queue = %s AND {among}",
+        "WHERE queue = %s AND {among}",
         "claims what another has claimed since the look",
         MARIADB,
     ),

@@ -32,8 +32,8 @@ MUTANTS = [
     ),
     (
         CLAIM,
-        "WHERE {CLAIMABLE} AND {table.pk} = %s",
-        "WHERE {table.pk} = %s",
+        "WHERE {CLAIMABLE} AND queue = %s AND {table.pk} = %s",
+        "WHERE queue = %s AND {table.pk} = %s",
         "beside a row that cannot be written, a job is claimed whatever became of it",
         {"database": "postgresql"},
     ),

@@ -58,6 +58,7 @@ MUTANTS = [
         "transaction.atomic(connection.alias) if is_within else nullcontext()",
         "nullcontext()",
         "a twin breaks the transaction of who moves jobs",
+        {"database": "postgresql"},
     ),
     (
         ACTING,
@@ -181,7 +182,12 @@ MUTANTS = [
         "return Enqueued(twin, created=True, outcome=outcome)",
         "a twin counts as new",
     ),
-    (QUEUE, "paused_until__gt=DbNow()", "paused_until__isnull=False", "a pause never ends"),
+    (
+        QUEUE,
+        "[job_table, ALL], paused_until__gt=DbNow()",
+        "[job_table, ALL], paused_until__isnull=False",
+        "a pause never ends",
+    ),
     (
         WORKER,
         "filter(stopped_at=None, beat_at__lt=DbNow(plus=-worker_timeout))",

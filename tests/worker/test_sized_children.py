@@ -193,12 +193,14 @@ def test_a_supervisor_decides_by_what_it_was_told(scaling):
     measured(scaling)
     assert look(scaling) == 2
     shown = scaling.columns("default")
+    assert shown["slots"] == scaling.options.threads
     assert (shown["processes"], shown["least"], shown["most"]) == (1, 1, 3)
     [decision] = shown["decisions"]
     text = "1 -> 2 processes: the oldest job of queueapp.note:default has waited 1 min"
     assert decision["text"] == text
     fill(scaling.children)
     assert scaling.columns("default")["processes"] == 2
+    assert scaling.columns("default")["slots"] == 2 * scaling.options.threads
 
 
 def test_a_decision_is_logged_with_the_name_of_the_worker(scaling, caplog):

@@ -17,6 +17,7 @@ from django_dbqueue.worker.agent import Recovery
 from django_dbqueue.worker.channel import AbandonedClaims, Recovered, SignOff
 from django_dbqueue.worker.child import Child, ExitedChild
 from django_dbqueue.worker.children import Children
+from django_dbqueue.worker.health import shown
 from django_dbqueue.worker.options import Limits, Options
 from django_dbqueue.worker.sacrifice import Sacrifice
 from django_dbqueue.worker.served import parse_served
@@ -213,9 +214,18 @@ def test_of_a_batch_too_long_to_be_shown_whole_jobs_are_shown():
     shared.slot(0).start(
         SEPARATOR.join(["default", "queueapp.batch", *keys]).encode(), 1.0, 2.0, 3000
     )
-    shown = [job.key for job in shared.running()]
-    assert len(shown) > 1000
-    assert shown == keys[: len(shown)]
+    known = [job.key for job in shared.running()]
+    assert len(known) > 1000
+    assert known == keys[: len(known)]
+
+
+def test_a_workers_row_says_for_how_long_a_job_runs_and_may_run():
+    shared, now = SharedMemory(1), time.monotonic()
+    label = SEPARATOR.join(["default", "queueapp.note", "7"])
+    shared.slot(0).start(label.encode(), now - 20, now + 40)
+    [job] = shown(shared)
+    assert (job["job"], job["limit"]) == ("queueapp.note 7", 60.0)
+    assert job["seconds"] != 0
 
 
 @pytest.mark.parametrize(("most", "processes"), [(10, 3), (2, 3), (9, 3), (1, 1)])

@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from ...admin import ArchivedJobAdmin, JobAdmin
+from ...admin import ArchivedJobAdmin, JobAdmin, tabs
 from ...admin.base import ReadOnlyAdmin
 from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
 from ...admin.job_page import VALUED
@@ -26,6 +26,9 @@ from .contents import ContentViews
 from .preview import shortened
 
 LIST = ("mail_state", "subject_line", "to", "error", "attempts", "created_at")
+# Of mail that is claimed, in place of what it has not yet: so that all columns are seen at once.
+OF_CLAIMED = ("held_by", "dequeued_time")
+NOT_OF_CLAIMED = ("error", "created_at")
 PAGE = (
     *("mail_state", "subject_line", "from_email", "message_id", "mailer", "provider_id"),
     *("queue", "priority", "attempts", "crashes", "created_at", "finished_at", "due"),
@@ -225,12 +228,17 @@ class MailPages(ContentViews):
 
 @admin.register(Email)
 class EmailAdmin(MailPages, JobAdmin):
-    list_display = (*LIST, "held_by", "dequeued_time")
+    list_display = (*LIST, *OF_CLAIMED)
     actions = (
         *("resend_selected", "kick_selected", "kick_with_selected", "reschedule_selected"),
         *("prioritize_selected", "move_selected", "settle_selected", "bury_selected"),
         *("release_selected", "forget_selected", "cancel_selected", "export_selected"),
     )
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        is_claimed = tabs.selected_state(request) is Status.CLAIMED
+        hidden = NOT_OF_CLAIMED if is_claimed else OF_CLAIMED
+        return [name for name in super().get_list_display(request) if name not in hidden]
 
     @admin.action(permissions=["retry"], description="Retry")
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:

@@ -6,6 +6,7 @@
     const SLOWEST = 60;
     const PATIENCE = 30;
     const BOX = '[data-dbqueue-live-box]';
+    const STATE = '[data-dbqueue-live-state]';
     const REGION = '[data-dbqueue-region]';
     const CHECKED = 'input[type=checkbox].action-select:checked, #action-toggle:checked';
     const KEYED = '[id], [data-key], details[data-filter-title]';
@@ -15,7 +16,7 @@
         if (!select || !window.fetch || !window.DOMParser) {
             return;
         }
-        const state = document.querySelector('[data-dbqueue-live-state]');
+        const state = document.querySelector(STATE);
         let timer = null;
         let running = null;
         let failures = 0;
@@ -183,11 +184,14 @@
                 say(why);
                 return;
             }
-            swap(new DOMParser().parseFromString(text, 'text/html'));
-            said();
+            const fresh = new DOMParser().parseFromString(text, 'text/html');
+            swap(fresh);
+            const its = fresh.querySelector(STATE);
+            said(its ? its.dataset.dbqueueNow : '');
         };
 
-        const said = () => say(`updated ${new Date().toLocaleTimeString('en-GB')}`);
+        // By the clock of the server, as all other times on the page are.
+        const said = (now) => say(now ? `updated ${now}` : '');
 
         const turn = async() => {
             const why = busy();
@@ -241,7 +245,7 @@
             box.hidden = false;
         });
         if (seconds()) {
-            said();
+            said(state.dataset.dbqueueNow);
         } else {
             say('off');
         }

@@ -1,0 +1,178 @@
+"""The rows of the table of queues on the first page."""
+
+from dataclasses import dataclass
+from math import isinf
+from typing import Any
+
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from ..conf import conf
+from ..fields import check_name
+from ..lifecycle.claim_end import duration
+from ..metrics.time_series import Quantiles
+from ..monitor.alerts import pause_end, scope_of
+from ..monitor.overview import Overview, QueueOverview
+from ..states import Status
+from . import plots
+from .bars import gauge
+from .databases import query_of
+from .formatting import number, percent
+from .pages import list_url, page_url
+from .svg import sparkline
+
+SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
+NOT_KNOWN = "There may be more: a worker has not counted them yet."
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, why it is not exact, the list of the jobs that it counts, how old it is, and what
+    is said below."""
+
+    name: str
+    text: str
+    title: str
+    url: str
+    age: str = ""
+    below: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A queue as the page shows it; '' is what is not known, or must not be done."""
+
+    queue: QueueOverview
+    cells: list[Cell]
+    oldest: str
+    target: str
+    age: SafeString | str
+    is_late: bool
+    waited: str
+    ran: str
+    rate_in: str
+    rate_out: str
+    failed: str
+    spark: SafeString
+    charts_url: str
+    pause_url: str
+    paused: str
+    filled: str  # how full a bounded queue is
+
+    @property
+    def done(self) -> str:
+        return number(self.queue.hour.completed)
+
+    @property
+    def workers(self) -> int:
+        return len(self.queue.workers)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A queue table with its queues, or why it cannot be asked."""
+
+    label: str
+    title: str
+    url: str
+    rows: list[Row]
+    problem: str
+    is_cut: bool
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.problem and all(row.queue.is_idle for row in self.rows)
+
+
+def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group]:
+    """The queue tables that have a queue to show, or cannot be asked."""
+    by_table: dict[str, list[QueueOverview]] = {
+        label: [] for label in found.problems if " " not in label
+    }
+    for one in found.queues:
+        by_table.setdefault(one.title, []).append(one)
+    places = {label: label.partition("@") for label in by_table}
+    models = {label: apps.get_model(place[0]) for label, place in places.items()}
+    return [
+        Group(
+            label=label,
+            title=str(models[label]._meta.verbose_name_plural),
+            url=list_url(site, request, models[label], **query_of(models[label], places[label][2])),
+            rows=[_row(one, site, request) for one in queues],
+            problem=found.problems.get(label, ""),
+            is_cut=label in found.cut,
+        )
+        for label, queues in by_table.items()
+    ]
+
+
+def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
+    hour, query = one.hour, {"table": one.title, "queue": one.queue}
+    title = f"Charts of {one.queue}: {hour.completed:,} done in the last hour"
+    target, seconds = conf["LATE_AFTER"], max(0.0, one.oldest_seconds or 0.0)
+    is_late = seconds > target and one.paused is None
+    try:
+        check_name(one.queue, "queue")
+        pause_url = page_url(site, "dbqueue_queue_pause", **query)
+    except ValidationError:  # edited by hand into no name: it cannot be paused
+        pause_url = ""
+    return Row(
+        queue=one,
+        cells=[_cell(one, status, site, request) for status in SHOWN],
+        oldest="" if one.oldest_seconds is None else duration(seconds),
+        target=duration(target),
+        age="" if not seconds else gauge(seconds / (target or 1), "dbqueue-full" * is_late),
+        is_late=is_late,
+        waited=_slowest(one.waited),
+        ran=_slowest(one.ran),
+        rate_in="" if hour.rate_in is None else number(hour.rate_in),
+        rate_out=number(hour.rate_out),
+        failed="" if hour.failure_share is None else percent(hour.failure_share),
+        spark=sparkline(hour.per_minute, title),
+        charts_url=page_url(site, "dbqueue_queue_charts", **query, span="hour"),
+        pause_url=pause_url,
+        paused=f"{pause_end(one.paused.paused_until)}{scope_of(one.paused)}" if one.paused else "",
+        filled=_filled(one),
+    )
+
+
+def _filled(one: QueueOverview) -> str:
+    if one.max_length is None:
+        return ""
+    return f"holds {one.held} of {number(one.max_length)}"
+
+
+def _slowest(times: Quantiles | None) -> str:
+    """What 95 of 100 did not exceed."""
+    return "" if times is None else plots.bound(times.p95)
+
+
+def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
+    counted = one.count(status)
+    text = "?" if counted.is_at_least and not counted.number else counted.text
+    url = jobs_url(one, status, site, request) if counted.number else ""
+    title = NOT_KNOWN if counted.is_at_least else ""
+    return Cell(status.label, text, title, url, counted.age, _below(one, status))
+
+
+def jobs_url(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> str:
+    """The list of the jobs of a queue in a state."""
+    model = apps.get_model(one.table)
+    query: dict[str, Any] = {"state": status.value, "queue": one.queue}
+    return list_url(site, request, model, **query, **query_of(model, one.database))
+
+
+def _below(one: QueueOverview, status: Status) -> str:
+    """When what waits is done, when the next one is due, how many slots are busy."""
+    if status is Status.READY and one.drain_seconds is not None:
+        if isinf(one.drain_seconds):
+            return "more come than go"
+        return f"done in {duration(one.drain_seconds)}"
+    if status is Status.DELAYED and one.next_seconds is not None:
+        return f"next in {duration(one.next_seconds)}"
+    if status is Status.CLAIMED and one.slots and (one.busy or one.counts.get(status)):
+        return f"{one.busy} of {one.slots} slots"
+    return ""

@@ -1,0 +1,132 @@
+"""The last hour, minute by minute: what came in, what was done, what failed, and what people and
+workers did meanwhile."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Q
+
+from ..fields import DbNow
+from ..models import Queue
+from ..models.queue import ALL
+from .overview import Overview, QueueOverview
+from .worker_list import ListedWorker, age_of
+
+MINUTES = 60
+QUEUES_MAX = 4  # that have a band of their own
+MARKS_MAX = 100  # of pauses, of a database
+LANES = ("in", "done", "failed")
+
+
+@dataclass
+class Band:
+    """One queue, or all the others together: about what came in, and what was done and failed, the
+    oldest minute first."""
+
+    name: str
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, queue: QueueOverview) -> None:
+        hour = queue.hour
+        for lane, more in (
+            ("in", hour.in_per_minute),
+            ("done", hour.per_minute),
+            ("failed", hour.failed_per_minute),
+        ):
+            before = self.values.get(lane) or [0.0] * MINUTES
+            self.values[lane] = [a + b for a, b in zip(before, more, strict=True)]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that was done, and how many seconds ago. ``kind``: start, stop, code, pause or
+    resume."""
+
+    kind: str
+    seconds: float
+    text: str
+
+    @property
+    def minute(self) -> int:
+        """Its place in the hour; the last one is the present."""
+        return max(0, MINUTES - 1 - int(self.seconds // 60))
+
+
+@dataclass
+class LastHour:
+    """``bands``: the busiest queues, then all others; ``marks``: the latest first."""
+
+    bands: list[Band] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    def total(self, lane: str) -> float:
+        return sum(sum(band.values[lane]) for band in self.bands)
+
+
+def last_hour_of(found: Overview, pauses: Sequence[Mark]) -> LastHour:
+    marks = [*_marks_of_workers(found.workers), *pauses]
+    lately = [mark for mark in marks if mark.seconds < MINUTES * 60]
+    return LastHour(bands(found.queues), sorted(lately, key=lambda mark: mark.seconds))
+
+
+def bands(queues: Sequence[QueueOverview]) -> list[Band]:
+    """Of the queues in which something happened, the busiest first."""
+    busy = [one for one in queues if one.hour.completed + one.hour.failed or one.hour.backlogs]
+    busy.sort(key=lambda one: -(one.hour.completed + one.hour.failed))
+    is_many = len(busy) > QUEUES_MAX + 1  # one more has a place instead of "others"
+    named, others = (busy[:QUEUES_MAX], busy[QUEUES_MAX:]) if is_many else (busy, [])
+    found = []
+    for one in named:
+        band = Band(f"{one.title}, {one.queue}")
+        band.add(one)
+        found.append(band)
+    if others:
+        rest = Band(f"{len(others)} others")
+        for one in others:
+            rest.add(one)
+        found.append(rest)
+    return found
+
+
+def _marks_of_workers(workers: Sequence[ListedWorker]) -> Iterator[Mark]:
+    """Starts and stops; that the code has changed, where a worker was there before that had an
+    older ``CODE_VERSION``."""
+    newest: int | None = None
+    seen: dict[str, ListedWorker] = {}
+    for worker in workers:  # one that works on several databases has a row on each
+        seen.setdefault(worker.uuid, worker)
+    for worker in sorted(seen.values(), key=lambda one: -one.started_seconds):
+        is_new = newest is not None and worker.code_version > newest
+        newest = max(worker.code_version, newest or 0)
+        version = f", with code version {worker.code_version}" if is_new else ""
+        kind = "code" if is_new else "start"
+        yield Mark(kind, worker.started_seconds, f"worker {worker.name} started{version}")
+        if worker.stopped_seconds is not None:
+            why = f": {worker.reason}" if worker.reason else ""
+            text = f"worker {worker.name} stopped{why}"
+            yield Mark("stop", worker.stopped_seconds, text)
+
+
+def marks_of_pauses(alias: str, titles: Mapping[str, str]) -> list[Mark]:
+    """When pauses began and ended: of each queue, the last one. ``titles``: by queue table, as it
+    is stored, what it is called."""
+    ages = {name: age_of(name, alias) for name in ("paused_at", "resumed_at", "paused_until")}
+    rows = Queue.objects.using(alias).filter(paused_at__isnull=False)
+    since = DbNow(plus=-MINUTES * 60)
+    lately = Q(paused_at__gt=since) | Q(resumed_at__gt=since)
+    lately |= Q(paused_until__gt=since, paused_until__lte=DbNow())
+    found: Any = rows.filter(lately).annotate(**{f"{n}_age": age for n, age in ages.items()})
+    latest = found.order_by("-paused_at")[:MARKS_MAX]
+    return [mark for row in latest for mark in _marks_of_pause(row, titles)]
+
+
+def _marks_of_pause(row: Any, titles: Mapping[str, str]) -> Iterator[Mark]:
+    name = "everything" if row.job_table == ALL else titles.get(row.job_table, row.job_table)
+    name += "" if row.name == ALL else f", queue {row.name}"
+    reason = f": {row.pause_reason}" if row.pause_reason else ""
+    yield Mark("pause", float(row.paused_at_age), f"{name} paused{reason}")
+    has_run_out = row.paused_until is not None and row.paused_until_age >= 0
+    ended = row.paused_until_age if has_run_out else row.resumed_at_age
+    if ended is not None:
+        yield Mark("resume", float(ended), f"{name} goes on")
