@@ -11,14 +11,15 @@ from typing import Any
 from django.db.utils import Error
 
 from ..exceptions import first_line
-from ..monitor.alerts import Alert, alerts
+from ..monitor.glance import failures_of
 from ..monitor.overview import Overview, overview
+from ..monitor.verdict import BEGINNINGS, Level, Verdict, verdict
 from ..worker.served import parse_served
 from .advice import with_advice
 from .choosing import add_tables
 from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, painted
 from .commands._log import printable
-from .commands._text import status_json, status_text, working
+from .commands._text import status_json, status_text
 from .durations import duration
 from .verbs import FOUND, ProblemsFound, Verb
 
@@ -46,18 +47,20 @@ def run(options: dict[str, Any]) -> str:
     """``ProblemsFound`` where an alarm is urgent, or a database cannot be asked."""
     if options["watch"] is not None:
         return watch(options)
-    found = look(options)
-    problems = [one.text for one in alerts(found) if one.is_urgent]
-    text = as_json(found) if options["json"] else as_text(found)
-    if not problems:
+    found, judged = look(options)
+    text = shown_as(options, found, judged)
+    problems = [one.text for one in judged.problems if one.is_urgent]
+    if judged.level is not Level.ACT:
         return text
     said = with_advice("\n".join(problems), options["database"]) if found.problems else ""
     raise ProblemsFound(text, printable(said or "\n".join(problems)), FOUND)
 
 
-def look(options: dict[str, Any]) -> Overview:
+def look(options: dict[str, Any]) -> tuple[Overview, Verdict]:
+    """At the queues that are meant, and whether all is well with them."""
     tables = parse_served(options["tables"], options["database"])
-    found = overview(list({one.place: one for one in tables}.values()))
+    looked_at = list({one.place: one for one in tables}.values())
+    found = overview(looked_at)
     found.queues = [
         queue
         for queue in found.queues
@@ -65,7 +68,7 @@ def look(options: dict[str, Any]) -> Overview:
             one.place == (queue.database, queue.table) and one.means(queue.queue) for one in tables
         )
     ]
-    return found
+    return found, verdict(found, failures_of(tables, found))
 
 
 def watch(options: dict[str, Any]) -> str:
@@ -80,8 +83,7 @@ def watch(options: dict[str, Any]) -> str:
 
 def show(options: dict[str, Any]) -> None:
     try:
-        found = look(options)
-        text = as_json(found) if options["json"] else as_text(found)
+        text = shown_as(options, *look(options))
     except Error as error:
         text = f"{URGENT}It cannot be asked: {first_line(error)}"
     shown = printable(text)
@@ -92,45 +94,45 @@ def show(options: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def verdict(found: Overview, told: list[Alert]) -> str:
-    """How it is, in one sentence."""
-    urgent = sum(one.is_urgent for one in told)
-    if urgent:
-        return f"Somebody is needed: {urgent} problem{'s' * (urgent > 1)}."
-    more = f"{len(told)} to know of" if told else "nothing is late"
-    workers = working(found)
-    alive = "no worker lives" if not workers else f"{workers} worker{'s' * (workers > 1)} alive"
-    return f"All is well: {alive}, {more}."
+def shown_as(options: dict[str, Any], found: Overview, judged: Verdict) -> str:
+    return as_json(found, judged) if options["json"] else as_text(found, judged)
 
 
-def as_text(found: Overview) -> str:
-    told = alerts(found)
-    lines = [verdict(found, told)]
-    for one in told:
-        lines.append((URGENT if one.is_urgent else NOT_URGENT) + one.text)
+def as_text(found: Overview, judged: Verdict) -> str:
+    """The first problem stands in the sentence."""
+    lines = [judged.sentence]
+    for number, one in enumerate([*judged.problems, *judged.pauses]):
+        if number or not judged.problems:
+            lines.append((URGENT if one.is_urgent else NOT_URGENT) + one.text)
         lines.append(INDENT + one.advice)
     return "\n".join([*lines, "", status_text(found)])
 
 
-def as_json(found: Overview) -> str:
-    told = alerts(found)
+def as_json(found: Overview, judged: Verdict) -> str:
     content = {
         "version": VERSION,
-        "verdict": verdict(found, told),
-        "urgent": any(one.is_urgent for one in told),
+        "verdict": judged.sentence,
+        "level": judged.level,
+        "urgent": judged.level is Level.ACT,
         "alerts": [
             {"text": one.text, "advice": one.advice, "is_urgent": one.is_urgent, "kind": one.kind}
-            for one in told
+            for one in [*judged.problems, *judged.pauses]
         ],
     }
     return json.dumps(content | status_json(found), indent=2)
 
 
+def colour_of(sentence: str) -> str:
+    """Of a verdict."""
+    if sentence.startswith((BEGINNINGS[Level.ACT], URGENT)):
+        return RED
+    return YELLOW if sentence.startswith(BEGINNINGS[Level.LOOK]) else GREEN
+
+
 def coloured(text: str) -> str:
     """What ``as_text`` says, for a person who looks."""
     first, *rest = text.split("\n")
-    bad = first.startswith(("Somebody", URGENT))
-    lines = [painted(first, BOLD, RED if bad else GREEN)]
+    lines = [painted(first, BOLD, colour_of(first))]
     for line in rest:
         colour = {URGENT: RED, NOT_URGENT: YELLOW}.get(line[: len(URGENT)])
         is_head = line.startswith("queue table  ")

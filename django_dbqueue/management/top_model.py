@@ -11,16 +11,15 @@ from django.db.utils import Error
 from ..exceptions import first_line
 from ..models import Queue, Worker
 from ..models.queue import ALL
-from ..monitor.alerts import Alert, alerts
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures
 from ..monitor.overview import Overview, QueueOverview, overview
+from ..monitor.verdict import Verdict, verdict
 from ..monitor.worker_list import ListedWorker, request_stop, running_jobs
 from ..operate.acting import KICK, Progress
 from ..operate.pausing import pause, resume
 from ..operate.recording import KEYS_NAMED_MAX, record, record_of
 from ..worker.served import Served
 from .commands._text import in_use
-from .status import verdict
 
 UP, DOWN = {"\x1b[A", "\x1bOA", "k"}, {"\x1b[B", "\x1bOB", "j"}
 QUIT, YES = {"q", "\x03", "\x04"}, {"y", "Y"}
@@ -72,12 +71,8 @@ class Top:
                 connection.close_if_unusable_or_obsolete()
 
     @property
-    def alerts(self) -> list[Alert]:
-        return alerts(self.found)
-
-    @property
-    def verdict(self) -> str:
-        return verdict(self.found, self.alerts)
+    def verdict(self) -> Verdict:
+        return verdict(self.found, self.failed)
 
     @property
     def queues(self) -> list[Line]:

@@ -12,6 +12,7 @@ from rich.text import Text
 from ..lifecycle.claim_end import duration
 from ..monitor.failures import FailureGroup
 from ..monitor.overview import SHOWN, QueueOverview
+from ..monitor.verdict import Level
 from ..monitor.worker_list import ListedWorker
 from ..states import Status
 from .commands._log import printable
@@ -20,6 +21,7 @@ from .failures import here, what
 from .top_model import HELP, Line, Top
 
 RUNNING_SHOWN_MAX = 5
+COLOURS = {Level.ACT: "red", Level.LOOK: "yellow", Level.OK: "green"}
 ROWS_LEAST = 2  # of each table
 OTHER_ROWS = 14 + RUNNING_SHOWN_MAX  # heads, verdict, what runs, keys
 
@@ -68,10 +70,9 @@ def plain(text: str, style: str = "") -> Text:
 def head(top: Top) -> Text:
     if top.problem:
         return plain(top.problem, "bold red")
-    told = top.alerts
-    urgent = [one for one in told if one.is_urgent]
-    text = plain(top.verdict, "bold red" if urgent else "bold green")
-    for one in told[:2]:
+    judged = top.verdict
+    text = plain(judged.sentence, f"bold {COLOURS[judged.level]}")
+    for one in [*judged.problems[1:], *judged.pauses][:2]:
         text.append_text(plain(f"\n{one.text}", "red" if one.is_urgent else "yellow"))
     return text
 

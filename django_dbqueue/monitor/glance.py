@@ -45,7 +45,7 @@ def glance(tables: list[Served] | None = None) -> Glance:
     """Of all queue tables, or of some. What cannot be asked is named, and the rest goes on."""
     chosen = list(all_served()) if tables is None else tables
     found = overview(chosen)
-    failed = failures([one for one in chosen if not _is_away(one, found)])
+    failed = failures_of(chosen, found)
     asked = [one for one in chosen if not _is_away(one, found) and one.using in failed.shown_at]
     pauses: list[Mark] = []
     for alias in dict.fromkeys(one.using for one in asked):
@@ -58,6 +58,11 @@ def glance(tables: list[Served] | None = None) -> Glance:
         nothing: dict[str, DueJobs] = {}
         due |= _tried(found, one.title, partial(_due, one, now, found), nothing)
     return Glance(found, failed, verdict(found, failed), last_hour_of(found, pauses), running, due)
+
+
+def failures_of(tables: Sequence[Served], found: Overview) -> Failures:
+    """Those of the tables that could be looked at."""
+    return failures([one for one in tables if not _is_away(one, found)])
 
 
 def _is_away(served: Served, found: Overview) -> bool:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django_dbqueue.management import colours
 from django_dbqueue.management.colours import is_coloured
 from tests.kit.command_line import as_json, dbqueue, fails
+from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import overwrite
 from tests.kit.overview import a_worker
 from tests.kit.terminal import at_terminal
@@ -22,29 +23,48 @@ RED, GREEN = "\x1b[1;31m", "\x1b[1;32m"
 
 def test_where_all_is_well_one_sentence_says_so():
     said = dbqueue("status")
-    assert said.startswith("All is well: no worker lives, nothing is late.\n")
+    assert said.startswith("All is well: nothing to do, 0 done in the last hour.\n")
     report = as_json("status")
     assert (report["version"], report["urgent"], report["alerts"]) == (1, False, [])
-    assert report["verdict"] == "All is well: no worker lives, nothing is late."
+    assert report["verdict"] == "All is well: nothing to do, 0 done in the last hour."
+    assert report["level"] == "ok"
 
 
 def test_an_urgent_alarm_ends_it_with_1_and_is_told_with_what_to_do():
     Note.objects.create()
     said, why = fails(1, "status")
-    first, problem, advice = said.split("\n")[:3]
-    assert first == "Somebody is needed: 1 problem."
-    assert problem == "! queueapp.note, queue default: no living worker serves it."
+    first, advice = said.split("\n")[:2]
+    assert first == "Act now: queueapp.note, queue default: no living worker serves it."
     assert advice.startswith("    Its jobs wait. Start a worker")
     assert why == "queueapp.note, queue default: no living worker serves it."
     printed, _ = fails(1, "status", "--json")
     assert '"urgent": true' in printed
 
 
+def test_of_several_problems_the_first_is_the_verdict_and_the_others_follow():
+    Note.objects.create()
+    Kept.objects.create()
+    said, why = fails(1, "status")
+    first, _, second, _ = said.split("\n")[:4]
+    assert first.endswith("no living worker serves it. And 1 more problem.")
+    assert second.startswith("! queueapp.")
+    assert second[2:] not in first
+    assert len(why.split("\n")) == 2
+
+
+def test_failed_jobs_are_worth_a_look_and_end_it_with_0():
+    failed(NO_PAPER)
+    count(1, NO_PAPER)
+    said = dbqueue("status")
+    assert said.startswith("Worth a look: 1 job has failed, lately too: ValueError.\n    They wait")
+    assert as_json("status")["level"] == "look"
+
+
 def test_a_planned_pause_is_told_and_needs_nobody():
     Note.objects.create()
     Note.objects.pause("default", reason="paper")
     said = dbqueue("status")
-    assert said.startswith("All is well: no worker lives, 1 to know of.\n- queueapp.note")
+    assert said.startswith("All is well: nothing to do, 0 done in the last hour.\n- queueapp.note")
     assert "paper" in said
 
 
@@ -94,7 +114,7 @@ def test_at_a_terminal_it_has_colours_and_the_exit_code(database_url):
     Note.objects.create()
     with at_terminal(database_url, "dbqueue", "status") as terminal:
         assert terminal.end() == 1
-        assert f"{RED}Somebody is needed: 1 problem." in terminal.raw
+        assert f"{RED}Act now: queueapp.note, queue default: no" in terminal.raw
     Note.objects.all().cancel()
     with at_terminal(database_url, "dbqueue", "status") as terminal:
         assert terminal.end() == 0
@@ -108,7 +128,7 @@ def test_it_watches_until_it_is_interrupted(database_url):
     with at_terminal(database_url, "dbqueue", "status", "--watch", "0.2") as terminal:
         terminal.wait_for("All is well")
         Note.objects.create()
-        terminal.wait_for("Somebody is needed")
+        terminal.wait_for("Act now")
         assert colours.CLEAR in terminal.raw
         terminal.popen.send_signal(signal.SIGINT)
         assert terminal.end() == 0
@@ -118,4 +138,4 @@ def test_it_watches_until_it_is_interrupted(database_url):
 def test_queues_that_a_worker_serves_are_all_well():
     a_worker(serves=["queueapp.note"])
     Note.objects.create()
-    assert dbqueue("status").startswith("All is well: 1 worker alive, nothing is late.")
+    assert dbqueue("status").startswith("All is well: 1 worker at work, 1 job to do")

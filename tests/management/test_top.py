@@ -39,7 +39,7 @@ def test_a_person_pauses_retries_and_stops_at_a_terminal(database_url, anna):
     worker = a_worker(host="web1", running={"0": [{"job": "queueapp.note 7", "seconds": 12.0}]})
     words = ("dbqueue", "top", NOTE, "--every", "0.3", "--by", "anna")
     with at_terminal(database_url, *words, width=160) as terminal:
-        terminal.wait_for("All is well: 1 worker alive", 20)
+        terminal.wait_for("Worth a look: 1 job has failed", 20)
         for said in ("queueapp.note:default", "OSError", "web1", "q quit", "queueapp.note 7"):
             terminal.wait_for(said)
         terminal.press("p")
@@ -74,10 +74,10 @@ def test_a_person_pauses_retries_and_stops_at_a_terminal(database_url, anna):
 
 def test_it_renews_itself_and_ends_by_ctrl_c(database_url):
     with at_terminal(database_url, "dbqueue", "top", "--every", "0.3", width=160) as terminal:
-        terminal.wait_for("nothing is late")
+        terminal.wait_for("All is well: nothing to do")
         Note.objects.create(queue="new")
         terminal.wait_for("queueapp.note:new")
-        terminal.wait_for("Somebody is needed")
+        terminal.wait_for("Act now")
         terminal.press("\x03")
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text

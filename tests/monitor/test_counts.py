@@ -110,8 +110,8 @@ def test_the_page_and_its_sums_say_how_old_a_number_is(browser):
     many(Status.READY, large=30)
     counted(seconds_ago=7_200)
     text = text_of(browser.get(OVERVIEW))
-    assert re.search(r">3</a> <span class=\"dbqueue-quiet\">2 h( \d min)? ago<", text)
-    assert re.search(r"<dd>43, 2 h( \d min)? ago<", text)
+    assert re.search(r'>3</a>\s*<span class="dbqueue-\w+">2 h( \d min)? ago<', text)
+    assert re.search(r'<dd>43<span class="dbqueue-\w+">2 h( \d min)? ago<', text)
     assert re.search(r"Ready jobs that wait: 30, 2 h( \d min)? ago\.", text)
 
 
@@ -124,11 +124,11 @@ def test_lists_have_the_numbers_of_their_states(browser):
     assert tabs(page) == {"all": "63", "ready": "0", "buried": "21", "done": "42"}
     assert tabs(text_of(browser.get(f"{NOTES}?queue=small")))["done"] == "2"
     page = text_of(browser.get(f"{NOTES}?state=2"))
-    head = re.search(r'aria-label="Pages">\s*<p>42 notes, \d+ s ago</p>', page)
-    assert head
+    # A list looks further than its tabs do, and may have seen all of them.
+    assert re.search(r'aria-label="Pages">\s*<p>42 notes(, \d+ s ago)?</p>', page)
     assert "42 results" in page
     filtered = tabs(text_of(browser.get(f"{NOTES}?attempts=0&state=2")))
-    assert filtered["done"].endswith("+")
+    assert filtered["buried"].endswith("+")
 
 
 def tabs(page):
