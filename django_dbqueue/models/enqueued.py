@@ -4,7 +4,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.db import IntegrityError, models, transaction
 
-from ..lifecycle import admission, enqueue
+from ..lifecycle import enqueue, saving
 from ..lifecycle.table import Table
 from ..lifecycle.twins import Renewal, renew
 
@@ -39,7 +39,7 @@ def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueu
     # In an order that says nothing: for that of the keys a database may walk along all rows.
     twins = jobs.filter(queue=job.queue, dedup_key=job.dedup_key).order_by("dedup_key")
     for _ in range(TRIES):
-        if admission.insert_new(table, job):
+        if saving.insert_new(table, job):
             job.forget(job.expressions())
             return Enqueued(job, created=True)
         outcome = ""

@@ -10,7 +10,7 @@ from django.db.models.query_utils import DeferredAttribute
 
 from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import check_seconds
-from ..lifecycle import admission, enqueue, holder
+from ..lifecycle import enqueue, holder, saving
 from ..lifecycle.holder import Written
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of, settle
@@ -168,7 +168,7 @@ class Job(JobColumns):
             enqueue.prepare(self)
             self.claim_owner, unread = None, self.expressions()
             # With a key of its own, a new instance would else overwrite the row that has it.
-            with admission.saving(self):
+            with saving.saving(self):
                 super().save(*args, **kwargs | {"force_insert": True})
             self.forget(unread)
             enqueue.notify_workers(self._table().connection, [self.status])
@@ -183,7 +183,7 @@ class Job(JobColumns):
         if raw:
             return by_django()
         table = table_of(type(self), using)
-        return admission.insert(table, self, fields, returning_fields, by_django)
+        return saving.insert(table, self, fields, returning_fields, by_django)
 
     def _saved_names(self, asked: Iterable[str] | None) -> list[str]:
         if asked is None:

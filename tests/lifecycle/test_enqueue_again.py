@@ -4,7 +4,7 @@ again, and never twice."""
 import pytest
 from django.db import Error, connection, transaction
 
-from django_dbqueue.lifecycle import admission
+from django_dbqueue.lifecycle import saving
 from tests.kit.bounds import limits
 from tests.kit.jobs import in_thread
 from tests.queueapp.models import Note
@@ -71,7 +71,7 @@ def test_a_refused_insert_into_a_bounded_queue_is_done_again(enqueue):
 @each_way
 def test_a_refused_commit_of_a_bounded_queue_is_done_again(enqueue, monkeypatch):
     # Else a job that finds room is one statement.
-    monkeypatch.setattr(admission, "_insert_at_once", lambda *_: False)
+    monkeypatch.setattr(saving, "_insert_at_once", lambda *_: False)
     fault = RaiseOnce("commit", AGAIN[0], "before")
     with limits(max_length=5), numbered(connection, fault):
         enqueue()

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import noticed_by
 
-ROOM, ADMISSION, DROP = "lifecycle/room.py", "lifecycle/admission.py", "lifecycle/drop.py"
+ROOM, SAVING, DROP = "lifecycle/room.py", "lifecycle/saving.py", "lifecycle/drop.py"
 
 MUTANTS = [
     *noticed_by(
@@ -20,13 +20,13 @@ MUTANTS = [
             (ROOM, "HELD: indexed, PROM", "PROM", "claimed jobs need no room"),
             (ROOM, ", PROMOTABLE: indexed}", "}", "delayed jobs need no room"),
             (
-                ADMISSION,
+                SAVING,
                 "        transaction.set_rollback(False, using=full.alias)",
                 "        pass",
                 "a full queue breaks the transaction",
             ),
             (
-                ADMISSION,
+                SAVING,
                 "table.connection, held, [",
                 "table.connection, held + ' AND 1 = 0', [",
                 "a twin needs room",
