@@ -20,7 +20,8 @@ from .table import Table
 # that looks at nothing; then there are no floors.
 CHEAP = 0.002
 TRIPS = 2.0
-LONGEST = 1.0  # seconds between two whole looks
+LONGEST = 1.0  # seconds between two whole looks, unless these take long
+LEAST_SHARE = 10.0  # no whole look follows before so many times as long as the last one took
 SHARE = 100.0  # a whole look follows after so many times as long as the last one took
 IDLE_SHARE = 10.0  # and after so many where nothing is ready from the floors on
 WHOLE_EVERY = 5.0  # seconds between two claims without a floor
@@ -86,7 +87,8 @@ class LowWaterMarks:
         """A whole look took so long, and found these."""
         may_help = table.dialect.passes_dead_rows and not table.policy.strict_order
         self._in_force = may_help and is_slow(table, seconds, len(heads) + 1)
-        self._look_at = time.monotonic() + min(LONGEST, SHARE * seconds)
+        pause = max(min(LONGEST, SHARE * seconds), LEAST_SHARE * seconds)
+        self._look_at = time.monotonic() + pause
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
         for head in heads:
             marks = self._by_queue.get(head.queue)

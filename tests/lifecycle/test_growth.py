@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection, transaction
@@ -105,6 +106,22 @@ def test_there_is_no_floor_while_looks_are_quick(passes_dead_rows):
     floors.looked(table(), [], QUICK)
     assert floors.for_claim("default") == []
     assert floors.must_look
+
+
+def test_whole_looks_take_at_most_a_tenth_of_the_time(monkeypatch, passes_dead_rows):
+    now = SimpleNamespace(seconds=1000.0)
+    monkeypatch.setattr(low_water_module, "LONGEST", 1.0)
+    monkeypatch.setattr(low_water_module, "is_slow", lambda *_: True)
+    clock = SimpleNamespace(monotonic=lambda: now.seconds)
+    monkeypatch.setattr(low_water_module, "time", clock)
+    for took, until in [(0.01, 1.0), (0.3, 3.0), (2.0, 20.0)]:
+        floors = LowWaterMarks()
+        floors.looked(table(), [], took)
+        began = now.seconds
+        now.seconds = began + 0.99 * until
+        assert not floors.must_look
+        now.seconds = began + 1.01 * until
+        assert floors.must_look
 
 
 def test_there_is_no_floor_where_only_the_way_is_long(passes_dead_rows):
