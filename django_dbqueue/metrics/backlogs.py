@@ -4,6 +4,7 @@ counted."""
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -12,6 +13,7 @@ from django.db.utils import Error
 from ..lifecycle.table import Table
 from ..worker import background
 from . import recorder, roll_up
+from .counts import QUEUES_MAX
 from .numbers import backlogs
 
 logger = logging.getLogger("django_dbqueue")
@@ -60,7 +62,8 @@ def _try(table: Table, step: Callable[[], object]) -> None:
 
 
 def sample_backlogs(table: Table) -> None:
-    """Note what waits; the first one in a minute does, and that two of them do is no harm."""
+    """Note what waits in the 100 queues with most jobs; the first one in a minute does, and that
+    two of them do is no harm."""
     alias = table.connection.alias
     if recorder.is_sampled(alias, table.job_table):
         return
@@ -68,5 +71,6 @@ def sample_backlogs(table: Table) -> None:
     if counted is None:
         return
     idle = dict.fromkeys(recorder.busy_lately(alias, table.job_table), 0)
-    if found := {**idle, **counted}:
-        recorder.write_backlog(alias, table.job_table, found)
+    found = Counter({**idle, **counted}).most_common(QUEUES_MAX)
+    if found:
+        recorder.write_backlog(alias, table.job_table, dict(found))

@@ -213,8 +213,10 @@ def write_backlog(alias: str, job_table: str, backlogs: Mapping[str, int]) -> No
             named[str(queue)] = backlog
     fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in named]
     rows.bulk_create(fresh, ignore_conflicts=True)
-    for queue, backlog in named.items():
-        rows.filter(job_table=job_table, queue=queue, minute=minute).update(backlog=backlog)
+    written = list(rows.filter(job_table=job_table, queue__in=named, minute=minute).only("queue"))
+    for row in written:
+        row.backlog = named[row.queue]
+    in_transaction(connections[alias], partial(rows.bulk_update, written, ["backlog"]))
 
 
 def busy_lately(alias: str, job_table: str) -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections
 from django.db.models import Sum
+from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.lifecycle.claim_end import RetryDecision
 from django_dbqueue.lifecycle.table import table_of
@@ -119,6 +120,19 @@ def test_the_backlog_is_sampled_once_a_minute_for_idle_queues_too():
     )
     if this_minute("default") == minute:
         assert found == {"default": 2, "other": 1, "idle": 0}
+
+
+def test_of_very_many_queues_the_backlogs_of_a_hundred_are_noted_by_a_few_statements():
+    table = table_of(Note, "default")
+    Note.objects.bulk_create(Note(queue=f"q{n:03}") for n in range(150))
+    Note.objects.bulk_create(Note(queue="q149") for _ in range(5))
+    count_all(Note)
+    with CaptureQueriesContext(connection) as asked:
+        sample_backlogs(table)
+    assert len(asked) < 20
+    found = dict(Minute.objects.values_list("queue", "backlog"))
+    assert len(found) == 100
+    assert found["q149"] == 6
 
 
 def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only():
