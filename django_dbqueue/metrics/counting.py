@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import connections
 from django.db.models import F, FloatField
 from django.db.models.expressions import RawSQL
+from django.db.utils import Error
 
 from ..dialects import dialect_of
 from ..fields import DbNow, check_name
@@ -38,6 +39,8 @@ FEW, PAUSE_OF_FEW = 1_000, 30.0
 LOOK_SECONDS = 5.0  # between two looks whether something is to be counted
 TOUCH_SECONDS = 10.0  # between two signs of life of one who counts
 DEAD_AFTER = 60.0  # seconds without one, after which another begins anew
+CLOCK_SLACK = 1.0  # seconds that a moment may seem to be ahead
+UNFIT_SECONDS = 60.0  # until another look where our tables are missing
 ENDED = object()
 
 
@@ -74,7 +77,13 @@ class JobCounter:
     def _begun(self) -> Iterator[None] | None:
         if not self.tables:
             return None
-        for row in due(self.alias, self.tables):
+        try:
+            found = due(self.alias, self.tables)
+        except Error:
+            # Where they are not migrated here, they are asked for seldom.
+            self._look_at = time.monotonic() + UNFIT_SECONDS
+            raise
+        for row in found:
             version = begin(self.alias, row)
             if version is not None:
                 return counted(self.tables[row.job_table], row, version)
@@ -97,8 +106,8 @@ def due(alias: str, job_tables: Collection[str]) -> list[TableCount]:
         retry(connections[alias], partial(create, fresh))  # from the next look on
     waits: dict[TableCount, float] = {}
     for row in found:
-        idle: Any = vars(row)["idle"]
-        late = float("inf") if idle is None else float(idle) - pause_after(row)
+        idle = age_of(vars(row)["idle"])
+        late = float("inf") if idle is None else idle - pause_after(row)
         if late >= 0:
             waits[row] = late
     return sorted(waits, key=waits.__getitem__, reverse=True)
@@ -109,6 +118,13 @@ def seconds_since(alias: str, column: str) -> RawSQL:
     dialect = dialect_of(connections[alias])
     sql = f"-{dialect.seconds_until(column)}"  # of columns of ours
     return RawSQL(sql, [], output_field=FloatField())  # noqa: S611
+
+
+def age_of(seconds: Any) -> float | None:
+    """None where nobody knows: a clock that was set back says nothing of what was before."""
+    if seconds is None or seconds < -CLOCK_SLACK:
+        return None
+    return max(0.0, float(seconds))
 
 
 def pause_after(row: TableCount) -> float:

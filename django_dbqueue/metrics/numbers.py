@@ -15,7 +15,7 @@ from ..lifecycle.table import Table
 from ..models import QueueCount, TableCount
 from ..models.total import OTHERS
 from ..states import Status
-from .counting import FEW, OPEN, PARTS, seconds_since
+from .counting import FEW, OPEN, PARTS, age_of, seconds_since
 from .counts import count_by_queue
 
 UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
@@ -68,10 +68,10 @@ class Stored:
         counted = counted.annotate(age=seconds_since(alias, "counted_at"))
         ages = dict(counted.values_list("part", "age"))
         self.ages = {
-            status: max(0.0, float(ages[part]))
+            status: age
             for part, states in PARTS.items()
             for status in states
-            if ages.get(part) is not None
+            if (age := age_of(ages.get(part))) is not None
         }
         self.rows = QueueCount.objects.using(alias).filter(job_table=table.job_table)
 

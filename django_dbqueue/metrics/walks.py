@@ -18,6 +18,8 @@ from ..models.total import OTHERS
 from ..states import Status
 
 ROWS_FIRST, ROWS_MAX = 1_000, 100_000  # of one statement
+TABLE_ROWS_MAX = 10_000  # of one that reads the rows themselves, which may have to come from a disk
+ALIKE_MAX = 100_000  # at one place of an index, that are counted together
 STEP_SECONDS = 0.05  # that it is to take, since an agent has other things to do
 NAMES_MAX = 20_000  # of queues, that are held in memory
 TIMES = ("retry_at",)
@@ -31,10 +33,11 @@ class Pace:
         self.rows = ROWS_FIRST
         self.seconds = 0.0
 
-    def took(self, seconds: float) -> None:
+    def took(self, seconds: float, most: int | None = None) -> None:
+        """``most`` rows are to be read at once, if that is less than usual."""
         self.seconds += seconds
-        factor = min(4.0, STEP_SECONDS / max(seconds, 0.001))
-        self.rows = int(max(ROWS_FIRST, min(ROWS_MAX, self.rows * factor)))
+        factor = min(2.0, STEP_SECONDS / max(seconds, 0.001))
+        self.rows = int(max(ROWS_FIRST, min(most or ROWS_MAX, ROWS_MAX, self.rows * factor)))
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Walk:
     columns: tuple[str, ...]
     wanted: str = ""
     is_unique: bool = True
+
+    @property
+    def rows_max(self) -> int:
+        """Of one statement: only an index for claims holds the queues."""
+        return ROWS_MAX if "queue" in self.columns else TABLE_ROWS_MAX
 
 
 class TooManyAlike(Exception):
@@ -85,21 +93,36 @@ def _by_key(table: Table, status: Status) -> Walk:
 
 def _walked(table: Table, walk: Walk, pace: Pace, found: Counter[str]) -> Iterator[None]:
     after: Place | None = None
+    if walk.rows_max < ROWS_MAX:
+        pace.rows = ROWS_FIRST  # what was read fast was an index
     while True:
         began, most = time.monotonic(), pace.rows
         end = _place_of(table, walk, after, most)
         counted = _between(table, walk, after, end, 2 * most)
-        pace.took(time.monotonic() - began)
+        pace.took(time.monotonic() - began, walk.rows_max)
         is_whole = sum(counted.values()) < 2 * most
+        if not is_whole and not walk.is_unique:
+            yield
+            counted, is_whole = _alike(table, walk, pace, after, end), True
         if is_whole:
             _add(found, counted)
             after = end
-        elif not walk.is_unique:
-            raise TooManyAlike
         # Else so many came meanwhile: this part is counted again.
         yield
         if is_whole and end is None:
             return
+
+
+def _alike(
+    table: Table, walk: Walk, pace: Pace, after: Place | None, end: Place | None
+) -> dict[str, int]:
+    """As ``_between``, where many rows are at the end; the others are few."""
+    began = time.monotonic()
+    counted = _between(table, walk, after, end, ALIKE_MAX)
+    pace.took(time.monotonic() - began, walk.rows_max)
+    if sum(counted.values()) >= ALIKE_MAX:
+        raise TooManyAlike
+    return counted
 
 
 def _place_of(table: Table, walk: Walk, after: Place | None, number: int) -> Place | None:

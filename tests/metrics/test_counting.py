@@ -2,8 +2,11 @@
 by one at a time, in small statements, and not at the cost of jobs."""
 
 import random
+import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import DatabaseError, connection
@@ -15,6 +18,7 @@ from django_dbqueue.lifecycle import archive
 from django_dbqueue.metrics import counting, walks
 from django_dbqueue.metrics.backlogs import sample_backlogs
 from django_dbqueue.metrics.counting import DEAD_AFTER, DONE, OPEN, JobCounter, begin, counted, due
+from django_dbqueue.metrics.numbers import Stored
 from django_dbqueue.metrics.walks import Pace
 from django_dbqueue.models import Minute, QueueCount, TableCount
 from django_dbqueue.models.total import OTHERS
@@ -98,7 +102,11 @@ def test_what_was_archived_is_counted_no_more():
     ArchivedBig.objects.all().delete()
 
 
-def test_more_alike_than_one_statement_reads_are_counted_once_each(small_steps):
+@pytest.mark.parametrize("alike_max", [10, 1_000])
+def test_more_alike_than_one_statement_reads_are_counted_once_each(
+    small_steps, monkeypatch, alike_max
+):
+    monkeypatch.setattr(walks, "ALIKE_MAX", alike_max)
     scattered(number=20)
     at = timezone.now()
     for status in (Status.CLAIMED, Status.DELAYED):
@@ -106,6 +114,16 @@ def test_more_alike_than_one_statement_reads_are_counted_once_each(small_steps):
         QuerySet(Note).filter(status=Status.READY, queue="same").update(status=status, retry_at=at)
     count_all(Note)
     assert stored(Note) == real(Note)
+
+
+def test_jobs_that_are_delayed_until_the_same_moment_have_no_other_jobs_read(small_steps):
+    Note.objects.bulk_create(Note(queue="same") for _ in range(40))
+    QuerySet(Note).update(status=Status.DELAYED, retry_at=timezone.now())
+    with captured("queueapp_note") as statements:
+        for _ in walks.count(table(), Status.DELAYED, Pace(), found := Counter()):
+            pass
+    assert found == {"same": 40}
+    assert not [one.sql for one in statements if "1 = 1" in one.sql]
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="no other has such times")
@@ -172,6 +190,30 @@ def test_a_table_is_counted_by_one_at_a_time_and_when_its_pause_is_over():
     assert names_due() == {OPEN, DONE}
 
 
+def test_when_the_clock_was_set_back_counts_go_on_and_those_of_before_have_no_age():
+    Note.objects.create()
+    count_all(Note)
+    assert Stored(table()).ages.keys() == {*Status}
+    TableCount.objects.update(touched_at=DbNow(plus=3600), counted_at=DbNow(plus=3600))
+    assert Stored(table()).ages == {}
+    assert str(Stored(table()).count(Status.READY, 1)) == "1+"
+    sample_backlogs(table())
+    assert not Minute.objects.exists()
+    assert names_due() == {OPEN, DONE}
+    count_all(Note)
+    assert Stored(table()).ages.keys() == {*Status}
+    assert names_due() == set()
+
+
+def test_where_the_tables_of_counts_are_missing_they_are_asked_for_seldom(monkeypatch):
+    counter = JobCounter([table()])
+    counter._look_at = 0.0
+    monkeypatch.setattr(TableCount._meta, "db_table", "no_such_table")
+    with pytest.raises(DatabaseError):
+        counter.write()
+    assert counter._look_at > time.monotonic() + counting.LOOK_SECONDS
+
+
 def test_who_died_while_counting_is_replaced_and_writes_nothing_if_he_wakes(small_steps):
     scattered(number=20)
     row, version = taken(OPEN)
@@ -211,6 +253,29 @@ def test_a_slow_database_is_asked_for_less_at_once():
         pace.took(1.0)
     assert pace.rows == walks.ROWS_FIRST
     assert pace.seconds == pytest.approx(10.02)
+    pace.took(0.001)
+    assert pace.rows == 2 * walks.ROWS_FIRST
+
+
+@pytest.mark.skipif(
+    not connection.features.supports_partial_indexes, reason="an index holds all that is asked"
+)
+@pytest.mark.parametrize("status", [Status.BURIED, Status.DELAYED, Status.DONE])
+def test_where_rows_are_read_a_step_begins_small_and_stays_small(monkeypatch, status):
+    monkeypatch.setattr(walks, "ROWS_FIRST", 3)
+    monkeypatch.setattr(walks, "TABLE_ROWS_MAX", 5)
+    moves = timezone.now()
+    for number in range(40):
+        at = moves + timedelta(seconds=number)
+        QuerySet(Note).filter(pk=Note.objects.create().pk).update(status=status, retry_at=at)
+    pace = Pace()
+    pace.rows = 100
+    read = []
+    for _ in walks.count(table(), status, pace, found := Counter()):
+        read.append(pace.rows)
+    assert found == {"default": 40}
+    assert max(read) <= 5
+    assert len(read) >= 8
 
 
 def test_an_agent_counts_a_step_at_a_time(small_steps):
