@@ -2,7 +2,8 @@
 counted in the background, with the age of that count."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -152,16 +153,31 @@ class Numbers:
             self._ready[queue] = count_ready(self.table, queue, self.most)
         return self._ready[queue]
 
-    def by_queue(self, status: Status) -> dict[str, Count]:
-        """Of all queues that have any, as far as they are known; of those that are not, together
-        in ``OTHERS``."""
+    def rest(self, status: Status, named: AbstractSet[str]) -> Count:
+        """Of all queues but the named ones, without a statement for each of them."""
+        seen = {queue: n for queue, n in self.seen[status].items() if queue not in named}
         if self.is_whole(status):
-            return {queue: Count(jobs) for queue, jobs in self.seen[status].items()}
-        names = {*self.seen[status], *self.stored.names(status)}
-        found = {queue: self.of(status, queue) for queue in names}
-        if others := self.stored.jobs.get((status, OTHERS)):
-            found[OTHERS] = Count(others, seconds_ago=self.stored.ages.get(status))
-        return found
+            return Count(sum(seen.values()))
+        told = self.stored.names(status)
+        by_name = told if (status, OTHERS) in self.stored.jobs else {*told, *seen}
+        found = [
+            self.stored.count(status, seen.get(queue, 0), queue)
+            for queue in by_name
+            if queue not in named
+        ]
+        return sum_of([*found, self._untold(status, named, seen)])
+
+    def _untold(self, status: Status, named: AbstractSet[str], seen: Mapping[str, int]) -> Count:
+        """Of those that were added up, without the named ones among them."""
+        together = self.stored.jobs.get((status, OTHERS))
+        if together is None:
+            return Count()
+        told, age = self.stored.names(status), self.stored.ages.get(status)
+        least = sum(number for queue, number in seen.items() if queue not in told)
+        number = together - sum(self.of(status, queue).number for queue in named - told)
+        if age is None or max(0, number) < least:
+            return Count(least, is_at_least=True)
+        return Count(max(0, number), seconds_ago=age)
 
 
 def backlogs(table: Table, within: float) -> dict[str, int] | None:

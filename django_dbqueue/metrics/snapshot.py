@@ -70,7 +70,7 @@ def _of_queues(numbers: Numbers, named: set[str]) -> dict[str, QueueFigures]:
     for status in STATES:
         for name in named:
             queues[name].counts[status] = numbers.of(status, name)
-        rest = sum_of(n for name, n in numbers.by_queue(status).items() if name not in named)
+        rest = numbers.rest(status, named)
         if rest.number:
             queues.setdefault(OTHERS, QueueFigures()).counts[status] = rest
     return queues

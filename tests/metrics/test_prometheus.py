@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from django_dbqueue import events
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.metrics import counting, numbers, recorder
+from django_dbqueue.metrics import counting, numbers, recorder, snapshot
 from django_dbqueue.metrics.catalogue import OF_QUEUES, OF_WORKER
 from django_dbqueue.metrics.prometheus import encoded, metrics_view, queue_families
 from django_dbqueue.metrics.recorder import RECORDER, add
@@ -202,6 +202,27 @@ def test_queues_without_labels_of_their_own_are_added_up_however_many_they_are(m
     ready = [n for (name, labels), n in found.items() if is_ready(name, labels)]
     assert len(ready) == 101
     assert sum(ready) == 120
+
+
+@pytest.mark.parametrize("told_apart", [40, 400])
+def test_a_scrape_counts_a_hundred_queues_and_no_queue_twice(monkeypatch, told_apart):
+    def look():
+        with CaptureQueriesContext(connection) as asked:
+            found = scrape()
+        return len(asked), [n for (name, labels), n in found.items() if is_ready(name, labels)]
+
+    monkeypatch.setattr(numbers, "FEW", 50)
+    monkeypatch.setattr(counting, "QUEUES_MAX", told_apart)
+    monkeypatch.setattr(snapshot, "READY_QUEUES_MAX", 5)
+    Note.objects.bulk_create([Note(queue=f"customer{n:03}") for n in range(150)])
+    count_all(Note)
+    statements, ready = look()
+    assert sum(ready) == 150
+    Note.objects.bulk_create([Note(queue=f"new{n:03}") for n in range(150)])
+    count_all(Note)
+    more, ready = look()
+    assert sum(ready) == 300
+    assert more == statements
 
 
 def is_ready(name, labels):
