@@ -33,7 +33,7 @@ def document(seen: Glance) -> dict[str, Any]:
         "running": [_slot(one) for one in seen.running[:RUNNING_MAX]],
         "more_running": len(seen.running[RUNNING_MAX:]),
         "due": {title: _due(jobs) for title, jobs in seen.due.items()},
-        "problems": found.problems | seen.failures.problems,
+        "problems": found.problems,
     }
 
 

@@ -6,9 +6,11 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
+from django.db import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue
+from django_dbqueue.monitor import failures
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, a_worker, minute, text_of
@@ -177,3 +179,16 @@ def test_nothing_that_people_wrote_is_taken_for_markup(browser, anna):
     text = page(browser)
     assert "<script>alert" not in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5
+
+
+def test_what_could_not_be_asked_is_not_told_as_none(browser, monkeypatch):
+    def look(served):
+        raise OperationalError("the disk is full")
+
+    assert "Nothing failed within 24 hours." in page(browser)
+    monkeypatch.setattr(failures, "look", look)
+    text = page(browser)
+    assert "Act now: database &#x27;default&#x27; cannot be asked: the disk is full" in text
+    for told in ("Nothing failed within", "No worker runs a job", "No delayed job has a time"):
+        assert told not in text
+    assert text.count("Not everything could be asked") == 3

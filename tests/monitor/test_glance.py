@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.fields import DbNow
@@ -13,6 +13,7 @@ from django_dbqueue.metrics import due
 from django_dbqueue.metrics.time_series import Hour
 from django_dbqueue.models import Queue
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.monitor import failures
 from django_dbqueue.monitor.glance import Glance, glance
 from django_dbqueue.monitor.last_hour import last_hour_of
 from django_dbqueue.states import Status
@@ -21,7 +22,7 @@ from django_dbqueue.worker.served import Served
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import claimed, overwrite
 from tests.kit.overview import NOTE, Away, a_worker, minute
-from tests.queueapp.models import Note
+from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 TABLE = Note._meta.db_table
@@ -322,3 +323,39 @@ def test_a_database_that_is_away_is_asked_once_and_hides_nothing_else(settings):
     finally:
         settings.DATABASE_ROUTERS = []
         away.end()
+
+
+@pytest.fixture
+def failures_away(monkeypatch):
+    """Failures cannot be asked, and how often somebody tried."""
+    tried = []
+
+    def look(served):
+        tried.append(served)
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(failures, "look", look)
+    return tried
+
+
+def test_failures_that_cannot_be_asked_are_a_problem_and_asked_once(failures_away):
+    a_worker()
+    Note.objects.enqueue(delay=60)
+    found = glance([Served(Note, "default"), Served(Kept, "default")])
+    assert found.found.problems == {"database 'default'": "the disk is full"}
+    assert found.verdict.sentence == (
+        "Act now: database 'default' cannot be asked: the disk is full"
+    )
+    assert len(failures_away) == 1
+
+
+def test_a_table_whose_failures_cannot_be_asked_is_named_and_the_rest_goes_on(monkeypatch):
+    def groups_of(served, *args):
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(failures, "groups_of", groups_of)
+    Note.objects.enqueue(delay=60)
+    found = look()
+    assert found.found.problems == {NOTE: "the disk is full"}
+    assert found.verdict.level == "act"
+    assert list(found.due) == [NOTE]
