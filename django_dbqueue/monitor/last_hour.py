@@ -125,8 +125,10 @@ def _marks_of_pause(row: Any, titles: Mapping[str, str]) -> Iterator[Mark]:
     name = "everything" if row.job_table == ALL else titles.get(row.job_table, row.job_table)
     name += "" if row.name == ALL else f", queue {row.name}"
     reason = f": {row.pause_reason}" if row.pause_reason else ""
-    yield Mark("pause", float(row.paused_at_age), f"{name} paused{reason}")
-    has_run_out = row.paused_until is not None and row.paused_until_age >= 0
+    # An age is None, too, where somebody wrote by hand what is no instant: nobody knows when.
+    if row.paused_at_age is not None:
+        yield Mark("pause", float(row.paused_at_age), f"{name} paused{reason}")
+    has_run_out = row.paused_until_age is not None and row.paused_until_age >= 0
     ended = row.paused_until_age if has_run_out else row.resumed_at_age
     if ended is not None:
         yield Mark("resume", float(ended), f"{name} goes on")

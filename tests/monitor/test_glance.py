@@ -91,7 +91,18 @@ def test_jobs_that_failed_for_good_within_the_hour_are_worth_a_look():
     count(1, NO_PAPER)
     found = look().verdict
     assert found.level == "look"
-    assert found.sentence == "Worth a look: 1 job has failed, lately too: ValueError."
+    said = "Worth a look: 1 attempt failed in the last hour, and 1 such job waits for a person"
+    assert found.sentence == f"{said}: ValueError."
+
+
+def test_what_failed_lately_is_told_apart_from_what_has_waited_for_weeks():
+    a_worker()
+    for _ in range(3):
+        overwrite(failed(NO_PAPER), failed_at=DbNow(plus=-14 * 86400))
+    count(1, NO_PAPER)
+    count(5, NO_PAPER, ago=200)
+    said = "Worth a look: 1 attempt failed in the last hour, and 3 such jobs wait for a person"
+    assert look().verdict.sentence == f"{said}: ValueError."
 
 
 def test_what_is_urgent_comes_first_and_says_how_much_more_there_is():
@@ -173,6 +184,16 @@ def test_pauses_are_marked_when_they_begin_and_when_they_end():
     assert [(m.kind, m.minute) for m in ran_out] == [("resume", 57), ("pause", 49)]
     rows.update(paused_at=DbNow(plus=-7200), paused_until=DbNow(plus=-7000))
     assert look().last_hour.marks == []
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="elsewhere a column has its type")
+@pytest.mark.parametrize("column", ["paused_at", "paused_until", "resumed_at"])
+def test_what_a_hand_wrote_into_a_pause_has_no_mark_and_hides_nothing(column):
+    Queue.objects.pause(TABLE, "a", 3600, "tea")
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {Queue._meta.db_table} SET {column} = 'zzz' WHERE name = 'a'")
+    expected = [] if column == "paused_at" else ["pause"]
+    assert [mark.kind for mark in look().last_hour.marks] == expected
 
 
 # --- the queues ---------------------------------------------------------------------------------
