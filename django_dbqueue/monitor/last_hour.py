@@ -50,7 +50,7 @@ class Mark:
     @property
     def minute(self) -> int:
         """Its place in the hour; the last one is the present."""
-        return max(0, MINUTES - 1 - int(self.seconds // 60))
+        return max(0, MINUTES - 1 - int(max(0.0, self.seconds) // 60))
 
 
 @dataclass
@@ -66,7 +66,8 @@ class LastHour:
 
 def last_hour_of(found: Overview, pauses: Sequence[Mark]) -> LastHour:
     marks = [*_marks_of_workers(found.workers), *pauses]
-    lately = [mark for mark in marks if mark.seconds < MINUTES * 60]
+    # A hand may have written a moment that is to come, or PostgreSQL's infinity.
+    lately = [mark for mark in marks if abs(mark.seconds) < MINUTES * 60]
     return LastHour(bands(found.queues), sorted(lately, key=lambda mark: mark.seconds))
 
 
