@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ..exceptions import first_line
-from .access import may_read, refusal
+from .access import may_read, may_see_workers, refusal
 from .alerts import Alert
 from .document import document
 from .glance import glance
@@ -102,10 +102,11 @@ def healthz_view(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def status_view(request: HttpRequest) -> HttpResponse:
-    """As JSON all that the first page of the admin shows, for those who may read the metrics."""
+    """As JSON all that the first page of the admin shows, for those who may read the metrics; a
+    person who may not see workers is not told of them."""
     if not may_read(request):
         return refusal("queues")
-    return JsonResponse(document(glance()))
+    return JsonResponse(document(glance(), sees_workers=may_see_workers(request)))
 
 
 def _may_read(request: HttpRequest) -> bool:

@@ -11,10 +11,12 @@ from django.db import OperationalError
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue
 from django_dbqueue.monitor import failures
+from django_dbqueue.tasks.models import Task
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, a_worker, minute, text_of
 from tests.queueapp.models import Note
+from tests.tasks import calls
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -87,6 +89,14 @@ def test_what_runs_is_shown_with_its_time_and_only_to_those_who_may_see_workers(
     assert "30 s of 1 min" in runs
     assert 'width="50.0"' in runs
     assert 'data-dbqueue-region="running"' not in page(people("view_queue"))
+
+
+def test_how_far_a_task_is_is_for_those_who_may_see_its_table(people):
+    calls.noop.enqueue(1)
+    Task.objects.claim()
+    Task.objects.update(progress={"done": 3, "total": 10, "note": "of Ann"})
+    assert "of Ann" not in page(people("view_queue", "view_worker"))
+    assert "3 of 10 (30 %): of Ann" in page(people("view_queue", "view_worker", "view_task"))
 
 
 def test_a_stretch_of_time_leads_to_the_jobs_that_are_due_in_it(browser):

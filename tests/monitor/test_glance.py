@@ -196,6 +196,13 @@ def test_what_a_hand_wrote_into_a_pause_has_no_mark_and_hides_nothing(column):
     assert [mark.kind for mark in look().last_hour.marks] == expected
 
 
+def test_what_a_hand_moved_out_of_the_hour_has_no_mark():
+    Queue.objects.pause(TABLE, "a", 3600, "tea")
+    Queue.objects.filter(name="a").update(paused_at=DbNow(plus=20))
+    a_worker(started_at=DbNow(plus=86_400))
+    assert [(mark.kind, mark.minute) for mark in look().last_hour.marks] == [("pause", 59)]
+
+
 # --- the queues ---------------------------------------------------------------------------------
 
 

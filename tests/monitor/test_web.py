@@ -14,7 +14,7 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.models import Queue
+from django_dbqueue.models import Queue, Worker
 from django_dbqueue.monitor import document, web
 from django_dbqueue.monitor.verdict import Level, Verdict
 from tests.kit.failures import NO_PAPER, count, failed
@@ -211,6 +211,34 @@ def test_it_has_what_the_page_shows(settings):
     assert (runs["queue"], runs["limit_seconds"], runs["worker"]) == ("default", 60.0, worker.uuid)
     assert sum(found["due"][NOTE]["hour"]) == 1
     assert found["problems"] == {}
+
+
+@pytest.fixture
+def logged_in():
+    made = []
+
+    def with_permissions(*codenames):
+        user = User.objects.create_user(f"reader{len(made)}")
+        made.append(user)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        return user
+
+    yield with_permissions
+    for user in made:
+        user.delete()
+
+
+def test_it_tells_a_person_of_workers_only_who_may_see_them(logged_in):
+    worker = fill()
+    Worker.objects.filter(pk=worker.pk).update(trouble="disk full")
+    response = ask(web.status_view, user=logged_in("view_queue"))
+    found = told(response)
+    assert (found["workers"], found["running"], found["more_running"]) == (None, None, None)
+    assert worker.uuid not in response.content.decode()
+    assert "disk full" in found["verdict"]["problems"][0]["text"], "the page tells it, too"
+    found = told(ask(web.status_view, user=logged_in("view_queue", "view_worker")))
+    assert (len(found["workers"]), len(found["running"]), found["more_running"]) == (1, 1, 0)
+    assert found["verdict"]["problems"][0]["worker"] == worker.uuid
 
 
 def test_the_docs_tell_of_all_that_is_in_it(settings):
