@@ -3,11 +3,11 @@
 In ``urls.py``: ``path("healthz", healthz_view)``, ``path("queues.json", status_view)``.
 """
 
-import logging
 import threading
 import time
 from dataclasses import dataclass
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -23,8 +23,6 @@ from .verdict import BEGINNINGS, Level, Verdict
 ASKED_EVERY = 5.0  # seconds, whoever asks, and however often
 FRESH = 30.0  # seconds for which a verdict is told while another look lasts
 WAITS = 2.0  # seconds, at the most, of one who asks while another looks
-
-logger = logging.getLogger("django_dbqueue")
 
 
 @dataclass
@@ -63,7 +61,11 @@ class Health:
     def _newest(self) -> _Answered:
         """With the lock: another may have looked meanwhile."""
         if self._last is None or not self._last.is_younger(ASKED_EVERY):
-            self._last = _Answered(_looked(), time.monotonic())
+            found = cannot_be_asked("the last look failed, see the log")
+            try:
+                found = _looked()
+            finally:
+                self._last = _Answered(found, time.monotonic())
         return self._last
 
     def forget(self) -> None:
@@ -73,8 +75,7 @@ class Health:
 def _looked() -> Verdict:
     try:
         return glance().verdict
-    except Exception as error:  # why: whatever it is, a probe wants its answer, and no other look
-        logger.exception("the queues could not be looked at")
+    except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
         return cannot_be_asked(first_line(error))
 
 
