@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
 from django.db.utils import Error
 
 from ..exceptions import first_line
 from ..models import Queue, Worker
 from ..models.queue import ALL
-from ..monitor.failures import FailureGroup, Failures, choice_of, failures
-from ..monitor.overview import Overview, QueueOverview, overview
+from ..monitor.failures import FailureGroup, Failures, choice_of
+from ..monitor.overview import Overview, QueueOverview
 from ..monitor.verdict import Verdict, verdict
 from ..monitor.worker_list import ListedWorker, request_stop, running_jobs
 from ..operate.acting import KICK, Progress
@@ -20,6 +19,7 @@ from ..operate.pausing import pause, resume
 from ..operate.recording import KEYS_NAMED_MAX, record, record_of
 from ..worker.served import Served
 from .commands._text import in_use
+from .looking import look_at
 
 UP, DOWN = {"\x1b[A", "\x1bOA", "k"}, {"\x1b[B", "\x1bOB", "j"}
 QUIT, YES = {"q", "\x03", "\x04"}, {"y", "Y"}
@@ -61,14 +61,11 @@ class Top:
         """What cannot be asked is told; what was seen before stays on the screen."""
         self.wants_look = False
         try:
-            self.found = overview(list({one.place: one for one in self.tables}.values()))
-            self.failed = failures(tuple(self.tables))
+            self.found, self.failed = look_at(self.tables)
             self.running = running_on(sorted({one.using for one in self.tables}))
             self.problem = ""
         except (Error, ImproperlyConfigured) as error:
             self.problem = f"It cannot be asked: {first_line(error)}"
-            for connection in connections.all(initialized_only=True):
-                connection.close_if_unusable_or_obsolete()
 
     @property
     def verdict(self) -> Verdict:
@@ -76,15 +73,7 @@ class Top:
 
     @property
     def queues(self) -> list[Line]:
-        wanted = [
-            one
-            for one in in_use(self.found)
-            if any(
-                table.place == (one.database, one.table) and table.means(one.queue)
-                for table in self.tables
-            )
-        ]
-        return [Line(("queue", one.title, one.queue), one) for one in wanted]
+        return [Line(("queue", one.title, one.queue), one) for one in in_use(self.found)]
 
     @property
     def failures(self) -> list[Line]:

@@ -5,10 +5,12 @@ import sys
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from django_dbqueue.management import colours
 from django_dbqueue.management.colours import is_coloured
+from django_dbqueue.management.status import show
 from tests.kit.command_line import as_json, dbqueue, fails
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import overwrite
@@ -133,6 +135,17 @@ def test_it_watches_until_it_is_interrupted(database_url):
         terminal.popen.send_signal(signal.SIGINT)
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="drivers differ in it")
+def test_the_next_look_connects_anew_where_the_connection_was_lost(capsys):
+    options = {"tables": [], "database": None, "json": False, "no_color": True}
+    show(options)
+    connection.connection.close()
+    show(options)
+    assert "'default' cannot be asked" in capsys.readouterr().out
+    show(options)
+    assert capsys.readouterr().out.startswith("All is well")
 
 
 def test_queues_that_a_worker_serves_are_all_well():

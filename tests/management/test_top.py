@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from django_dbqueue.management import top as module
 from django_dbqueue.management.top import split
@@ -149,12 +149,33 @@ def test_a_database_that_cannot_be_asked_is_told_and_asked_again(monkeypatch):
         raise OperationalError("the server is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("django_dbqueue.management.top_model.overview", broken)
+        patch.setattr("django_dbqueue.management.top_model.look_at", broken)
         top.look()
     assert top.problem == "It cannot be asked: the server is gone"
     assert top.queues
     top.look()
     assert top.problem == ""
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="drivers differ in it")
+def test_the_next_look_connects_anew_where_the_connection_was_lost():
+    top = a_top()
+    connection.connection.close()
+    top.look()
+    assert "'default' cannot be asked" in top.verdict.sentence
+    top.look()
+    assert top.verdict.sentence.startswith("All is well")
+
+
+def test_the_verdict_is_of_the_queues_that_are_named():
+    Note.objects.create(queue="slow")
+    top = Top(parse_served([f"{NOTE}:default"]), None)
+    top.look()
+    assert top.verdict.sentence.startswith("All is well")
+    assert top.queues == []
+    top = Top(parse_served([f"{NOTE}:slow"]), None)
+    top.look()
+    assert "queue slow: no living worker serves it" in top.verdict.sentence
 
 
 def test_what_cannot_be_done_is_told(monkeypatch):
