@@ -16,7 +16,7 @@ from ..monitor.verdict import BEGINNINGS, Level, Verdict, verdict
 from ..worker.served import parse_served
 from .advice import with_advice
 from .choosing import add_tables
-from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, painted
+from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, is_screen, painted
 from .commands._log import printable
 from .commands._text import status_json, status_text
 from .durations import duration
@@ -81,8 +81,8 @@ def show(options: dict[str, Any]) -> None:
     shown = printable(text)
     if is_coloured(sys.stdout, options):
         shown = coloured(shown)
-    is_terminal = sys.stdout.isatty() and not options["json"]
-    sys.stdout.write((CLEAR if is_terminal else "") + shown + "\n")
+    is_cleared = is_screen(sys.stdout) and not options["json"]
+    sys.stdout.write((CLEAR if is_cleared else "") + shown + "\n")
     sys.stdout.flush()
 
 

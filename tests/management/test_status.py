@@ -132,9 +132,19 @@ def test_it_watches_until_it_is_interrupted(database_url):
         Note.objects.create()
         terminal.wait_for("Act now")
         assert colours.CLEAR in terminal.raw
+        assert "\x1b[3J" not in terminal.raw  # what has scrolled off stays
         terminal.popen.send_signal(signal.SIGINT)
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text
+
+
+def test_nothing_is_cleared_where_the_terminal_knows_only_lines(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    options = {"tables": [], "database": None, "json": False, "no_color": True}
+    for term, is_cleared in (("xterm", True), ("dumb", False)):
+        monkeypatch.setenv("TERM", term)
+        show(options)
+        assert ("\x1b" in capsys.readouterr().out) == is_cleared
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="drivers differ in it")
