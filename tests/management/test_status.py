@@ -5,7 +5,6 @@ import sys
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from django_dbqueue.management import colours
@@ -14,6 +13,7 @@ from django_dbqueue.management.status import show
 from tests.kit.command_line import as_json, dbqueue, fails
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import overwrite
+from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
 from tests.kit.terminal import at_terminal
 from tests.queueapp.models import Kept, Note
@@ -147,11 +147,10 @@ def test_nothing_is_cleared_where_the_terminal_knows_only_lines(capsys, monkeypa
         assert ("\x1b" in capsys.readouterr().out) == is_cleared
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="drivers differ in it")
 def test_the_next_look_connects_anew_where_the_connection_was_lost(capsys):
     options = {"tables": [], "database": None, "json": False, "no_color": True}
     show(options)
-    connection.connection.close()
+    lose_connection()
     show(options)
     assert "'default' cannot be asked" in capsys.readouterr().out
     show(options)

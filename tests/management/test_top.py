@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.management import top as module
@@ -18,6 +18,7 @@ from django_dbqueue.worker.served import parse_served
 from tests.kit.bounds import limits
 from tests.kit.command_line import refused
 from tests.kit.failures import count, failed
+from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
 from tests.kit.terminal import at_terminal
 from tests.kit.waiting import wait_until
@@ -161,10 +162,9 @@ def test_a_database_that_cannot_be_asked_is_told_and_asked_again(monkeypatch):
     assert top.problem == ""
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="drivers differ in it")
 def test_the_next_look_connects_anew_where_the_connection_was_lost():
     top = a_top()
-    connection.connection.close()
+    lose_connection()
     top.look()
     assert "'default' cannot be asked" in top.verdict.sentence
     top.look()
