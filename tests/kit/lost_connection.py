@@ -1,6 +1,7 @@
 """A connection that ends while Django takes it for open."""
 
 from contextlib import suppress
+from typing import Any
 
 from django.db import connection
 
@@ -16,5 +17,6 @@ def lose_connection() -> None:
     if connection.vendor == "sqlite":
         connection.connection.close()
         return
-    with suppress(connection.Database.Error):
+    driver: Any = connection.Database  # type: ignore[attr-defined]
+    with suppress(driver.Error):
         connection.connection.cursor().execute(END[connection.vendor])
