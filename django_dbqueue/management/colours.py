@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
-CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+CLEAR = "\x1b[H\x1b[J"  # the screen, and not what has scrolled off it
 
 
 def is_coloured(stream: Any, options: Mapping[str, Any]) -> bool:
@@ -15,9 +15,12 @@ def is_coloured(stream: Any, options: Mapping[str, Any]) -> bool:
         return False
     if options.get("force_color"):
         return True
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return bool(stream.isatty())
+    return not os.environ.get("NO_COLOR") and is_screen(stream)
+
+
+def is_screen(stream: Any) -> bool:
+    """Whether it is a terminal that knows more than lines."""
+    return os.environ.get("TERM") != "dumb" and bool(stream.isatty())
 
 
 def painted(text: str, *codes: str) -> str:

@@ -11,16 +11,16 @@ from typing import Any
 from django.db.utils import Error
 
 from ..exceptions import first_line
-from ..monitor.glance import failures_of
-from ..monitor.overview import Overview, overview
+from ..monitor.overview import Overview
 from ..monitor.verdict import BEGINNINGS, Level, Verdict, verdict
 from ..worker.served import parse_served
 from .advice import with_advice
 from .choosing import add_tables
-from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, painted
+from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, is_screen, painted
 from .commands._log import printable
 from .commands._text import status_json, status_text
 from .durations import duration
+from .looking import look_at
 from .verbs import FOUND, ProblemsFound, Verb
 
 VERSION = 1  # of the JSON: names may be added; what changes or goes makes another one
@@ -59,16 +59,8 @@ def run(options: dict[str, Any]) -> str:
 def look(options: dict[str, Any]) -> tuple[Overview, Verdict]:
     """At the queues that are meant, and whether all is well with them."""
     tables = parse_served(options["tables"], options["database"])
-    looked_at = list({one.place: one for one in tables}.values())
-    found = overview(looked_at)
-    found.queues = [
-        queue
-        for queue in found.queues
-        if any(
-            one.place == (queue.database, queue.table) and one.means(queue.queue) for one in tables
-        )
-    ]
-    return found, verdict(found, failures_of(tables, found))
+    found, failed = look_at(tables)
+    return found, verdict(found, failed)
 
 
 def watch(options: dict[str, Any]) -> str:
@@ -89,8 +81,8 @@ def show(options: dict[str, Any]) -> None:
     shown = printable(text)
     if is_coloured(sys.stdout, options):
         shown = coloured(shown)
-    is_terminal = sys.stdout.isatty() and not options["json"]
-    sys.stdout.write((CLEAR if is_terminal else "") + shown + "\n")
+    is_cleared = is_screen(sys.stdout) and not options["json"]
+    sys.stdout.write((CLEAR if is_cleared else "") + shown + "\n")
     sys.stdout.flush()
 
 

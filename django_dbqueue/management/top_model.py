@@ -5,22 +5,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
 from django.db.utils import Error
 
 from ..exceptions import first_line
 from ..models import Queue, Worker
 from ..models.queue import ALL
+from ..monitor.alerts import RESUME
 from ..monitor.failures import FailureGroup, Failures, choice_of
-from ..monitor.glance import failures_of
-from ..monitor.overview import Overview, QueueOverview, overview
+from ..monitor.overview import Overview, QueueOverview
+from ..monitor.running import Slot, slots
 from ..monitor.verdict import Verdict, verdict
-from ..monitor.worker_list import ListedWorker, request_stop, running_jobs
+from ..monitor.worker_list import ListedWorker, request_stop
 from ..operate.acting import KICK, Progress
-from ..operate.pausing import pause, resume
+from ..operate.pausing import pause, resume, still_paused
 from ..operate.recording import KEYS_NAMED_MAX, record, record_of
 from ..worker.served import Served
 from .commands._text import in_use
+from .looking import close_broken, look_at
 
 UP, DOWN = {"\x1b[A", "\x1bOA", "k"}, {"\x1b[B", "\x1bOB", "j"}
 QUIT, YES = {"q", "\x03", "\x04"}, {"y", "Y"}
@@ -52,7 +53,6 @@ class Top:
     def __init__(self, tables: Sequence[Served], user: Any) -> None:
         self.tables, self.user = list(tables), user
         self.found, self.failed = Overview(), Failures([])
-        self.running: list[tuple[str, str, float | None]] = []
         self.said, self.problem = "", ""
         self.question: Question | None = None
         self.has_ended = self.wants_look = False
@@ -62,14 +62,10 @@ class Top:
         """What cannot be asked is told; what was seen before stays on the screen."""
         self.wants_look = False
         try:
-            self.found = overview(list({one.place: one for one in self.tables}.values()))
-            self.failed = failures_of(self.tables, self.found)
-            self.running = running_on(sorted({one.using for one in self.tables}))
+            self.found, self.failed = look_at(self.tables)
             self.problem = ""
         except (Error, ImproperlyConfigured) as error:
             self.problem = f"It cannot be asked: {first_line(error)}"
-            for connection in connections.all(initialized_only=True):
-                connection.close_if_unusable_or_obsolete()
 
     @property
     def verdict(self) -> Verdict:
@@ -77,24 +73,24 @@ class Top:
 
     @property
     def queues(self) -> list[Line]:
-        wanted = [
-            one
-            for one in in_use(self.found)
-            if any(
-                table.place == (one.database, one.table) and table.means(one.queue)
-                for table in self.tables
-            )
-        ]
-        return [Line(("queue", one.title, one.queue), one) for one in wanted]
+        return [Line(("queue", one.title, one.queue), one) for one in in_use(self.found)]
 
     @property
     def failures(self) -> list[Line]:
         groups = self.failed.groups
-        return [Line(("failure", one.served.title, one.fingerprint), one) for one in groups]
+        return [
+            Line(("failure", one.served.title, one.served.queue or ALL, one.fingerprint), one)
+            for one in groups
+        ]
 
     @property
     def workers(self) -> list[Line]:
         return [Line(("worker", one.uuid, one.database), one) for one in self.found.workers]
+
+    @property
+    def running(self) -> list[Slot]:
+        """Those that run longest first."""
+        return sorted(slots(self.found.workers), key=lambda one: -(one.seconds or 0.0))
 
     @property
     def lines(self) -> list[Line]:
@@ -119,9 +115,11 @@ class Top:
             self._step(1)
         elif key in ASKED:
             line = self.line
-            question = None if line is None else ASKED[key](self, line.item)
-            self.question = question
-            self.said = "" if question else f"{key}: select {MEANT[key]} first"
+            asked = "" if line is None else ASKED[key](self, line.item)
+            if isinstance(asked, Question):
+                self.question = asked
+            else:
+                self.said = asked or f"{key}: select {MEANT[key]} first"
         else:
             self.said = HELP
 
@@ -143,72 +141,90 @@ class Top:
             self.said = f"It was not done: {first_line(error)}"
         self.wants_look = True
 
+    def note(self, write: Callable[[Any], Any]) -> str:
+        """Into the admin's log, where it is known whose deed it was; gives back why it is not there
+        where that fails, since the deed is done."""
+        if self.user is None:
+            return ""
+        try:
+            write(self.user)
+        except Error as error:
+            return f", but it is not in the log: {first_line(error)}"
+        return ""
+
     def served(self, one: QueueOverview) -> Served:
         found = next(table for table in self.tables if table.place == (one.database, one.table))
         return replace(found, queue=one.queue)
 
 
-def running_on(aliases: Sequence[str]) -> list[tuple[str, str, float | None]]:
-    """Worker, job and seconds, those that run longest first."""
-    workers = [one for alias in aliases for one in Worker.objects.using(alias).all()]
-    found = [(str(one), job, ran) for one in workers for job, ran in running_jobs(one)]
-    return sorted(found, key=lambda one: -(one[2] or 0.0))
-
-
-def ask_pause(top: Top, item: Item) -> Question | None:
+def ask_pause(top: Top, item: Item) -> Question | str:
+    """What is resumed is what is paused: the queue, the one that it is a lane of, or all of the
+    table."""
     if not isinstance(item, QueueOverview):
-        return None
-    served, name = top.served(item), f"{item.title}, queue {item.queue}"
-    act: Callable[[], None]
-    if item.paused is None:
-        text, act, said = f"Pause {name}?", lambda: pause(served, None, REASON), "Paused"
-    elif item.paused.name == ALL:
-        wide = replace(served, queue=None)
-        text, act, said = f"Resume all of {item.title}?", lambda: resume(wide), "Resumed"
-    else:
-        text, act, said = f"Resume {name}?", lambda: resume(served), "Resumed"
+        return ""
+    paused = item.paused
+    if paused is not None and paused.job_table == ALL:
+        return f"Everything on {item.database} is paused. {RESUME[paused.scope]}"
+    name = item.queue if paused is None else paused.name
+    served = replace(top.served(item), queue=None if name == ALL else name)
+    what = f"all of {item.title}" if name == ALL else f"{item.title}, queue {name}"
 
     def do() -> str:
-        act()
-        if top.user is not None:
-            record_of(top.user, Queue, name, f"{said} {name}; dbqueue top; filters: none")
-        return f"{said} {name}"
+        more = ""
+        if paused is None:
+            pause(served, None, REASON)
+        else:
+            resume(served)
+            scope = still_paused(served)
+            more = f", but {scope} is still paused" if scope else ""
+        said = f"{'Resumed' if paused else 'Paused'} {what}"
+        text = f"{said}; dbqueue top; filters: none"
+        return said + more + top.note(lambda user: record_of(user, Queue, what, text))
 
-    return Question(text, do)
+    return Question(f"{'Resume' if paused else 'Pause'} {what}?", do)
 
 
-def ask_retry(top: Top, item: Item) -> Question | None:
+def ask_retry(top: Top, item: Item) -> Question | str:
     if not isinstance(item, FailureGroup) or not item.here.buried:
-        return None
+        return ""
     until = top.failed.shown_at[item.served.using]
 
     def do() -> str:
         progress = Progress(KICK, limit=item.here.buried, keeps=KEYS_NAMED_MAX)
-        for keyset in choice_of(item.fingerprint, until).keysets(item.served, KICK.sources):
-            progress.do(keyset)
-        said = f"{KICK.told}: {progress}"
-        if top.user is not None:
-            more = f"{said}; failure {item.fingerprint}; dbqueue top"
+        more = ""
+        try:
+            for keyset in choice_of(item.fingerprint, until).keysets(item.served, KICK.sources):
+                progress.do(keyset)
+        except Error as error:
+            if not progress.taken:
+                raise
+            more = f"; the rest was not done: {first_line(error)}"
+            close_broken()  # so that there is one to record it by
+        finally:
+            # What was done is recorded, even if the rest failed.
+            said = f"{KICK.told}: {progress}"
+            text = f"{said}; failure {item.fingerprint}; dbqueue top"
             rows, number = progress.first, progress.taken
-            record(top.user, item.served.model, rows, more, number=number)
-        return said
+            model = item.served.model
+            more += top.note(lambda user: record(user, model, rows, text, number=number))
+        return said + more
 
     return Question(f"Retry {item.here.buried:,} failed jobs of {item.served.title}?", do)
 
 
-def ask_stop(top: Top, item: Item) -> Question | None:
+def ask_stop(top: Top, item: Item) -> Question | str:
     if not isinstance(item, ListedWorker) or not item.lives:
-        return None
+        return ""
 
     def do() -> str:
         [asked] = request_stop(item.uuid, item.database)
-        if top.user is not None:
-            said = f"Asked {asked.name} to stop; dbqueue top; filters: none"
-            record_of(top.user, Worker, asked.name, said, key=asked.uuid)
-        return f"{asked.name} was asked to stop"
+        text, key = f"Asked {asked.name} to stop; dbqueue top; filters: none", asked.uuid
+        more = top.note(lambda user: record_of(user, Worker, asked.name, text, key=key))
+        return f"{asked.name} was asked to stop{more}"
 
     return Question(f"Ask {item.name} to stop, once what it runs is finished?", do)
 
 
+# Each gives the question, or why there is none; '' where another line has to be selected.
 ASKED = {"p": ask_pause, "r": ask_retry, "s": ask_stop}
 MEANT = {"p": "a queue", "r": "a failure with failed jobs", "s": "a worker that lives"}

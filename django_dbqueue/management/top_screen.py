@@ -135,7 +135,7 @@ def worker_table(lines: Sequence[Line], selected: Line | None) -> Table:
 
 def running(top: Top) -> Table:
     table = new_table("Running, the longest first", "job", ["for"], "worker")
-    for worker, job, seconds in top.running[:RUNNING_SHOWN_MAX]:
-        ran = "" if seconds is None else duration(max(0.0, seconds))
-        table.add_row(plain(f"  {job}"), plain(ran), plain(worker))
+    for one in top.running[:RUNNING_SHOWN_MAX]:
+        ran = "" if one.seconds is None else duration(max(0.0, one.seconds))
+        table.add_row(plain(f"  {one.job}"), plain(ran), plain(one.worker.name))
     return table

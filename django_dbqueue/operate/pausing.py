@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..lifecycle.limiter import base_of
 from ..models import Queue
 from ..models.queue import ALL
 from ..worker.served import Served
@@ -28,9 +29,11 @@ def resume_everything(using: str) -> None:
 
 
 def still_paused(served: Served) -> str:
-    """What wider pause, of all of its table or of everything, still holds for it; else ''."""
+    """What wider pause, of the queue that it is a lane of, of all of its table or of everything,
+    still holds for it, the widest one; else ''."""
+    wide = {ALL, base_of(served.model, served.queue or ALL)} - {served.queue}
     pauses = Queue.objects.db_manager(served.using).pauses(served.job_table)
-    wider = pauses.filter(name=ALL).order_by("job_table").first()
+    wider = pauses.filter(name__in=wide).order_by("job_table", "name").first()
     return wider.scope if wider else ""
 
 

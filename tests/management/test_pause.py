@@ -8,6 +8,7 @@ from django.core.management import CommandError
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue
 from django_dbqueue.models.queue import is_for_good
+from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, refused
 from tests.queueapp.models import Kept, Note
 
@@ -33,6 +34,15 @@ def test_a_queue_is_paused_until_it_is_resumed_and_its_jobs_wait():
     assert (claims_of("slow"), claims_of("default")) == (0, 1)
     assert dbqueue("resume", "queueapp.Note:slow") == "queueapp.note:slow resumed\n"
     assert claims_of("slow") == 1
+
+
+def test_a_lane_whose_queue_is_still_paused_is_told():
+    with limits(rate="5/s", rate_key="{text}"):
+        for queue in ("default", "default@news"):
+            Note.objects.pause(queue)
+        told = dbqueue("resume", "queueapp.Note:default@news")
+        assert told == "queueapp.note:default@news resumed, but its queue is still paused\n"
+        assert dbqueue("resume", "queueapp.Note:default") == "queueapp.note:default resumed\n"
 
 
 def test_a_pause_for_a_time_ends_by_itself():

@@ -9,9 +9,11 @@ from django.utils import timezone
 
 from django_dbqueue.management import colours
 from django_dbqueue.management.colours import is_coloured
+from django_dbqueue.management.status import show
 from tests.kit.command_line import as_json, dbqueue, fails
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import overwrite
+from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
 from tests.kit.terminal import at_terminal
 from tests.queueapp.models import Kept, Note
@@ -135,9 +137,29 @@ def test_it_watches_until_it_is_interrupted(database_url):
         Note.objects.create()
         terminal.wait_for("Act now")
         assert colours.CLEAR in terminal.raw
+        assert "\x1b[3J" not in terminal.raw  # what has scrolled off stays
         terminal.popen.send_signal(signal.SIGINT)
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text
+
+
+def test_nothing_is_cleared_where_the_terminal_knows_only_lines(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    options = {"tables": [], "database": None, "json": False, "no_color": True}
+    for term, is_cleared in (("xterm", True), ("dumb", False)):
+        monkeypatch.setenv("TERM", term)
+        show(options)
+        assert ("\x1b" in capsys.readouterr().out) == is_cleared
+
+
+def test_the_next_look_connects_anew_where_the_connection_was_lost(capsys):
+    options = {"tables": [], "database": None, "json": False, "no_color": True}
+    show(options)
+    lose_connection()
+    show(options)
+    assert "'default' cannot be asked" in capsys.readouterr().out
+    show(options)
+    assert capsys.readouterr().out.startswith("All is well")
 
 
 def test_queues_that_a_worker_serves_are_all_well():
