@@ -150,7 +150,7 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
     if state is not None and word != "retry" and len(verb.sources) > 1:
         words += ["--state", state.label]
     for name in (QueueFilter.parameter_name, FailureFilter.parameter_name):
-        words += _option(f"--{name}", asked[name]) if name in asked else []
+        words += _option(f"--{name}", str(asked[name])) if name in asked else []
     for name, value in verb.values:
         text = value.isoformat() if name == "due" else str(value)
         words += _option(OPTIONS[name], text)

@@ -17,7 +17,7 @@ from ..monitor.verdict import Verdict, verdict
 from ..monitor.worker_list import ListedWorker, request_stop, running_jobs
 from ..operate.acting import KICK, Progress
 from ..operate.pausing import pause, resume
-from ..operate.recording import KEYS_NAMED_MAX, record, record_of
+from ..operate.recording import KEYS_NAMED_MAX, on, record, record_of
 from ..worker.served import Served
 from .commands._text import in_use
 
@@ -170,7 +170,8 @@ def ask_pause(top: Top, item: Item) -> Question | None:
     def do() -> str:
         act()
         if top.user is not None:
-            record_of(top.user, Queue, name, f"{said} {name}; dbqueue top; filters: none")
+            text = f"{said} {name}; dbqueue top{on(served.using)}; filters: none"
+            record_of(top.user, Queue, name, text)
         return f"{said} {name}"
 
     return Question(text, do)
@@ -202,7 +203,7 @@ def ask_stop(top: Top, item: Item) -> Question | None:
     def do() -> str:
         [asked] = request_stop(item.uuid, item.database)
         if top.user is not None:
-            said = f"Asked {asked.name} to stop; dbqueue top; filters: none"
+            said = f"Asked {asked.name} to stop; dbqueue top{on(item.database)}; filters: none"
             record_of(top.user, Worker, asked.name, said, key=asked.uuid)
         return f"{asked.name} was asked to stop"
 
