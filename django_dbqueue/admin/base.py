@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin, ShowFacets
 from django.contrib.admin.utils import display_for_value
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db import connections
 from django.db.models import QuerySet
 from django.db.utils import Error
@@ -148,7 +149,10 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
             context |= auto_refresh(request)
-            context["dbqueue_notes"] = list(search.notes(request))
+            query_string = context["cl"].get_query_string
+            context["dbqueue_notes"] = search.leading(
+                request, lambda query: query_string(query | {SEARCH_VAR: None})
+            )
         return response
 
     def above_list(

@@ -1,6 +1,8 @@
 """Mail is found in the admin by whom it is for and what about, by indexes alone."""
 
+import html
 import re
+from urllib.parse import parse_qsl
 
 import pytest
 from django.db import connection
@@ -10,6 +12,7 @@ from django_dbqueue.mail.admin.emails import EmailAdmin
 from django_dbqueue.mail.models import Email, Recipient
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
+from tests.kit.clusters import alias_to, migrate
 from tests.kit.mail import finished, in_archive, letter, queued
 from tests.kit.mail_admin import ARCHIVE, LIST, text_of
 from tests.kit.query_plans import captured, complaints
@@ -76,6 +79,26 @@ def test_who_finds_no_beginning_may_look_through_all_subjects(browser):
     assert found == []
     link = re.search(r'<a href="(\?subject__icontains=[^"]+)">', page)
     assert f"email/{email.pk}/change/" in text_of(browser.get(LIST + link[1]))
+
+
+def test_to_look_through_all_keeps_the_other_filters(browser):
+    queued(subject="Is this your order 12")
+    page = shown(browser, "order 12", state="0", queue="default", from_email="x")[1]
+    link = html.unescape(re.search(r'<a href="(\?[^"]+)">Look through all', page)[1])
+    kept = {"state": "0", "queue": "default", "from_email": "x"}
+    assert dict(parse_qsl(link[1:])) == kept | {"subject__icontains": "order 12"}
+
+
+def test_to_look_through_all_stays_in_the_database(browser, monkeypatch, tmp_path):
+    both = classmethod(lambda _: ["default", "south"])
+    monkeypatch.setattr(Email, "written_databases", both)
+    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
+        migrate(alias)
+        link = "?subject__icontains=order&amp;database=south"
+        page = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": "order"}))
+        assert f'<a href="{LIST}{link}">Look through all' in page
+        page = shown(browser, "order", database="south")[1]
+        assert '<a href="?database=south&amp;subject__icontains=order">Look through all' in page
 
 
 def test_subjects_that_begin_alike_by_the_thousand_are_looked_for_newest_first(

@@ -169,6 +169,8 @@ class MailPages(ContentViews):
             log(request, done.old, f"Sent again as {names}")
         if done.new:
             self.message_user(request, f"{len(done.new):,} queued: {names}", messages.SUCCESS)
+        elif not done.refused:
+            self.message_user(request, "0 queued: what was chosen has gone", messages.WARNING)
         self._refuse(request, done.refused)
 
     def _refuse(self, request: HttpRequest, refused: list[str]) -> None:

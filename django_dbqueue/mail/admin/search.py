@@ -1,7 +1,6 @@
 """Finding emails by whom they are for and what about, for those who may see that."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -39,8 +38,8 @@ def found(
             return rows.filter(begins | Q(pk__in=sorted(keys)))
         keys |= set(alike)
         if not keys:
-            within = f"?{urlencode({'subject__icontains': term})}"
-            search.note(request, WITHIN, within, "Look through all of them")
+            link = "Look through all of them"
+            search.note(request, WITHIN, link, subject__icontains=term)
     return rows.filter(pk__in=sorted(keys))
 
 
