@@ -137,6 +137,29 @@ def test_what_is_masked_is_not_searched(browser, monkeypatch, column):
     assert len(keys(browser, other)) == 1
 
 
+@pytest.mark.parametrize("lookup", ["recipients__icontains", "subject__startswith", "subject"])
+def test_what_is_masked_is_neither_a_filter_nor_shown(people, monkeypatch, lookup):
+    email = queued(ANNA, subject="secret plan")
+    monkeypatch.setattr(EmailAdmin, "masked", ("recipients", "subject"), raising=False)
+    for browser in (people("view_email", "view_queue"), people(is_superuser=True)):
+        assert browser.get(LIST, {lookup: "secret"}).status_code == 400
+        found = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": email.pk}))
+        assert f"email {email.pk}: ********, to ********" in html.unescape(found)
+        assert f"email/{email.pk}/change/" in text_of(browser.get(LIST))
+        assert not re.search("secret|anna@", found + text_of(browser.get(LIST)))
+    page = text_of(people("view_email").get(f"{LIST}{email.pk}/change/"))
+    assert not re.search("secret|anna@", page)
+
+
+@pytest.mark.parametrize("column", ["recipients", "subject"])
+def test_a_hit_tells_only_what_all_may_see(people, monkeypatch, column):
+    email = queued(ANNA, subject="secret plan")
+    monkeypatch.setattr(EmailAdmin, "open_columns", EmailAdmin.open_columns - {column})
+    browser = people("view_email", "view_queue")
+    found = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": email.pk}))
+    assert ("secret" in found, ANNA in found) == (column != "subject", column != "recipients")
+
+
 @pytest.mark.parametrize("column", ["recipients", "subject"])
 def test_what_a_role_may_not_see_it_does_not_find(people, monkeypatch, column):
     queued(ANNA, subject="secret plan")
