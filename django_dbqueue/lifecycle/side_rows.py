@@ -15,7 +15,7 @@ Keyed = Sequence[tuple[Any, Any]]
 
 
 class SideRows(Protocol):
-    """What a model names as its ``side_rows``. Both are called in the transaction that writes, or
+    """What a model names as its ``side_rows``. Each is called in the transaction that writes, or
     deletes, the jobs; a job that moves to the archive keeps its key, and so its rows."""
 
     def write(self, table: Table, jobs: Keyed) -> None:
@@ -23,6 +23,9 @@ class SideRows(Protocol):
 
     def delete(self, table: Table, keys: Sequence[Any]) -> None:
         """Those of jobs that are neither in the queue table nor in its archive any more."""
+
+    def renew(self, table: Table, job: Any) -> None:
+        """Those of a job of which other columns were changed, as it is now."""
 
 
 def written_with(table: Table, write: Callable[[], T], keyed: Callable[[T], Keyed]) -> T:
@@ -43,6 +46,21 @@ def keyed(jobs: Sequence[Any]) -> Keyed:
     """Jobs with their keys. Of those that Django was asked to leave out, or to write over others,
     it does not say which they are."""
     return [(job.pk, job) for job in jobs if job.pk is not None]
+
+
+def renewed_with(table: Table, key: Any, change: Callable[[], int]) -> int:
+    """The count that ``change`` gives back, which writes other columns of the job with this key."""
+    side: SideRows | None = table.model.side_rows
+    if side is None:
+        return change()
+
+    def both() -> int:
+        count = change()
+        if count:
+            side.renew(table, table.model._base_manager.using(table.connection.alias).get(pk=key))
+        return count
+
+    return in_transaction(table.connection, both, savepoint=False)
 
 
 def deleted_with(table: Table, keys: Sequence[Any], delete: Callable[[], int]) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -12,6 +13,7 @@ from ..states import Status
 from .execute import changed, rows
 from .keys import gives_key
 from .policy import MAX_SECONDS
+from .side_rows import renewed_with
 from .table import LIFECYCLE_COLUMNS, Table
 
 KEEP, REPLACE = "keep", "replace"
@@ -79,7 +81,9 @@ def renew(table: Table, job: Any, change: Renewal) -> bool:
         return False
     sets, values = _sets(table, job, change)
     sql = f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {WAITS} AND {twin}"
-    return changed(table.connection, sql, [*values, found[0][0], *params]) == 1
+    key = found[0][0]
+    write = partial(changed, table.connection, sql, [*values, key, *params])
+    return (renewed_with(table, key, write) if change.columns else write()) == 1
 
 
 def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:

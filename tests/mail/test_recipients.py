@@ -122,6 +122,16 @@ def test_of_a_twin_that_is_not_inserted_nothing_is_written():
     assert len(to(ANNA)) == 1
 
 
+def test_an_email_that_replaces_another_is_found_by_its_own_recipient():
+    new = {"dedup_key": "one", "message": queued("carl").message}
+    first = Email.objects.enqueue(**new, recipients=ANNA).job
+    berta = "berta@x.example"
+    Email.objects.enqueue(**new, recipients=berta, on_duplicate="replace")
+    assert (to(ANNA), to(berta)) == ([], [first.pk])
+    Email.objects.enqueue(**new, subject="News", on_duplicate="replace")
+    assert to(berta) == [first.pk]
+
+
 def test_an_email_that_is_sent_again_is_found_as_well():
     old = finished(letter(ANNA))
     new = old.resend()
