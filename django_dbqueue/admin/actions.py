@@ -74,8 +74,9 @@ def act(
     across = confirmation.is_across(request)
     if not is_confirmed and (across or form is not None or action.verb.is_final):
         asked = _ask(model_admin, request, queryset, action, form)
-        if asked is not None:
-            return asked
+        if asked is None:  # what was chosen has gone
+            _do(model_admin, request, Progress(action.verb, ROWS_MAX), [])
+        return asked
     verb = action.verb if form is None else action.verb.with_values(**form.values())
     keysets = [Keyset(queryset.order_by(), BY_KEY)]
     if across:
@@ -145,11 +146,17 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
     word = "retry" if (verb.name, state) == ("kick", Status.BURIED) else verb.name
     words = ["manage.py", "dbqueue", word, model_admin.opts.label_lower]
     words += ["--database", alias_of(request, model_admin.model)]
-    if state is not None and word != "retry":
+    # Of a word for one state alone it is no option.
+    if state is not None and word != "retry" and len(verb.sources) > 1:
         words += ["--state", state.label]
     for name in (QueueFilter.parameter_name, FailureFilter.parameter_name):
-        words += [f"--{name}", asked[name]] if name in asked else []
+        words += _option(f"--{name}", str(asked[name])) if name in asked else []
     for name, value in verb.values:
         text = value.isoformat() if name == "due" else str(value)
-        words += [OPTIONS[name], text]
+        words += _option(OPTIONS[name], text)
     return shlex.join(words)
+
+
+def _option(name: str, value: str) -> list[str]:
+    """A value that begins with a dash would be taken for another option."""
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]

@@ -1,11 +1,12 @@
 """What the lists of all queue tables and archives share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin, ShowFacets
 from django.contrib.admin.utils import display_for_value
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db import connections
 from django.db.models import QuerySet
 from django.db.utils import Error
@@ -23,6 +24,7 @@ from .changelist import JobList
 from .databases import DatabaseFilter, alias_of, aliases
 from .export import export
 from .lists import CappedPaginator, columns, without_error_texts
+from .masking import is_sensitive
 from .pages import auto_refresh, page_url
 from .permissions import JobPermissions, ViewOnly
 
@@ -60,6 +62,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     # Of the list, those that tell what errors say.
     error_columns: ClassVar[frozenset[str]] = frozenset({"last_error", "errors"})
     not_exported: ClassVar[frozenset[str]] = frozenset()
+    # More names, or parts of names, of columns and keys whose values are secrets.
+    masked: ClassVar[Collection[str]] = ()
 
     class Media:
         css = {"all": ["dbqueue/admin.css", "dbqueue/page.css", "dbqueue/search.css"]}
@@ -73,16 +77,26 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         return not is_own and super().has_delete_permission(request, obj)
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        # Else ?text__startswith= would tell, letter by letter, what may not be seen.
         named = {one[0] if isinstance(one, tuple | list) else one for one in self.list_filter}
-        asked = lookup.partition("__")[0]
-        is_hidden = any(
-            asked in {field.name, field.attname}
-            for field in self.opts.concrete_fields
-            if field.name not in self.open_columns | named and not field.primary_key
-        )
-        may_ask = not is_hidden or self.has_inspect_permission(request)
+        may_ask = lookup.partition("__")[0] in named or self.may_find_by(request, lookup)
         return bool(may_ask and super().lookup_allowed(lookup, value, request))
+
+    def may_find_by(self, request: HttpRequest, lookup: str) -> bool:
+        """Nobody finds by what they may not see: ?text__startswith= would tell it letter by letter.
+        What is masked nobody sees."""
+        asked = lookup.lstrip("^=@").partition("__")[0]
+        for field in self.opts.concrete_fields:
+            if asked in {field.name, field.attname} and not field.primary_key:
+                is_seen = field.name in self.open_columns or self.has_inspect_permission(request)
+                return is_seen and not self.is_masked(field.name)
+        return True
+
+    def is_masked(self, name: str) -> bool:
+        return is_sensitive(name, self.masked)
+
+    def get_search_fields(self, request: HttpRequest) -> list[Any]:
+        names = super().get_search_fields(request)
+        return [name for name in names if self.may_find_by(request, name)]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -148,7 +162,10 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
             context |= auto_refresh(request)
-            context["dbqueue_notes"] = list(search.notes(request))
+            query_string = context["cl"].get_query_string
+            context["dbqueue_notes"] = search.leading(
+                request, lambda query: query_string(query | {SEARCH_VAR: None})
+            )
         return response
 
     def above_list(

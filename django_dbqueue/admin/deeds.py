@@ -5,13 +5,13 @@ from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
 from ..monitor.deeds import Deed, deeds
 from ..operate.cursor import BIGINT_MAX
+from .databases import aliases, query_of
 from .formatting import time_tag
 from .pages import list_url, page_url, respond, row_url
 from .permissions import may
@@ -30,6 +30,7 @@ class Row:
     about: str
     url: str
     table: str
+    database: str  # where there are several
     filters: str
 
 
@@ -58,12 +59,15 @@ def row_of(one: Deed, site: AdminSite, request: HttpRequest) -> Row:
         person=one.person,
         said=one.said,
         about=one.about,
-        url=_url(one.model, one.key, site, request),
+        url=_url(one, site, request),
         table=str(one.model._meta.verbose_name_plural),
+        database=one.database if len(aliases(one.model)) > 1 else "",
         # They may hold what the list was searched for.
         filters=one.filters if may(request, one.model, "inspect") else "",
     )
 
 
-def _url(model: type[Model], key: str, site: AdminSite, request: HttpRequest) -> str:
-    return row_url(site, request, model, key) if key else list_url(site, request, model)
+def _url(one: Deed, site: AdminSite, request: HttpRequest) -> str:
+    if not one.key:
+        return list_url(site, request, one.model, **query_of(one.model, one.database))
+    return "" if one.is_deleted else row_url(site, request, one.model, one.key, one.database)

@@ -11,7 +11,7 @@ from django.db.models import BinaryField, Field, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
 from ..dialects import dialect_of
-from ..operate.recording import record_of
+from ..operate.recording import on, record_of
 from ..states import Status
 from .confirmation import filters, selected_keyset
 from .masking import MASK, is_sensitive, masked
@@ -38,6 +38,7 @@ class Export:
         self.keyset = selected_keyset(model_admin, request, rows)
         self.dialect = dialect_of(connections[rows.db])
         self.filters = filters(request) or "none"
+        self.place = on(rows.db)
         model = model_admin.model
         about = str(model._meta.verbose_name_plural)
         self.entry = record_of(request.user.pk, model, about, self._message("begun"))
@@ -76,7 +77,7 @@ class Export:
         return f"'{text}" if text.startswith(FORMULA) else text
 
     def _message(self, what: str) -> str:
-        return f"export: {what}; filters: {self.filters}"
+        return f"export: {what}{self.place}; filters: {self.filters}"
 
 
 def export(

@@ -116,11 +116,9 @@ def _jobs(model_admin: Any, request: HttpRequest, term: str, alias: str) -> Sect
         for row in walked.page.rows
     ]
     found.has_more = not walked.is_whole
-    base = list_url(site, request, model)
-    found.notes = [
-        Note(one.text, f"{base}{one.url}" if one.url else "", one.link)
-        for one in search.notes(request)
-    ]
+    found.notes = search.leading(
+        request, lambda query: list_url(site, request, model, **query, **place)
+    )
     return found
 
 

@@ -73,8 +73,6 @@ class JobPage(Base):
         "release_selected": ("Release", (Status.CLAIMED,)),
         "cancel_selected": ("Cancel", tuple(Status)),
     }
-    # More names, or parts of names, of columns and keys whose values are secrets.
-    masked: ClassVar[Collection[str]] = ()
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

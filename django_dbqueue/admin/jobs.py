@@ -96,7 +96,8 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
 
     def get_search_fields(self, request: HttpRequest) -> list[Any]:
         names = list(super().get_search_fields(request))
-        return [*names, "concurrency_key__exact"] if self.model.takes_keys else names
+        has_keys = self.model.takes_keys and self.may_find_by(request, "concurrency_key")
+        return [*names, "concurrency_key__exact"] if has_keys else names
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """That of the index: of ready jobs the order in which they are claimed, of claimed and

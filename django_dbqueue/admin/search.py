@@ -1,7 +1,7 @@
 """Finding jobs by whole values that an index knows, never by reading the table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -18,21 +18,28 @@ EXACT = "__exact"
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be said of a search, next to what it found, and where to go on."""
+    """What is to be said of a search, next to what it found, and where to go on: with ``query`` in
+    place of the search, the other filters as they are."""
 
     text: str
     url: str = ""
     link: str = ""
+    query: tuple[tuple[str, str], ...] = ()
 
 
-def note(request: HttpRequest, *words: str) -> None:
+def note(request: HttpRequest, text: str, link: str = "", **query: str) -> None:
     """Said once, however often the same is looked for."""
-    notes(request)[Note(*words)] = None
+    notes(request)[Note(text, link=link, query=tuple(query.items()))] = None
 
 
 def notes(request: HttpRequest) -> dict[Note, None]:
     found: dict[Note, None] = vars(request).setdefault("dbqueue_search_notes", {})
     return found
+
+
+def leading(request: HttpRequest, url: Callable[[dict[str, str]], str]) -> list[Note]:
+    """The notes, with where they lead: ``url`` makes that of a query."""
+    return [replace(one, url=url(dict(one.query))) if one.query else one for one in notes(request)]
 
 
 def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | None:

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from django.apps import apps
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
 from ..models.columns import JobColumns
+from ..operate.recording import DATABASE, DELETED
 
 # Entries of the whole log that one look goes through: most of them may be of other models.
 LOOKED_THROUGH = 20_000
@@ -18,7 +20,8 @@ FILTERS = "; filters: "
 @dataclass(frozen=True)
 class Deed:
     """``said`` is what was done; ``about`` a row, or how many; ``filters`` those of the list, which
-    may tell what only they may know who may inspect. ``key`` is '' where it was several."""
+    may tell what only they may know who may inspect. ``key`` is '' where it was several,
+    ``database`` where nobody knows it. What ``is_deleted`` has no page any more."""
 
     id: int
     moment: datetime
@@ -28,6 +31,8 @@ class Deed:
     key: str
     said: str
     filters: str
+    database: str
+    is_deleted: bool
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,13 @@ def of_ours(may_see: Callable[[type[Model]], bool] | None = None) -> dict[int, t
 
 
 def _deed(entry: Any, models: dict[int, type[Model]]) -> Deed:
-    said, _, filters = entry.change_message.partition(FILTERS)
+    # Of what Django wrote itself, its words.
+    text = entry.get_change_message() or str(entry.get_action_flag_display())
+    said, is_ours, filters = text.partition(FILTERS)
+    database = ""
+    if is_ours:
+        found, named, place = said.rpartition(DATABASE)
+        said, database = (found, place) if named else (place, DEFAULT_DB_ALIAS)
     return Deed(
         id=entry.pk,
         moment=entry.action_time,
@@ -89,4 +100,6 @@ def _deed(entry: Any, models: dict[int, type[Model]]) -> Deed:
         key=entry.object_id or "",
         said=said,
         filters="" if filters == "none" else filters,
+        database=database,
+        is_deleted=entry.action_flag == DELETED,
     )

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.apps import apps
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
 CHANGED, DELETED = 2, 3  # as the log's ``action_flag`` has it
 KEYS_NAMED_MAX = 20
+DATABASE = "; database: "
 
 
 def record(
@@ -28,7 +30,8 @@ def record(
         return
     one = rows[0] if rows and number == 1 else None
     keys = "" if one or not rows else named(rows, number)
-    text = f"{said}; rows: {number:,}{keys}; filters: {filters or 'none'}"
+    place = on(rows[0]._state.db) if rows else ""
+    text = f"{said}; rows: {number:,}{keys}{place}; filters: {filters or 'none'}"
     about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
     record_of(user, model, about, text, flag, None if one is None else one.pk)
 
@@ -36,6 +39,11 @@ def record(
 def named(rows: Sequence[Model], number: int) -> str:
     keys = [str(row.pk) for row in rows[:KEYS_NAMED_MAX]]
     return f" ({', '.join(keys)}{', ..' if number > len(keys) else ''})"
+
+
+def on(alias: str | None) -> str:
+    """What an entry says of the database of its rows: the log has no column for it."""
+    return "" if alias in {None, DEFAULT_DB_ALIAS} else f"{DATABASE}{alias}"
 
 
 def record_of(

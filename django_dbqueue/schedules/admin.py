@@ -182,8 +182,10 @@ class ScheduleAdmin(Base):
         what: str,
     ) -> None:
         """One that does not work is named, and is in nobody's way."""
-        done = []
-        for schedule in queryset:
+        done, chosen = [], list(queryset)
+        if not chosen:  # they have gone
+            self.message_user(request, f"{what}: none", messages.WARNING)
+        for schedule in chosen:
             with capture() as outcome:
                 act(schedule)
             if outcome.error is None:

@@ -1,6 +1,7 @@
 """The page of what people did."""
 
 import pytest
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 
 from django_dbqueue.operate.recording import record
 from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
@@ -35,6 +36,24 @@ def test_nobody_reads_of_tables_that_they_may_not_see_nor_what_was_searched_for(
     assert "secret" not in page
     assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(DEEDS))
     assert people("view_note").get(DEEDS).status_code == 403
+
+
+def test_what_django_wrote_itself_is_told_in_its_words_and_what_is_deleted_has_no_page(people):
+    browser = people(is_superuser=True)
+    user, job = int(browser.session["_auth_user_id"]), buried()
+    for flag, message in (
+        (ADDITION, [{"added": {}}]),
+        (CHANGE, [{"changed": {"fields": ["Text"]}}]),
+    ):
+        LogEntry.objects.log_actions(user, [job], flag, message)
+    page = text_of(browser.get(DEEDS))
+    assert '<span class="dbqueue-words">Added.</span>' in page
+    assert '<span class="dbqueue-words">Changed Text.</span>' in page
+    assert page.count(f"{NOTES}{job.pk}/change/") == 2
+    LogEntry.objects.log_actions(user, [job], DELETION, "")
+    page = text_of(browser.get(DEEDS))
+    assert '<span class="dbqueue-words">Deletion</span>' in page
+    assert page.count(f"{NOTES}{job.pk}/change/") == 2
 
 
 @pytest.mark.parametrize("before", ["x", "-1", "9" * 500, "٣", ""])

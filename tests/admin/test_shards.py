@@ -91,6 +91,29 @@ def test_an_archive_is_that_of_one_shard(browser, south):
     assert "archived" in text_of(browser.get(f"{page}{SOUTH}"))
 
 
+def test_a_deed_leads_to_its_shard_which_is_named(browser, south):
+    job, *more = [south.create() for _ in range(3)]
+    here = Note.objects.using("default").create()
+    for url, jobs in ((LIST, [here]), (f"{LIST}{SOUTH}", [job]), (f"{LIST}{SOUTH}", more)):
+        data = {"action": "bury_selected", "_selected_action": [one.pk for one in jobs]}
+        browser.post(url, data)
+    data = {"action": "export_selected", "_selected_action": [job.pk]}
+    assert list(browser.post(f"{LIST}{SOUTH}", data))
+    overview = text_of(browser.get(OVERVIEW))
+    text = text_of(browser.get(f"{OVERVIEW}deeds/"))
+    for url, about, place in (
+        (f"{LIST}{here.pk}/change/", f"note {here.pk}", "default"),
+        (f"{LIST}{job.pk}/change/{SOUTH}", f"note {job.pk}", "south"),
+    ):
+        link = f'<a href="{url}">{about}</a>'
+        assert f'{link}<span class="dbqueue-quiet">notes on {place}</span>' in text
+        assert f">{about}</a> on {place}</span>" in overview
+    for about in ("2 notes", "notes"):
+        link = f'<a href="{LIST}{SOUTH}">{about}</a>'
+        assert f'{link}<span class="dbqueue-quiet">notes on south</span>' in text
+    assert "database: " not in text
+
+
 def test_failures_are_told_and_put_back_to_work_on_their_shard(browser, south):
     for rows in (Note.objects.using("default"), south):
         rows.create()

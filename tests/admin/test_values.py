@@ -1,6 +1,8 @@
 """Actions that ask for a value: another queue, priority, time, or time to run."""
 
+import html
 import re
+import shlex
 from datetime import datetime
 from urllib.parse import quote
 
@@ -9,14 +11,17 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue.admin import actions
+from django_dbqueue.management.acts import ACTS
+from django_dbqueue.management.commands.dbqueue import Command
 from django_dbqueue.operate import acting
-from django_dbqueue.states import Status
+from django_dbqueue.states import MOVES, Status
 from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
 from tests.kit.jobs import buried, claimed, fresh
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
+VERBS_OF = {one.word: one for one in ACTS}
 CANARY = '"><script>alert(1)</script>'
 
 
@@ -138,3 +143,46 @@ def test_who_has_more_than_one_press_does_is_told_the_command(browser, monkeypat
     page = act(browser, "kick_selected", query=f"?attempts__gte={quote('0')}&state=4", **every)
     assert "More match" in page
     assert "manage.py" not in page
+
+
+TOLD = {
+    "kick": {},
+    "kick_with": {"time_to_run": "900", "due": "2031-01-02T03:04"},
+    "bury": {},
+    "release": {},
+    "cancel": {},
+    "move": {"queue": "--other"},
+    "prioritize": {"priority": "5"},
+    "reschedule": {"due": "2031-01-02T03:04"},
+}
+
+
+@pytest.mark.parametrize("is_filtered", [True, False])
+@pytest.mark.parametrize("action", TOLD)
+def test_the_command_that_is_told_is_one_that_the_command_line_takes(
+    browser, monkeypatch, action, is_filtered
+):
+    monkeypatch.setattr(actions, "ROWS_MAX", 1)
+    verb = action.removesuffix("_with")
+    values = {f"dbqueue-{name}": value for name, value in TOLD[action].items()}
+    parser = Command().create_parser("manage.py", "dbqueue")
+    for state in MOVES[verb][0]:
+        fill(6, [state])
+        query = f"?queue=q1&state={state.value}" if is_filtered else "?queue=q1"
+        page = act_on_all(browser, f"{action}_selected", query, confirmed="yes", **values)
+        command = re.search(r"done by (manage\.py dbqueue [^<]*)</li>", page)[1]
+        options = vars(parser.parse_args(shlex.split(html.unescape(command))[2:]))
+        assert options["queue"] == ["q1"]
+        told = options.get("state") or [one.label for one in VERBS_OF[options["verb"]].states]
+        assert (told == [state.label]) if is_filtered else (state.label in told)
+        QuerySet[Note](Note).all().delete()
+
+
+@pytest.mark.parametrize("action", ["move", "prioritize", "reschedule", "kick_with", "cancel"])
+def test_of_a_job_that_has_gone_it_says_that_nothing_was_changed(browser, action):
+    job = Note.objects.create()
+    gone = Note(pk=job.pk)
+    QuerySet[Note](Note).filter(pk=job.pk).delete()
+    page = act(browser, f"{action}_selected", gone)
+    assert '<li class="warning">' in page
+    assert ": 0 changed." in page

@@ -48,6 +48,15 @@ def test_a_question_mark_tells_the_keys(browse, url):
     assert not help_of_keys.is_visible()
 
 
+@pytest.mark.parametrize("place", ["deeds/", "failures/", "charts/?table=queueapp.note", "job"])
+def test_where_there_is_no_help_a_question_mark_stays_with_the_browser(browse, place):
+    job = Note.objects.create()
+    page = browse(f"{NOTE}{job.pk}/change/" if place == "job" else f"{QUEUE}{place}")
+    page.evaluate("addEventListener('keydown', (event) => { window.seen = event; })")
+    page.keyboard.press("?")
+    assert page.evaluate("[seen.key, seen.defaultPrevented]") == ["?", False]
+
+
 def test_without_scripts_there_is_no_button_for_what_needs_one(browse):
     page = browse(QUEUE, scripts=False)
     assert not page.locator("[data-dbqueue-keys]").is_visible()

@@ -65,6 +65,15 @@ def test_sending_again_is_asked_for_twice(browser: Any) -> None:
     assert entry.change_message == f"Sent again as {new}; rows: 1; filters: none"
 
 
+@pytest.mark.parametrize("action", ["resend_selected", "forget_selected"])
+def test_of_mail_that_has_gone_it_says_that_nothing_is_done(browser: Any, action: str) -> None:
+    sent = finished()
+    gone = Email(pk=sent.pk)
+    Email.objects.all().delete()
+    page = act(browser, action, gone, confirmed="yes")
+    assert re.search(r'<li class="warning">0 (queued|erased)', page)
+
+
 def test_erasing_is_asked_for_twice(browser: Any) -> None:
     sent, waiting = finished(), queued()
     assert "erased for good" in act(browser, "forget_selected", sent, waiting)

@@ -50,6 +50,13 @@ def test_a_mailer_is_paused_and_resumed_and_never_edited(people: Any) -> None:
     assert Mailer.objects.get().name == "smtp"
 
 
+@pytest.mark.parametrize("action", ["pause_selected", "resume_selected"])
+def test_of_a_mailer_that_has_gone_nothing_is_said_to_be_done(browser: Any, action: str) -> None:
+    page = act(browser, action, Mailer(pk=10**6), url=MAILERS)
+    assert re.search(r'<li class="warning">[^<]*: none</li>', page)
+    assert not LogEntry.objects.exists()
+
+
 def test_an_address_is_suppressed_as_it_is_compared(people: Any) -> None:
     browser = people("view_suppression", "add_suppression")
     data = {"address": " Anna <ANNA@x.Example> ", "reason": "by hand", "note": "asked"}

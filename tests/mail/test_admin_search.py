@@ -1,6 +1,8 @@
 """Mail is found in the admin by whom it is for and what about, by indexes alone."""
 
+import html
 import re
+from urllib.parse import parse_qsl
 
 import pytest
 from django.db import connection
@@ -10,6 +12,7 @@ from django_dbqueue.mail.admin.emails import EmailAdmin
 from django_dbqueue.mail.models import Email, Recipient
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
+from tests.kit.clusters import alias_to, migrate
 from tests.kit.mail import finished, in_archive, letter, queued
 from tests.kit.mail_admin import ARCHIVE, LIST, text_of
 from tests.kit.query_plans import captured, complaints
@@ -78,6 +81,26 @@ def test_who_finds_no_beginning_may_look_through_all_subjects(browser):
     assert f"email/{email.pk}/change/" in text_of(browser.get(LIST + link[1]))
 
 
+def test_to_look_through_all_keeps_the_other_filters(browser):
+    queued(subject="Is this your order 12")
+    page = shown(browser, "order 12", state="0", queue="default", from_email="x")[1]
+    link = html.unescape(re.search(r'<a href="(\?[^"]+)">Look through all', page)[1])
+    kept = {"state": "0", "queue": "default", "from_email": "x"}
+    assert dict(parse_qsl(link[1:])) == kept | {"subject__icontains": "order 12"}
+
+
+def test_to_look_through_all_stays_in_the_database(browser, monkeypatch, tmp_path):
+    both = classmethod(lambda _: ["default", "south"])
+    monkeypatch.setattr(Email, "written_databases", both)
+    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
+        migrate(alias)
+        link = "?subject__icontains=order&amp;database=south"
+        page = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": "order"}))
+        assert f'<a href="{LIST}{link}">Look through all' in page
+        page = shown(browser, "order", database="south")[1]
+        assert '<a href="?database=south&amp;subject__icontains=order">Look through all' in page
+
+
 def test_subjects_that_begin_alike_by_the_thousand_are_looked_for_newest_first(
     browser, monkeypatch
 ):
@@ -112,6 +135,29 @@ def test_what_is_masked_is_not_searched(browser, monkeypatch, column):
     term, other = (ANNA, "secret") if column == "recipients" else ("secret", ANNA)
     assert keys(browser, term) == []
     assert len(keys(browser, other)) == 1
+
+
+@pytest.mark.parametrize("lookup", ["recipients__icontains", "subject__startswith", "subject"])
+def test_what_is_masked_is_neither_a_filter_nor_shown(people, monkeypatch, lookup):
+    email = queued(ANNA, subject="secret plan")
+    monkeypatch.setattr(EmailAdmin, "masked", ("recipients", "subject"), raising=False)
+    for browser in (people("view_email", "view_queue"), people(is_superuser=True)):
+        assert browser.get(LIST, {lookup: "secret"}).status_code == 400
+        found = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": email.pk}))
+        assert f"email {email.pk}: ********, to ********" in html.unescape(found)
+        assert f"email/{email.pk}/change/" in text_of(browser.get(LIST))
+        assert not re.search("secret|anna@", found + text_of(browser.get(LIST)))
+    page = text_of(people("view_email").get(f"{LIST}{email.pk}/change/"))
+    assert not re.search("secret|anna@", page)
+
+
+@pytest.mark.parametrize("column", ["recipients", "subject"])
+def test_a_hit_tells_only_what_all_may_see(people, monkeypatch, column):
+    email = queued(ANNA, subject="secret plan")
+    monkeypatch.setattr(EmailAdmin, "open_columns", EmailAdmin.open_columns - {column})
+    browser = people("view_email", "view_queue")
+    found = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": email.pk}))
+    assert ("secret" in found, ANNA in found) == (column != "subject", column != "recipients")
 
 
 @pytest.mark.parametrize("column", ["recipients", "subject"])

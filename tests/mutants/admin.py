@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     (
         BASE,
-        "may_ask = not is_hidden or self.has_inspect_permission(request)",
+        'may_ask = lookup.partition("__")[0] in named or self.may_find_by(request, lookup)',
         "may_ask = True",
         "the list tells letter by letter what may not be seen",
     ),

@@ -161,6 +161,11 @@ def test_schedules_are_paused_resumed_and_run_now(people, clock):
     assert said == ["Paused", "Resumed", "Enqueued a job of"]
 
 
+def test_of_one_that_has_gone_it_says_that_nothing_is_done(browser):
+    page = act(browser, "pause_selected", Schedule(pk=10**6))
+    assert '<li class="warning">Paused: none</li>' in page
+
+
 def test_one_that_cannot_run_is_named_and_the_others_run(browser):
     broken, whole = scheduled("A"), scheduled("B")
     Schedule.objects.filter(pk=broken.pk).update(target="shop.Gone")

@@ -13,6 +13,7 @@ from ...admin import ArchivedJobAdmin, JobAdmin, tabs
 from ...admin.base import ReadOnlyAdmin
 from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
 from ...admin.job_page import VALUED
+from ...admin.masking import MASK
 from ...exceptions import QueueFull
 from ...states import Status
 from ..conf import mailer_of
@@ -122,8 +123,11 @@ class MailPages(ContentViews):
 
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
         may_inspect = self.has_inspect_permission(request)
+        recipients = page.recipients(job, may_inspect)
+        if self.is_masked("recipients"):  # an answer may name the address
+            recipients = [replace(one, address=MASK, text="") for one in recipients]
         found = {
-            "recipients": page.recipients(job, may_inspect),
+            "recipients": recipients,
             "links": page.links(job, self.admin_site),
             "may_inspect": may_inspect,
         }
@@ -143,7 +147,13 @@ class MailPages(ContentViews):
         return [one for one in found if one[0] != "settle_selected" or job.is_in_doubt]
 
     def describe(self, job: Any) -> str:
-        return shortened(f"{job}: {shown_subject(job)}, to {job.recipients}", 160)
+        hidden = {"subject", "recipients"} - self.open_columns
+        subject = MASK if "subject" in hidden else self.subject_line(job)
+        recipients = MASK if "recipients" in hidden else self._recipients(job)
+        return shortened(f"{job}: {subject}, to {recipients}", 160)
+
+    def _recipients(self, email: Any) -> str:
+        return MASK if self.is_masked("recipients") else str(email.recipients)
 
     @admin.action(permissions=["resend"], description="Send again")
     def resend_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
@@ -169,6 +179,8 @@ class MailPages(ContentViews):
             log(request, done.old, f"Sent again as {names}")
         if done.new:
             self.message_user(request, f"{len(done.new):,} queued: {names}", messages.SUCCESS)
+        elif not done.refused:
+            self.message_user(request, "0 queued: what was chosen has gone", messages.WARNING)
         self._refuse(request, done.refused)
 
     def _refuse(self, request: HttpRequest, refused: list[str]) -> None:
@@ -211,11 +223,11 @@ class MailPages(ContentViews):
 
     @admin.display(description="subject", ordering="subject")
     def subject_line(self, email: Any) -> str:
-        return shown_subject(email)
+        return MASK if self.is_masked("subject") else shown_subject(email)
 
     @admin.display(description="to")
     def to(self, email: Any) -> str:
-        return shortened(email.recipients, 60)
+        return shortened(self._recipients(email), 60)
 
     @admin.display(description="last error")
     def error(self, email: Any) -> str:

@@ -84,6 +84,9 @@ class MailerAdmin(Base):
         self._report(request, chosen, "Resumed")
 
     def _report(self, request: HttpRequest, chosen: list[Mailer], what: str) -> None:
+        if not chosen:  # they have gone
+            self.message_user(request, f"{what}: none", messages.WARNING)
+            return
         log(request, chosen, what)
         names = ", ".join(map(str, chosen))
         self.message_user(request, f"{what}: {names}", messages.SUCCESS)

@@ -1,13 +1,11 @@
 """Finding emails by whom they are for and what about, for those who may see that."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from ...admin import search
-from ...admin.masking import is_sensitive
 from ..finding import is_whole, keys_to
 
 OLD_MAIL = (
@@ -24,14 +22,14 @@ def found(
     begins so. Of an address the newest thousand are found. Where very many subjects begin so, they
     are looked for row by row, the newest first."""
     most = search.FOUND_ROWS_MAX
-    if "@" in term and _may_search(model_admin, request, "recipients"):
+    if "@" in term and model_admin.may_find_by(request, "recipients"):
         theirs = keys_to(term, rows.db, most)
         keys |= set(theirs)
         if len(theirs) == most:
             search.note(request, f"To this address the newest {most:,} emails are found.")
         elif not is_whole(rows.model, rows.db):
             search.note(request, OLD_MAIL)
-    if _may_search(model_admin, request, "subject"):
+    if model_admin.may_find_by(request, "subject"):
         begins = Q(subject__istartswith=term)
         all_rows = rows.model._base_manager.using(rows.db).order_by()
         alike = list(all_rows.filter(begins).values_list("pk", flat=True)[:most])
@@ -39,12 +37,6 @@ def found(
             return rows.filter(begins | Q(pk__in=sorted(keys)))
         keys |= set(alike)
         if not keys:
-            within = f"?{urlencode({'subject__icontains': term})}"
-            search.note(request, WITHIN, within, "Look through all of them")
+            link = "Look through all of them"
+            search.note(request, WITHIN, link, subject__icontains=term)
     return rows.filter(pk__in=sorted(keys))
-
-
-def _may_search(model_admin: Any, request: HttpRequest, name: str) -> bool:
-    """Only what somebody may see; of what is masked nobody finds out by asking."""
-    is_seen = name in model_admin.open_columns or model_admin.has_inspect_permission(request)
-    return is_seen and not is_sensitive(name, model_admin.masked)

@@ -1,4 +1,4 @@
-/* Keys: "/" goes to the search, "?" opens a help of keys. */
+/* Keys: "/" goes to the search, "?" opens the help of keys, where a page has one. */
 'use strict';
 {
     const start = function() {
@@ -33,7 +33,7 @@
                 event.preventDefault();
                 box.focus();
                 box.select();
-            } else if (event.key === '?') {
+            } else if (event.key === '?' && help && help.showModal) {
                 event.preventDefault();
                 open();
             }
