@@ -4,6 +4,7 @@ people did."""
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
@@ -84,7 +85,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "failures_url": page_url(site, failures.LIST),
         "resume_url": page_url(site, "dbqueue_queue_resume"),
         "strip": strip(seen.last_hour, timezone.now()),
-        "under_way": seen.found.under_way,
+        "under_way": _under_way(seen.found, site, request),
         **_below(seen, site, request),
     }
     return respond(model_admin, request, "dbqueue/overview.html", context)
@@ -114,6 +115,16 @@ def _below(seen: Glance, site: AdminSite, request: HttpRequest) -> dict[str, Any
         "deeds": _deeds(site, request),
         "deeds_url": page_url(site, deeds.LIST),
     }
+
+
+def _under_way(found: Overview, site: AdminSite, request: HttpRequest) -> list[str]:
+    """Of the tables that may be seen: a line has what a job is, and a note of its own."""
+    return [
+        line
+        for label, lines in found.under_way.items()
+        if list_url(site, request, apps.get_model(label))
+        for line in lines
+    ]
 
 
 def _deeds(site: AdminSite, request: HttpRequest) -> list[tuple[SafeString | str, deeds.Row]]:

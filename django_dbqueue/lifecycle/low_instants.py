@@ -56,11 +56,11 @@ class LowInstant:
         return str(found)
 
     def looked(self, table: Table, seconds: float, count: int) -> None:
-        """A whole look, at so many kinds of rows, took so long."""
+        """A whole look, at so many kinds of rows, took so long. What it has found below the floor
+        is for the next look, so there is none until somebody has seen everything."""
         self._slow_looks = self._slow_looks + 1 if is_slow(table, seconds, count) else 0
         self._whole_at = time.monotonic() + min(self._longest or LONGEST, SHARE * seconds)
-        if not self._in_force:
-            self._floor = None
+        self._floor = None
 
     def seen_up_to(self, instant: str | None) -> None:
         """Nothing is left below, as far as the last look could see."""

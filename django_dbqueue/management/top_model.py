@@ -11,7 +11,8 @@ from django.db.utils import Error
 from ..exceptions import first_line
 from ..models import Queue, Worker
 from ..models.queue import ALL
-from ..monitor.failures import FailureGroup, Failures, choice_of, failures
+from ..monitor.failures import FailureGroup, Failures, choice_of
+from ..monitor.glance import failures_of
 from ..monitor.overview import Overview, QueueOverview, overview
 from ..monitor.verdict import Verdict, verdict
 from ..monitor.worker_list import ListedWorker, request_stop, running_jobs
@@ -62,7 +63,7 @@ class Top:
         self.wants_look = False
         try:
             self.found = overview(list({one.place: one for one in self.tables}.values()))
-            self.failed = failures(tuple(self.tables))
+            self.failed = failures_of(self.tables, self.found)
             self.running = running_on(sorted({one.using for one in self.tables}))
             self.problem = ""
         except (Error, ImproperlyConfigured) as error:

@@ -13,7 +13,12 @@ HOW_TO_LOOK = (
 
 
 def may_read(request: HttpRequest) -> bool:
-    return has_token(request) or _has_permission(request)
+    return has_token(request) or _has_permission(request, "dbqueue.view_queue")
+
+
+def may_see_workers(request: HttpRequest) -> bool:
+    """Of one who ``may_read``."""
+    return has_token(request) or _has_permission(request, "dbqueue.view_worker")
 
 
 def has_token(request: HttpRequest) -> bool:
@@ -24,9 +29,9 @@ def has_token(request: HttpRequest) -> bool:
     return is_given and hmac.compare_digest(given.strip().encode(), str(token).encode())
 
 
-def _has_permission(request: HttpRequest) -> bool:
+def _has_permission(request: HttpRequest, name: str) -> bool:
     user = getattr(request, "user", None)
-    return user is not None and user.is_active and user.has_perm("dbqueue.view_queue")
+    return user is not None and user.is_active and user.has_perm(name)
 
 
 def refusal(realm: str) -> HttpResponse:

@@ -19,25 +19,29 @@ STATES = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
 RUNNING_MAX = 100  # jobs
 
 
-def document(seen: Glance) -> dict[str, Any]:
+def document(seen: Glance, *, sees_workers: bool) -> dict[str, Any]:
+    """What only those are told who may see workers is None for the others."""
     found = seen.found
+    workers = {
+        "workers": [_worker(one) for one in found.workers],
+        "running": [_slot(one) for one in seen.running[:RUNNING_MAX]],
+        "more_running": len(seen.running[RUNNING_MAX:]),
+    }
     return {
         "version": VERSION,
         "at": {alias: moment.isoformat() for alias, moment in seen.moments.items()},
-        "verdict": _verdict(seen.verdict),
+        "verdict": _verdict(seen.verdict, sees_workers=sees_workers),
         "queues": [_queue(one) for one in found.queues],
         "more_queues": found.cut,
         "last_hour": {lane: _minutes(seen, lane) for lane in LANES},
         "failures": [_failure(one) for one in seen.failures.groups],
-        "workers": [_worker(one) for one in found.workers],
-        "running": [_slot(one) for one in seen.running[:RUNNING_MAX]],
-        "more_running": len(seen.running[RUNNING_MAX:]),
+        **(workers if sees_workers else dict.fromkeys(workers)),
         "due": {title: _due(jobs) for title, jobs in seen.due.items()},
-        "problems": found.problems | seen.failures.problems,
+        "problems": found.problems,
     }
 
 
-def _verdict(one: Verdict) -> dict[str, Any]:
+def _verdict(one: Verdict, *, sees_workers: bool) -> dict[str, Any]:
     problems = [
         {
             "kind": it.kind,
@@ -47,7 +51,7 @@ def _verdict(one: Verdict) -> dict[str, Any]:
             "table": it.queue and it.queue.table,
             "database": it.queue and it.queue.database,
             "queue": it.queue and it.queue.queue,
-            "worker": it.worker and it.worker.uuid,
+            "worker": it.worker.uuid if it.worker and sees_workers else None,
         }
         for it in one.problems
     ]

@@ -71,15 +71,20 @@ def failures(
     """What failed in these tables within so many minutes (at most a day), or without that within a
     day, and what is still in them; of all queues, or of some. Whatever a table holds, each look is
     bounded."""
-    found, looks = Failures(), dict[str, Look]()
+    found, looks, away = Failures(), dict[str, Look](), dict[str, str]()
     for served in all_served() if tables is None else tables:
         wanted = (served.queue,) if served.queue else tuple(queues)
+        if served.using in away:  # each try may take as long as the first
+            found.problems[served.title] = away[served.using]
+            continue
         try:
             if served.using not in looks:
                 looks[served.using] = look(served)
             found.groups += groups_of(served, looks[served.using], wanted, minutes)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[served.title] = first_line(error)
+            if served.using not in looks:
+                away[served.using] = first_line(error)
     found.shown_at = {using: one.until for using, one in looks.items()}
     found.groups.sort(key=lambda one: (-one.here.buried, -one.day, one.fingerprint))
     return found

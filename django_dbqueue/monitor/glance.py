@@ -45,8 +45,9 @@ def glance(tables: list[Served] | None = None) -> Glance:
     """Of all queue tables, or of some. What cannot be asked is named, and the rest goes on."""
     chosen = list(all_served()) if tables is None else tables
     found = overview(chosen)
+    there = [one for one in chosen if not _is_away(one, found)]
     failed = failures_of(chosen, found)
-    asked = [one for one in chosen if not _is_away(one, found) and one.using in failed.shown_at]
+    asked = [one for one in there if one.using in failed.shown_at]
     pauses: list[Mark] = []
     for alias in dict.fromkeys(one.using for one in asked):
         tables = [one for one in asked if one.using == alias]
@@ -61,8 +62,14 @@ def glance(tables: list[Served] | None = None) -> Glance:
 
 
 def failures_of(tables: Sequence[Served], found: Overview) -> Failures:
-    """Those of the tables that could be looked at."""
-    return failures([one for one in tables if not _is_away(one, found)])
+    """Those of the tables that could be looked at. What cannot be asked for them is named among the
+    problems of the overview: a database, where it is none of its tables that is to blame."""
+    failed = failures([one for one in tables if not _is_away(one, found)])
+    for one in tables:
+        if why := failed.problems.get(one.title):
+            name = one.title if one.using in failed.shown_at else database_name(one.using)
+            found.problems.setdefault(name, why)
+    return failed
 
 
 def _is_away(served: Served, found: Overview) -> bool:

@@ -50,7 +50,7 @@ class Mark:
     @property
     def minute(self) -> int:
         """Its place in the hour; the last one is the present."""
-        return max(0, MINUTES - 1 - int(self.seconds // 60))
+        return max(0, MINUTES - 1 - int(max(0.0, self.seconds) // 60))
 
 
 @dataclass
@@ -66,7 +66,8 @@ class LastHour:
 
 def last_hour_of(found: Overview, pauses: Sequence[Mark]) -> LastHour:
     marks = [*_marks_of_workers(found.workers), *pauses]
-    lately = [mark for mark in marks if mark.seconds < MINUTES * 60]
+    # A hand may have written a moment that is to come, or PostgreSQL's infinity.
+    lately = [mark for mark in marks if abs(mark.seconds) < MINUTES * 60]
     return LastHour(bands(found.queues), sorted(lately, key=lambda mark: mark.seconds))
 
 
@@ -125,8 +126,10 @@ def _marks_of_pause(row: Any, titles: Mapping[str, str]) -> Iterator[Mark]:
     name = "everything" if row.job_table == ALL else titles.get(row.job_table, row.job_table)
     name += "" if row.name == ALL else f", queue {row.name}"
     reason = f": {row.pause_reason}" if row.pause_reason else ""
-    yield Mark("pause", float(row.paused_at_age), f"{name} paused{reason}")
-    has_run_out = row.paused_until is not None and row.paused_until_age >= 0
+    # An age is None, too, where somebody wrote by hand what is no instant: nobody knows when.
+    if row.paused_at_age is not None:
+        yield Mark("pause", float(row.paused_at_age), f"{name} paused{reason}")
+    has_run_out = row.paused_until_age is not None and row.paused_until_age >= 0
     ended = row.paused_until_age if has_run_out else row.resumed_at_age
     if ended is not None:
         yield Mark("resume", float(ended), f"{name} goes on")

@@ -110,13 +110,17 @@ UNDER_WAY: dict[str, Callable[[Table], list[str]]] = {}
 @dataclass
 class Overview:
     """``problems``: by database or table, why it could not be asked; ``cut``: the tables that have
-    more queues than are here; ``under_way``: how far some jobs are that say so."""
+    more queues than are here; ``under_way``: by table, how far some jobs are that say so."""
 
     queues: list[QueueOverview] = field(default_factory=list)
     workers: list[ListedWorker] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
-    under_way: list[str] = field(default_factory=list)
+    under_way: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def all_under_way(self) -> list[str]:
+        return [line for lines in self.under_way.values() for line in lines]
 
 
 def database_name(alias: str) -> str:
@@ -154,7 +158,7 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
         table = table_of(served.model, served.using)
         queues = _counted_queues(table, served_by_name)
         if told := UNDER_WAY.get(served.label):
-            found.under_way += told(table)
+            found.under_way.setdefault(served.label, []).extend(told(table))
     except Error as error:
         found.problems[served.title] = first_line(error)
         return

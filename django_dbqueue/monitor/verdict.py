@@ -63,17 +63,20 @@ def _all_is_well(found: Overview) -> str:
 
 
 def _of_failures(failed: Failures) -> list[Alert]:
-    """Jobs that have failed for good, where some did in the last hour."""
+    """Jobs that have failed for good, of the kinds of failures of the last hour."""
     fresh = [one for one in failed.groups if one.here.buried and one.hour]
     if not fresh:
         return []
+    attempts = sum(one.hour for one in fresh)
     number = sum(one.here.buried for one in fresh)
     more = "+" * any(one.here.is_at_least for one in fresh)
     names = [one.failure.exception.rpartition(".")[2] or "an error" for one in fresh]
     named = ", ".join(dict.fromkeys(names[:NAMED_MAX])) + ", ..." * (len(names) > NAMED_MAX)
-    has = "have" if number > 1 else "has"
-    text = f"{number:,}{more} {_plural(number, 'job')} {has} failed, lately too: {named}."
-    advice = "They wait for a person: read the errors, and retry them once the cause is gone."
+    wait = "wait" if number > 1 else "waits"
+    lately = f"{attempts:,} {_plural(attempts, 'attempt')} failed in the last hour"
+    such = f"{number:,}{more} such {_plural(number, 'job')} {wait} for a person"
+    text = f"{lately}, and {such}: {named}."
+    advice = "Read the errors, and retry the jobs once the cause is gone."
     return [Alert(text, advice, is_urgent=False, kind="buried")]
 
 

@@ -6,13 +6,17 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
+from django.db import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue
+from django_dbqueue.monitor import failures
+from django_dbqueue.tasks.models import Task
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, a_worker, minute, text_of
 from tests.queueapp.models import Note
+from tests.tasks import calls
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -85,6 +89,14 @@ def test_what_runs_is_shown_with_its_time_and_only_to_those_who_may_see_workers(
     assert "30 s of 1 min" in runs
     assert 'width="50.0"' in runs
     assert 'data-dbqueue-region="running"' not in page(people("view_queue"))
+
+
+def test_how_far_a_task_is_is_for_those_who_may_see_its_table(people):
+    calls.noop.enqueue(1)
+    Task.objects.claim()
+    Task.objects.update(progress={"done": 3, "total": 10, "note": "of Ann"})
+    assert "of Ann" not in page(people("view_queue", "view_worker"))
+    assert "3 of 10 (30 %): of Ann" in page(people("view_queue", "view_worker", "view_task"))
 
 
 def test_a_stretch_of_time_leads_to_the_jobs_that_are_due_in_it(browser):
@@ -177,3 +189,16 @@ def test_nothing_that_people_wrote_is_taken_for_markup(browser, anna):
     text = page(browser)
     assert "<script>alert" not in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5
+
+
+def test_what_could_not_be_asked_is_not_told_as_none(browser, monkeypatch):
+    def look(served):
+        raise OperationalError("the disk is full")
+
+    assert "Nothing failed within 24 hours." in page(browser)
+    monkeypatch.setattr(failures, "look", look)
+    text = page(browser)
+    assert "Act now: database &#x27;default&#x27; cannot be asked: the disk is full" in text
+    for told in ("Nothing failed within", "No worker runs a job", "No delayed job has a time"):
+        assert told not in text
+    assert text.count("Not everything could be asked") == 3

@@ -31,6 +31,7 @@ LISTS = {
     "failures": f"{QUEUE}failures/",
     "search": f"{QUEUE}search/?q=a",
     "search none": f"{QUEUE}search/",
+    "search strange": f"{QUEUE}search/?q=%3Cscript%3Epwned%3D1%3C%2Fscript%3E",
     "deeds": f"{QUEUE}deeds/",
     "workers": WORKER,
     "mail": EMAIL,

@@ -13,6 +13,8 @@ SEEN = "<script>pwned=1</script>"
 NOTHING = (
     *(
         "index",
+        "search",
+        "deeds",
         "app",
         "jobs none",
         "suppression form",

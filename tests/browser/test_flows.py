@@ -136,7 +136,7 @@ def test_an_action_is_reached_and_done_with_keys_alone(browse):
     job = buried()
     page = browse(f"{NOTE}?state=4")
     tab_to(page, "select[name=action]")
-    page.keyboard.type("put back")
+    page.keyboard.type("retry")
     tab_to(page, f"input[name=_selected_action][value='{job.pk}']")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")

@@ -43,8 +43,8 @@ def slow(monkeypatch):
 
 def later(monkeypatch):
     """It is time for a whole look."""
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 3601)
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + 3601)
 
 
 def test_finished_jobs_are_looked_for_from_where_the_last_look_ended(monkeypatch, slow):
@@ -186,6 +186,17 @@ def test_a_delayed_job_becomes_ready_while_whole_looks_are_slow(slow):
     job, _ = Note.objects.enqueue(retry_at=ago(0.5))
     moved, _ = turns.turn(judge=lambda: True)
     assert (moved.promoted, fresh(job).status) == (1, Status.READY)
+
+
+def test_a_job_below_the_floor_is_promoted_by_the_next_whole_look(monkeypatch, slow):
+    turns = reaper(Note)
+    for _ in range(2):
+        turns.turn(judge=lambda: True)
+    job, _ = Note.objects.enqueue(retry_at=ago(500))
+    assert turns.turn(judge=lambda: True)[0].promoted == 0
+    later(monkeypatch)
+    assert turns.turn(judge=lambda: True)[0].promoted == 1
+    assert fresh(job).status == Status.READY
 
 
 def test_a_look_from_a_floor_passes_over_no_dead_rows(monkeypatch):

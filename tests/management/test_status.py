@@ -56,7 +56,12 @@ def test_failed_jobs_are_worth_a_look_and_end_it_with_0():
     failed(NO_PAPER)
     count(1, NO_PAPER)
     said = dbqueue("status")
-    assert said.startswith("Worth a look: 1 job has failed, lately too: ValueError.\n    They wait")
+    first, advice = said.split("\n")[:2]
+    assert first == (
+        "Worth a look: 1 attempt failed in the last hour, and 1 such job waits for a person: "
+        "ValueError."
+    )
+    assert advice.startswith("    Read the errors")
     assert as_json("status")["level"] == "look"
 
 

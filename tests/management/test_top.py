@@ -39,7 +39,7 @@ def test_a_person_pauses_retries_and_stops_at_a_terminal(database_url, anna):
     worker = a_worker(host="web1", running={"0": [{"job": "queueapp.note 7", "seconds": 12.0}]})
     words = ("dbqueue", "top", NOTE, "--every", "0.3", "--by", "anna")
     with at_terminal(database_url, *words, width=160) as terminal:
-        terminal.wait_for("Worth a look: 1 job has failed", 20)
+        terminal.wait_for("Worth a look: 1 attempt failed", 20)
         for said in ("queueapp.note:default", "OSError", "web1", "q quit", "queueapp.note 7"):
             terminal.wait_for(said)
         terminal.press("p")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.fields import DbNow
@@ -13,6 +13,7 @@ from django_dbqueue.metrics import due
 from django_dbqueue.metrics.time_series import Hour
 from django_dbqueue.models import Queue
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.monitor import failures
 from django_dbqueue.monitor.glance import Glance, glance
 from django_dbqueue.monitor.last_hour import last_hour_of
 from django_dbqueue.states import Status
@@ -21,7 +22,7 @@ from django_dbqueue.worker.served import Served
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import claimed, overwrite
 from tests.kit.overview import NOTE, Away, a_worker, minute
-from tests.queueapp.models import Note
+from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 TABLE = Note._meta.db_table
@@ -90,7 +91,18 @@ def test_jobs_that_failed_for_good_within_the_hour_are_worth_a_look():
     count(1, NO_PAPER)
     found = look().verdict
     assert found.level == "look"
-    assert found.sentence == "Worth a look: 1 job has failed, lately too: ValueError."
+    said = "Worth a look: 1 attempt failed in the last hour, and 1 such job waits for a person"
+    assert found.sentence == f"{said}: ValueError."
+
+
+def test_what_failed_lately_is_told_apart_from_what_has_waited_for_weeks():
+    a_worker()
+    for _ in range(3):
+        overwrite(failed(NO_PAPER), failed_at=DbNow(plus=-14 * 86400))
+    count(1, NO_PAPER)
+    count(5, NO_PAPER, ago=200)
+    said = "Worth a look: 1 attempt failed in the last hour, and 3 such jobs wait for a person"
+    assert look().verdict.sentence == f"{said}: ValueError."
 
 
 def test_what_is_urgent_comes_first_and_says_how_much_more_there_is():
@@ -172,6 +184,23 @@ def test_pauses_are_marked_when_they_begin_and_when_they_end():
     assert [(m.kind, m.minute) for m in ran_out] == [("resume", 57), ("pause", 49)]
     rows.update(paused_at=DbNow(plus=-7200), paused_until=DbNow(plus=-7000))
     assert look().last_hour.marks == []
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="elsewhere a column has its type")
+@pytest.mark.parametrize("column", ["paused_at", "paused_until", "resumed_at"])
+def test_what_a_hand_wrote_into_a_pause_has_no_mark_and_hides_nothing(column):
+    Queue.objects.pause(TABLE, "a", 3600, "tea")
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {Queue._meta.db_table} SET {column} = 'zzz' WHERE name = 'a'")
+    expected = [] if column == "paused_at" else ["pause"]
+    assert [mark.kind for mark in look().last_hour.marks] == expected
+
+
+def test_what_a_hand_moved_out_of_the_hour_has_no_mark():
+    Queue.objects.pause(TABLE, "a", 3600, "tea")
+    Queue.objects.filter(name="a").update(paused_at=DbNow(plus=20))
+    a_worker(started_at=DbNow(plus=86_400))
+    assert [(mark.kind, mark.minute) for mark in look().last_hour.marks] == [("pause", 59)]
 
 
 # --- the queues ---------------------------------------------------------------------------------
@@ -322,3 +351,39 @@ def test_a_database_that_is_away_is_asked_once_and_hides_nothing_else(settings):
     finally:
         settings.DATABASE_ROUTERS = []
         away.end()
+
+
+@pytest.fixture
+def failures_away(monkeypatch):
+    """Failures cannot be asked, and how often somebody tried."""
+    tried = []
+
+    def look(served):
+        tried.append(served)
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(failures, "look", look)
+    return tried
+
+
+def test_failures_that_cannot_be_asked_are_a_problem_and_asked_once(failures_away):
+    a_worker()
+    Note.objects.enqueue(delay=60)
+    found = glance([Served(Note, "default"), Served(Kept, "default")])
+    assert found.found.problems == {"database 'default'": "the disk is full"}
+    assert found.verdict.sentence == (
+        "Act now: database 'default' cannot be asked: the disk is full"
+    )
+    assert len(failures_away) == 1
+
+
+def test_a_table_whose_failures_cannot_be_asked_is_named_and_the_rest_goes_on(monkeypatch):
+    def groups_of(served, *args):
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(failures, "groups_of", groups_of)
+    Note.objects.enqueue(delay=60)
+    found = look()
+    assert found.found.problems == {NOTE: "the disk is full"}
+    assert found.verdict.level == "act"
+    assert list(found.due) == [NOTE]

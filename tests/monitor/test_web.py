@@ -2,17 +2,21 @@
 
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.models import Queue
+from django_dbqueue.models import Queue, Worker
 from django_dbqueue.monitor import document, web
+from django_dbqueue.monitor.verdict import Level, Verdict
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import claimed
 from tests.kit.overview import NOTE, a_worker, minute
@@ -80,6 +84,87 @@ def test_the_databases_are_asked_once_in_five_seconds(monkeypatch):
     assert len(captured) > 0
 
 
+class SlowLook:
+    """``glance`` that waits until it may go on, and then answers, or fails."""
+
+    def __init__(self, error=None):
+        self.error, self.times = error, 0
+        self.has_begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def __call__(self):
+        self.times += 1
+        self.has_begun.set()
+        assert self.may_go_on.wait(60)
+        if self.error:
+            raise self.error
+        return SimpleNamespace(verdict=Verdict(Level.LOOK, "Worth a look: tea."))
+
+
+def asked_meanwhile(slow, *during):
+    """What the one who looks is told, and those who ask while it does."""
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(web.HEALTH.verdict)
+        assert slow.has_begun.wait(60)
+        told = [web.HEALTH.verdict() for _ in during]
+        slow.may_go_on.set()
+        return first.result(60), told
+
+
+def test_who_asks_while_another_looks_is_told_what_was_seen_last(monkeypatch):
+    a_worker()
+    assert web.HEALTH.verdict().level == "ok"
+    monkeypatch.setattr(web, "ASKED_EVERY", 0.0)
+    slow = SlowLook()
+    monkeypatch.setattr(web, "glance", slow)
+    first, [other] = asked_meanwhile(slow, "once")
+    assert (first.level, other.level, slow.times) == ("look", "ok", 1)
+
+
+def test_where_nothing_is_known_who_asks_meanwhile_waits_for_a_moment_only(monkeypatch):
+    monkeypatch.setattr(web, "WAITS", 0.01)
+    slow = SlowLook()
+    monkeypatch.setattr(web, "glance", slow)
+    first, others = asked_meanwhile(slow, "once", "twice")
+    assert first.level == "look"
+    assert {(one.level, one.sentence.partition(":")[0]) for one in others} == {("act", "Act now")}
+    assert all("cannot be asked" in one.sentence for one in others)
+    assert slow.times == 1
+
+
+def test_what_was_seen_long_ago_is_told_to_nobody(monkeypatch):
+    a_worker()
+    assert web.HEALTH.verdict().level == "ok"
+    for name, seconds in (("ASKED_EVERY", 0.0), ("FRESH", 0.0), ("WAITS", 0.01)):
+        monkeypatch.setattr(web, name, seconds)
+    slow = SlowLook()
+    monkeypatch.setattr(web, "glance", slow)
+    _, [other] = asked_meanwhile(slow, "once")
+    assert other.level == "act"
+
+
+def test_a_look_that_fails_is_no_health_and_not_tried_again_at_once(monkeypatch, settings):
+    settings.DBQUEUE = {"METRICS_TOKEN": "s3cret"}
+    slow = SlowLook(OperationalError("the disk is full"))
+    slow.may_go_on.set()
+    monkeypatch.setattr(web, "glance", slow)
+    for _ in range(3):
+        response = ask(web.healthz_view)
+        assert (response.status_code, response.content) == (503, b"act\n")
+    text = ask(web.healthz_view, Authorization=TOKEN).content.decode()
+    assert text == "act\nAct now: it cannot be asked: the disk is full\n"
+    assert slow.times == 1
+
+
+def test_a_look_with_a_bug_is_an_error_once_and_not_tried_again_at_once(monkeypatch):
+    slow = SlowLook(TypeError("a bug"))
+    slow.may_go_on.set()
+    monkeypatch.setattr(web, "glance", slow)
+    with pytest.raises(TypeError):
+        ask(web.healthz_view)
+    assert ask(web.healthz_view).status_code == 503
+    assert slow.times == 1
+
+
 def test_the_document_is_for_those_who_may_read_the_metrics(settings):
     assert ask(web.status_view).status_code == 403
     settings.DBQUEUE = {"METRICS_TOKEN": "s3cret"}
@@ -135,6 +220,34 @@ def test_it_has_what_the_page_shows(settings):
     assert (runs["queue"], runs["limit_seconds"], runs["worker"]) == ("default", 60.0, worker.uuid)
     assert sum(found["due"][NOTE]["hour"]) == 1
     assert found["problems"] == {}
+
+
+@pytest.fixture
+def logged_in():
+    made = []
+
+    def with_permissions(*codenames):
+        user = User.objects.create_user(f"reader{len(made)}")
+        made.append(user)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        return user
+
+    yield with_permissions
+    for user in made:
+        user.delete()
+
+
+def test_it_tells_a_person_of_workers_only_who_may_see_them(logged_in):
+    worker = fill()
+    Worker.objects.filter(pk=worker.pk).update(trouble="disk full")
+    response = ask(web.status_view, user=logged_in("view_queue"))
+    found = told(response)
+    assert (found["workers"], found["running"], found["more_running"]) == (None, None, None)
+    assert worker.uuid not in response.content.decode()
+    assert "disk full" in found["verdict"]["problems"][0]["text"], "the page tells it, too"
+    found = told(ask(web.status_view, user=logged_in("view_queue", "view_worker")))
+    assert (len(found["workers"]), len(found["running"]), found["more_running"]) == (1, 1, 0)
+    assert found["verdict"]["problems"][0]["worker"] == worker.uuid
 
 
 def test_the_docs_tell_of_all_that_is_in_it(settings):

@@ -32,7 +32,7 @@ def status_text(found: Overview) -> str:
     text = aligned([head, *lines]) if lines else "no jobs in any queue table"
     cut = [f"{table}: it has more queues than are shown" for table in found.cut]
     alive = f"workers alive: {working(found)}"
-    return "\n".join([text, *cut, *found.under_way, alive])
+    return "\n".join([text, *cut, *found.all_under_way, alive])
 
 
 def _cells(one: QueueOverview) -> list[str]:
@@ -50,8 +50,15 @@ def status_json(found: Overview) -> dict[str, Any]:
     ]
     queues = [{**_values(one), "database": one.database} for one in in_use(found)]
     paused = [[one.table, one.queue] for one in found.queues if one.paused]
-    more = {"more_queues": found.cut, "under_way": found.under_way, "problems": found.problems}
-    return {"queues": queues, "sums": sums, "paused": paused, "workers": working(found), **more}
+    return {
+        "queues": queues,
+        "sums": sums,
+        "paused": paused,
+        "workers": working(found),
+        "more_queues": found.cut,
+        "under_way": found.all_under_way,
+        "problems": found.problems,
+    }
 
 
 def _values(one: QueueOverview) -> dict[str, Any]:
