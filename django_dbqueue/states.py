@@ -67,6 +67,9 @@ def state_for(verb: str) -> str:
 
 
 CLAIMABLE = state_for("claim")
+# With the sign no index over the state is taken, which may lead through all that is ready: for
+# what is found by its key.
+CLAIMABLE_BY_KEY = f"+{CLAIMABLE}"
 HELD = state_for("complete")
 PROMOTABLE = state_for("promote")
 ARCHIVABLE = state_for("archive")

@@ -122,7 +122,7 @@ def _do(
         message = f"{verb.told}: {progress}"
         confirmation.log(request, progress.first, message, progress.taken, flag)
     text, is_limited = f"{verb.told}: {progress}.", progress.taken >= ROWS_MAX
-    if progress.has_more and is_limited:
+    if progress.has_more and is_limited and not progress.is_full:
         text += f" More match: at most {ROWS_MAX:,} are changed at once. Repeat it for the others"
         command = command_line(model_admin, request, verb)
         text += f", or have all of them done by {command}" if command else "."

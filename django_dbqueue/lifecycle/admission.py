@@ -99,7 +99,7 @@ def as_many_as_fit(
     def work() -> tuple[int, T]:
         room, fits = Room(table, queue, limit, is_alone), min(count, limit)
         if fits and not room.take(fits):
-            fits -= room.find(fits)
+            fits -= room.find(fits, in_part=True)
         return fits, write(fits)
 
     return in_transaction(table.connection, work)

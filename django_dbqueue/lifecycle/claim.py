@@ -13,7 +13,7 @@ from ..dialects import Claim
 from ..dialects.types import Floor, Row
 from ..exceptions import shown
 from ..guard import capture
-from ..states import CLAIMABLE, HELD, Status
+from ..states import CLAIMABLE, CLAIMABLE_BY_KEY, HELD, Status
 from . import keyed_claim, versions
 from .claim_end import ONE_MORE, RetryDecision, claim_end, freed
 from .errors import appended, entry
@@ -145,7 +145,7 @@ def _pass_over(table: Table, request: Claim) -> None:
         [request.queue],
     )
     sql = f"UPDATE {table.by_key} SET {request.sets} "
-    sql += f"WHERE {CLAIMABLE} AND queue = %s AND {table.pk} = %s"
+    sql += f"WHERE {CLAIMABLE_BY_KEY} AND queue = %s AND {table.pk} = %s"
     left = request.limit
     for (key,) in candidates:
         try:

@@ -127,7 +127,7 @@ def _write(
     keys = sorted(victim[0] for victim in victims)
     for start in range(0, len(keys), CHUNK):
         chunk = keys[start : start + CHUNK]
-        among = f"{table.pk} IN ({placeholders(chunk)}) AND status = {status:d}"
+        among = f"{table.pk} IN ({placeholders(chunk)}) AND +status = {status:d}"
         sql = f"UPDATE {table.by_key} SET {sets} WHERE {among}"
         changed_once(table.connection, sql, [*params, *chunk])
 

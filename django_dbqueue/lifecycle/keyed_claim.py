@@ -20,7 +20,7 @@ from django.db.utils import IntegrityError
 
 from ..dialects import Claim
 from ..exceptions import Bury, DBQueueError
-from ..states import CLAIMABLE, MOVES, Status
+from ..states import CLAIMABLE, CLAIMABLE_BY_KEY, MOVES, Status
 from .claim_end import RetryDecision, freed
 from .errors import appended, entry
 from .execute import changed, changed_once, in_transaction, placeholders, retry, rows
@@ -144,7 +144,8 @@ def _may_start(pk: Any, rule: Rule, claimed: int, heads: Heads | None) -> bool:
 def _stamped(table: Table, request: Claim, keys: list[Any], may_fail: bool) -> list[Any]:
     among, these = table.dialect.among(table.pk, keys)
     # Of the queue, too: a person may just have moved some of them to another one.
-    where = f"{CLAIMABLE} AND queue = {table.dialect.placeholder(request.queue)} AND {among}"
+    place = table.dialect.placeholder(request.queue)
+    where = f"{CLAIMABLE_BY_KEY} AND queue = {place} AND {among}"
     sql = f"UPDATE {table.by_key} SET {request.sets} WHERE {where}"
     params = [*request.params, request.queue, *these]
     write = partial(changed_once, table.connection, sql, params)
@@ -204,7 +205,7 @@ def _park(table: Table, queue: str, judged: Judged) -> None:
     if parked:
         among, these = table.dialect.among(table.pk, parked)
         sql = f"UPDATE {table.by_key} SET status = {Status.DELAYED:d}, retry_at = NULL"
-        changed(table.connection, f"{sql} WHERE {CLAIMABLE} AND {among}", these)
+        changed(table.connection, f"{sql} WHERE {CLAIMABLE_BY_KEY} AND {among}", these)
     # A claim that ended after our look has woken nothing of this.
     wake(table, names)
 
@@ -225,7 +226,7 @@ def _bury_followers(table: Table, key: str, head: Any) -> None:
             same = sorted(alike, key=lambda row: row[0])
             new = entry(Bury(reason), attempt=attempts, owner=None)
             among, these = table.dialect.among(table.pk, [pk for pk, _, _ in same])
-            sql = f"UPDATE {table.by_key} SET {sets}, {RECORDED} WHERE status = {status:d}"
+            sql = f"UPDATE {table.by_key} SET {sets}, {RECORDED} WHERE +status = {status:d}"
             params = [appended(same[0][2], new), failure_of(new).fingerprint, *these]
             count = changed(table.connection, f"{sql} AND {among}", params)
             logger.warning("%s: jobs buried: %d; %s", table.label, count, reason)

@@ -1,6 +1,6 @@
 """ready, delayed or buried -> the same state in another queue, as a person wants it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -22,23 +22,29 @@ LOOKED_UP_MAX = 100
 @dataclass
 class Moved(Changed):
     """``skipped`` counts also the ``twins``, whose dedup key another job has in the queue that they
-    were to be moved to, and those for which that one has ``no_room``."""
+    were to be moved to, those for which that one has ``no_room``, and those that are ``barred`` by
+    a constraint of the project's own."""
 
     twins: int = 0
     no_room: int = 0
+    barred: int = 0
 
     def __add__(self, other: Changed) -> "Moved":
         both = super().__add__(other)
         twins = self.twins + getattr(other, "twins", 0)
         no_room = self.no_room + getattr(other, "no_room", 0)
-        return Moved(both.changed, both.skipped, twins, no_room)
+        barred = self.barred + getattr(other, "barred", 0)
+        return Moved(both.changed, both.skipped, twins, no_room, barred)
 
     def __str__(self) -> str:
-        said = str(Changed(self.changed, self.skipped - self.twins - self.no_room))
+        told = self.twins + self.no_room + self.barred
+        said = str(Changed(self.changed, self.skipped - told))
         if self.twins:
             said += f"; {self.twins} skipped: a job with the same dedup key is there already"
         if self.no_room:
             said += f"; {self.no_room} skipped: the queue is full"
+        if self.barred:
+            said += f"; {self.barred} skipped: a constraint of the table forbids it"
         return said
 
 
@@ -53,7 +59,7 @@ def move(table: Table, seen: Iterable[Seen], queue: str) -> Changed:
         moving = _Moving(table, lane)
         done = by_state(table, waiting, MOVES["move"][0], moving.write_with_room)
         done += by_state(table, parked, MOVES["move"][0], moving.write)
-        result += Moved(done.changed, done.skipped, moving.twins, moving.no_room)
+        result += Moved(done.changed, done.skipped, moving.twins, moving.no_room, moving.barred)
     return result
 
 
@@ -85,7 +91,7 @@ class _Moving:
 
     def __init__(self, table: Table, queue: str) -> None:
         self.table, self.queue = table, queue
-        self.twins = self.no_room = 0
+        self.twins = self.no_room = self.barred = 0
 
     def write_with_room(self, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
         free, named = self._without_twins(keys)
@@ -95,21 +101,23 @@ class _Moving:
 
         fits, done = as_many_as_fit(self.table, self.queue, len(free), write)
         self.no_room += len(free) - fits
-        self.twins += done.twins
-        return done.changed
+        return self._counted(done)
 
     def write(self, keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
-        done = self._write(*self._without_twins(keys), condition, params)
+        return self._counted(self._write(*self._without_twins(keys), condition, params))
+
+    def _counted(self, done: Moved) -> int:
         self.twins += done.twins
+        self.barred += done.barred
         return done.changed
 
     def _write(
-        self, keys: Sequence[Any], named: set[Any], condition: str, params: Sequence[Any]
+        self, keys: Sequence[Any], named: Mapping[Any, str], condition: str, params: Sequence[Any]
     ) -> Moved:
         if not keys:
             return Moved()
         connection = self.table.connection
-        is_within = bool(named) and connection.in_atomic_block
+        is_within = connection.in_atomic_block
         try:
             with transaction.atomic(connection.alias) if is_within else nullcontext():
                 return Moved(
@@ -121,30 +129,31 @@ class _Moving:
                     )
                 )
         except IntegrityError:
-            if named.isdisjoint(keys):
-                raise  # by a constraint of the project's own
             if len(keys) == 1:
-                return Moved(twins=1)
-            # A twin came in meanwhile.
+                # Either a twin came in meanwhile, or a constraint is the project's own.
+                name = named.get(self.table.db_key(keys[0]))
+                is_twin = name is not None and bool(self._taken([name]))
+                return Moved(twins=1) if is_twin else Moved(barred=1)
             each = (self._write([key], named, condition, params) for key in keys)
             return sum(each, Moved())
 
-    def _without_twins(self, keys: Sequence[Any]) -> tuple[list[Any], set[Any]]:
-        """The keys of the jobs that nothing is known against, and of those that have a dedup key;
-        two that have the same one would be twins there."""
+    def _without_twins(self, keys: Sequence[Any]) -> tuple[list[Any], dict[Any, str]]:
+        """The keys of the jobs that nothing is known against, and the dedup keys of those that have
+        one, by what ``db_key`` makes of theirs; two that have the same would be twins there."""
         table = self.table
         sql = f"SELECT {table.pk}, dedup_key FROM {table.by_key} "
         sql += f"WHERE {table.pk} IN ({placeholders(keys)}) AND dedup_key IS NOT NULL"
-        named: dict[Any, str] = dict(rows(table.connection, sql, list(keys)))
+        # As they are read they may be of another type: a UUID is text for MariaDB's drivers.
+        named = {table.db_key(key): name for key, name in rows(table.connection, sql, list(keys))}
         taken = self._taken(sorted(set(named.values())))
         free = []
         for key in keys:
-            name = named.get(key)
+            name = named.get(table.db_key(key))
             if name is None or name not in taken:
                 free.append(key)
                 taken |= set() if name is None else {name}
         self.twins += len(keys) - len(free)
-        return free, set(named)
+        return free, named
 
     def _taken(self, names: Sequence[str]) -> set[str]:
         found = set[str]()

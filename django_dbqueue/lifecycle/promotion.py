@@ -20,10 +20,12 @@ def promote(table: Table, low: LowInstant | None = None) -> int:
         free = sorted(unlocked_keys(table, keys))
         if not free:
             return 0
+        # Put like this no index over both is taken, which may lead through all that are due.
         return changed_once(
             table.connection,
             f"UPDATE {table.by_key} SET status = {Status.READY:d}, retry_at = NULL "
-            f"WHERE {PROMOTABLE} AND {is_due} AND {table.pk} IN ({placeholders(free)})",
+            f"WHERE +{PROMOTABLE} AND CASE WHEN {is_due} THEN 1 END = 1 "
+            f"AND {table.pk} IN ({placeholders(free)})",
             free,
         )
 

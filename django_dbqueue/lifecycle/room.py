@@ -63,8 +63,9 @@ class Room:
         """From one stripe; False = look at all of the queue."""
         return changed_once(self.table.connection, *self.taking(count)) == 1
 
-    def find(self, count: int) -> int:
-        """Count the queue, take room and hand out some; for how many there is none: 0 = taken."""
+    def find(self, count: int, *, in_part: bool = False) -> int:
+        """Count the queue, take room and hand out some; for how many there is none: 0 = taken. Room
+        for a part of them is only gathered from others where it is of use (``in_part``)."""
         place = (self.table.connection.alias, *self.key)
         if time.monotonic() < _full_until.get(place, 0):
             return count
@@ -72,11 +73,11 @@ class Room:
         mine = self._lock_free([self.home])
         left, most = self._left(mine)
         give_up = time.monotonic() + UNCLEAR_MAX
-        while left < count <= most:
+        while left < (aim := min(count, most) if in_part else count) and 0 < aim <= most:
             # The rest is in other stripes, or held by transactions that may not need it.
             mine = self._lock_free(range(STRIPES_MAX))
             left, most = self._left(mine)
-            if left >= count or time.monotonic() > give_up:
+            if left >= aim or time.monotonic() > give_up:
                 break
             _nap.wait(LOOK_AGAIN)
         if left >= count:

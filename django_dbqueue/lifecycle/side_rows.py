@@ -89,6 +89,7 @@ def gone(table: Table, keys: Sequence[Any]) -> list[Any]:
     for name in names:
         if left:
             sql = f"SELECT {table.pk} FROM {name} WHERE {table.pk} IN ({placeholders(left)})"
-            here = {key for (key,) in rows(table.connection, sql, left)}
-            left = [key for key in left if key not in here]
+            # As they are read they may be of another type: a UUID is text for MariaDB's drivers.
+            here = {table.db_key(key) for (key,) in rows(table.connection, sql, left)}
+            left = [key for key in left if table.db_key(key) not in here]
     return left

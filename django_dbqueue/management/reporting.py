@@ -71,7 +71,9 @@ class Report:
             if progress.taken or _result(progress).skipped:
                 said = f"{progress.taken} would be changed" if self.is_dry else str(progress)
                 lines.append(f"{name}: {said}")
-        more = ["More match: --limit was reached."] if self._has_more else []
+        left = [progress for _, _, progress in self.done if progress.has_more]
+        reasons = {"the queue is full" if one.is_full else "--limit was reached" for one in left}
+        more = [f"More match: {reason}." for reason in sorted(reasons)]
         return "\n".join([*(lines or ["no job matches"]), *more])
 
     def _json(self) -> str:

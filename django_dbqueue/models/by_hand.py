@@ -41,8 +41,9 @@ class ByHandQuerySet(models.QuerySet[JobT]):
 
     def move(self, queue: str) -> Changed:
         """Put ready, delayed and buried jobs into another queue, or into their lanes of it. Those
-        whose dedup key a job there has, and those for which it has no room, are skipped and
-        counted: ``twins`` and ``no_room`` of the answer."""
+        whose dedup key a job there has, those for which it has no room, and those that another
+        constraint forbids are skipped and counted: ``twins``, ``no_room`` and ``barred`` of the
+        answer."""
         check_name(queue, "queue")
         jobs = self if self.query.is_sliced else self.exclude(queue=queue)
         return jobs._by_hand(partial(moving.move, queue=queue))

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from ..lifecycle import operator
-from ..lifecycle.limiter import base_of
+from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.operator import Changed
 from ..states import MOVES, Status
 from .keyset import Keyset
@@ -123,6 +123,7 @@ class Progress:
     taken: int = 0
     first: list[Any] = field(default_factory=list)
     has_more: bool = False
+    is_full: bool = False  # there is more, for which there was no room
 
     def do(self, keyset: Keyset) -> None:
         """The verb to these rows, until the limit; not to those that come to their end meanwhile,
@@ -137,13 +138,15 @@ class Progress:
             was_full = bool(rows[:left]) and self._take(keyset, rows[:left])
             if was_full or rows[left:]:
                 self.has_more = True
+                self.is_full |= was_full
                 return
 
     def _is_meant(self, row: Any) -> bool:
         return self.verb.is_new_to(row) and (self.matches is None or self.matches(row))
 
     def _take(self, keyset: Keyset, rows: list[Any]) -> bool:
-        """Whether there was no room for any of them: nor is there for those that follow."""
+        """Whether there was no room for any of them: nor is there for those that follow, but in
+        other lanes."""
         queryset = keyset.queryset.order_by()
         taken = [row.pk for row in rows if row.status in self.verb.sources]
         named = queryset.in_bulk(taken[: max(0, self.keeps - len(self.first))])
@@ -153,7 +156,9 @@ class Progress:
             self.result = result if self.result is None else self.result + result
         self.taken += len(taken)
         self.first += [named[key] for key in taken if key in named]
-        return not result.changed and bool(getattr(result, "no_room", 0))
+        has_no_room = not result.changed and bool(getattr(result, "no_room", 0))
+        limiter = limiter_of(queryset.model)
+        return has_no_room and (limiter is None or not limiter.has_lanes)
 
     def __str__(self) -> str:
         return str(self.result or Changed())

@@ -60,6 +60,36 @@ def judged(table: str) -> Iterator[list[str]]:
         yield found
 
 
+def indexes_written_by(statement: Statement, table: str) -> set[str]:
+    """Those by which an UPDATE or DELETE reaches its rows; the name of the one of the primary key
+    ends in "primary" for each database."""
+    if not statement.is_write or statement.sql.startswith("INSERT"):
+        return set()
+    find = {"mysql": _mysql_index, "postgresql": _postgresql_index, "sqlite": _sqlite_index}
+    return set(find[connection.vendor](statement, table))
+
+
+def _mysql_index(statement: Statement, table: str) -> Iterator[str]:
+    for step in _explained("EXPLAIN FORMAT=TRADITIONAL", statement):
+        if step["table"] == table:
+            yield str(step["key"]).lower()
+
+
+def _postgresql_index(statement: Statement, table: str) -> Iterator[str]:
+    [answer] = _explained("EXPLAIN (FORMAT JSON)", statement)
+    for node in _nodes(_plan(answer)):
+        kind, is_its = node["Node Type"], node.get("Relation Name", table) == table
+        if "Scan" in kind and "Bitmap Heap" not in kind and is_its:
+            yield node.get("Index Name", kind).replace("_pkey", "_primary")
+
+
+def _sqlite_index(statement: Statement, table: str) -> Iterator[str]:
+    for step in _explained("EXPLAIN QUERY PLAN", statement):
+        if table in step["detail"]:
+            found = "INTEGER PRIMARY KEY" in step["detail"]
+            yield "primary" if found else step["detail"]
+
+
 def _explained(prefix: str, statement: Statement) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(f"{prefix} {statement.sql}", statement.params)

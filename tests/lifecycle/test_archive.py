@@ -1,15 +1,17 @@
 """Finished jobs: archived and pruned."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import archive
 from django_dbqueue.lifecycle.low_instants import CHUNK
+from django_dbqueue.lifecycle.side_rows import gone
 from django_dbqueue.states import Status
 from tests.kit.jobs import buried, claimed, done, fresh, overwrite, start, start_all, table
-from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
+from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -117,3 +119,9 @@ def test_buried_jobs_wait_for_a_person_for_ever():
     job = buried(Pruned)
     overwrite(job, finished_at=hours_ago(9999))
     assert archive.prune(table(Pruned)) == 0
+
+
+def test_what_is_in_its_table_is_not_gone_where_keys_are_uuids():
+    """Drivers give and take them in different forms."""
+    here, other = table(Uuid).db_key(Uuid.objects.create().pk), table(Uuid).db_key(uuid4())
+    assert gone(table(Uuid), [here, other]) == [other]

@@ -1,5 +1,7 @@
 """Jobs that a person moves to another queue."""
 
+import itertools
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +12,7 @@ from django_dbqueue.lifecycle import moving
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
 from tests.kit.jobs import buried, claimed, done, fresh, lifecycle_of, overwrite, start_all, table
-from tests.queueapp.models import Note, Shared
+from tests.queueapp.models import Note, Shared, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -84,8 +86,10 @@ def test_of_two_that_would_be_twins_there_the_first_one_moves():
 
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "atomic"])
 def test_a_twin_that_comes_in_meanwhile_keeps_nobody_else(inside, monkeypatch):
-    """The look finds none, and the unique index judges."""
-    monkeypatch.setattr(moving._Moving, "_taken", lambda *_: set())
+    """The first look finds none, and the unique index judges."""
+    look, looks = moving._Moving._taken, itertools.count()
+    later = lambda *args: look(*args) if next(looks) else set()  # noqa: E731
+    monkeypatch.setattr(moving._Moving, "_taken", later)
     for key in ("a", "b", "c"):
         Note.objects.enqueue(dedup_key=key)
     Note.objects.enqueue(dedup_key="b", queue="other")
@@ -98,6 +102,39 @@ def test_a_twin_that_comes_in_meanwhile_keeps_nobody_else(inside, monkeypatch):
     else:
         moved = jobs.move("other")
     assert counts(moved) == (3, 1, 1, 0)
+
+
+def test_twins_are_skipped_where_keys_are_uuids():
+    for key in ("a", "b"):
+        Uuid.objects.enqueue(dedup_key=key)
+    Uuid.objects.enqueue(dedup_key="a", queue="other")
+    moved = Uuid.objects.filter(queue="default").move("other")
+    assert counts(moved) == (1, 1, 1, 0)
+
+
+@contextmanager
+def one_of_a_tenant_in_a_queue():
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE UNIQUE INDEX own_of_shared ON queueapp_shared (queue, tenant)")
+        try:
+            yield
+        finally:
+            table = " ON queueapp_shared" if connection.vendor == "mysql" else ""
+            cursor.execute(f"DROP INDEX own_of_shared{table}")
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "atomic"])
+@pytest.mark.parametrize("key", [None, "k"], ids=["plain", "dedup"])
+def test_a_constraint_of_the_projects_own_keeps_nobody_else(inside, key):
+    with one_of_a_tenant_in_a_queue():
+        jobs = [Shared.objects.enqueue(tenant=name)[0] for name in "ab"]
+        Shared.objects.enqueue(tenant="c", dedup_key=key)
+        Shared.objects.create(tenant="b", queue="other")
+        with transaction.atomic() if inside else nullcontext():
+            moved = Shared.objects.filter(queue="default").move("other")
+        assert (*counts(moved), moved.barred) == (2, 1, 0, 0, 1)
+        assert str(moved) == "2 changed; 1 skipped: a constraint of the table forbids it"
+        assert fresh(jobs[1]).queue == "default"
 
 
 def test_a_full_queue_takes_as_many_as_it_has_room_for():
@@ -116,6 +153,15 @@ def test_a_full_queue_takes_as_many_as_it_has_room_for():
         assert counts(Note.objects.filter(queue="default").move("other")) == (0, 3, 0, 3)
         Note.objects.filter(queue="other").cancel()
         assert counts(Note.objects.filter(queue="default").move("other")) == (3, 0, 0, 0)
+
+
+def test_room_that_was_handed_out_and_not_used_is_taken_too():
+    with limits("queueapp.note:other", max_length=1000):
+        for _ in range(20):
+            Note.objects.create(queue="other")
+        Note.objects.enqueue_many([{"text": ""}] * 1_100)
+        moved = Note.objects.filter(queue="default").move("other")
+        assert counts(moved) == (980, 120, 0, 120)
 
 
 def test_what_was_in_a_bounded_queue_makes_room_there():

@@ -90,9 +90,20 @@ def test_a_full_queue_is_not_tried_for_each_chunk(monkeypatch):
     Note.objects.enqueue_many([{"text": ""}] * 9)
     with limits("queueapp.note:other", max_length=3):
         report = as_json("move", "queueapp.note", "--to", "other", "--yes")
+        said = dbqueue("move", "queueapp.note", "--to", "other", "--yes")
     assert (report["changed"], report["more"]) == (3, True)
     assert report["matched"] < 9
+    assert said.endswith("2 skipped: the queue is full\nMore match: the queue is full.\n")
     assert queues().count("other") == 3
+
+
+def test_a_full_lane_keeps_nobody_from_the_others(monkeypatch):
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
+    Note.objects.enqueue_many([{"text": text} for text in "aaaaabb"])
+    with limits(rate="5/s", rate_key="{text}", max_length=2):
+        report = as_json("move", "queueapp.note", "--to", "other", "--yes")
+    assert (report["changed"], report["more"]) == (4, False)
+    assert queues() == ["default"] * 3 + ["other@a"] * 2 + ["other@b"] * 2
 
 
 @pytest.mark.parametrize(

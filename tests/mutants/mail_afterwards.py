@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     (
         SIDE_ROWS,
-        "left = [key for key in left if key not in here]",
+        "left = [key for key in left if table.db_key(key) not in here]",
         "pass",
         "mail that was archived meanwhile is not found any more",
     ),

@@ -33,7 +33,7 @@ MUTANTS = [
     ),
     (
         CLAIM,
-        "WHERE {CLAIMABLE} AND queue = %s AND {table.pk} = %s",
+        "WHERE {CLAIMABLE_BY_KEY} AND queue = %s AND {table.pk} = %s",
         "WHERE queue = %s AND {table.pk} = %s",
         "beside a row that cannot be written, a job is claimed whatever became of it",
         {"database": "postgresql"},
@@ -47,14 +47,14 @@ MUTANTS = [
     ),
     (
         PROMOTION,
-        'f"WHERE {PROMOTABLE} AND {is_due} AND {table.pk} IN',
-        'f"WHERE {is_due} AND {table.pk} IN',
+        'f"WHERE +{PROMOTABLE} AND CASE WHEN {is_due} THEN 1 END = 1 "',
+        'f"WHERE CASE WHEN {is_due} THEN 1 END = 1 "',
         "what is no longer delayed is promoted",
     ),
     (
         PROMOTION,
-        'f"WHERE {PROMOTABLE} AND {is_due} AND {table.pk} IN',
-        'f"WHERE {PROMOTABLE} AND {table.pk} IN',
+        'f"WHERE +{PROMOTABLE} AND CASE WHEN {is_due} THEN 1 END = 1 "',
+        'f"WHERE +{PROMOTABLE} "',
         "a job that was put off after the look is promoted",
     ),
     (
