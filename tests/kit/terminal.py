@@ -18,6 +18,8 @@ from pathlib import Path
 from tests.kit.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+# The size of another terminal, and what its person wants.
+NOT_ITS_OWN = {"COLUMNS", "LINES", "NO_COLOR"}
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])")
 
 
@@ -28,7 +30,7 @@ class Terminal:
         self.ours, theirs = pty.openpty()
         ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
         own = {"DATABASE_URL": database_url, "DBQUEUE_TESTS": "1", "DEBUG": "0", "TERM": "xterm"}
-        inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        inherited = {name: value for name, value in os.environ.items() if name not in NOT_ITS_OWN}
         self.popen = subprocess.Popen(
             [sys.executable, "manage.py", *args],
             cwd=ROOT,
