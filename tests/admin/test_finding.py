@@ -23,7 +23,8 @@ OVERVIEW = "/admin/dbqueue/queue/"
 def hits(browser, term):
     """What was found, by its address."""
     page = text_of(browser.get(SEARCH, {"q": term}))
-    found = re.findall(r'<li><a href="([^"]+)">([^<]+)</a>', page)
+    _, *sections = page.split('<section class="dbqueue-found">')
+    found = re.findall(r'<li><a href="([^"]+)">([^<]+)</a>', "".join(sections))
     return {html.unescape(url): html.unescape(text) for url, text in found}
 
 
