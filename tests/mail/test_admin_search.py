@@ -179,6 +179,8 @@ def test_a_search_goes_by_indexes(browser, term):
             cursor.execute(f"{verb} {name}")
     with captured(RECIPIENTS) as by_address, captured(EMAILS) as of_emails:
         assert len(keys(browser, term)) == 1
+    # Not the look at twenty emails whether they are all there, which reads little by itself.
+    by_address = [one for one in by_address if "address" in one.sql.partition("WHERE")[2]]
     by_subject = [one for one in of_emails if "LIKE" in one.sql]
     assert by_address if "@" in term else by_subject
     assert [what for one in by_address for what in complaints(one, RECIPIENTS)] == []
