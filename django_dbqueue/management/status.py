@@ -2,10 +2,12 @@
 waits, runs and failed. Exit code 1 where somebody is needed now."""
 
 import json
+import signal
 import sys
 import threading
 from argparse import ArgumentParser
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from django.db.utils import Error
@@ -28,7 +30,7 @@ WATCHED_SECONDS = 2.0
 SECONDS_LEAST = 0.2
 URGENT, NOT_URGENT, INDENT = "! ", "- ", "    "
 
-_stop = threading.Event()  # is never set: a wait that Ctrl-C ends
+_stop = threading.Event()  # set by Ctrl-C
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,11 +68,20 @@ def look(options: dict[str, Any]) -> tuple[Overview, Verdict]:
 def watch(options: dict[str, Any]) -> str:
     """A screen after the other, until Ctrl-C; where there is no terminal, one below the other."""
     seconds = max(SECONDS_LEAST, options["watch"])
-    with suppress(KeyboardInterrupt):
-        while True:
-            show(options)
-            _stop.wait(seconds)
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        with suppress(KeyboardInterrupt):
+            while not _stop.is_set():
+                show(options)
+                _stop.wait(seconds)
+    finally:
+        signal.signal(signal.SIGINT, before)
     return ""
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    _stop.set()  # an exception alone may be lost, in a callback of a driver's
+    raise KeyboardInterrupt
 
 
 def show(options: dict[str, Any]) -> None:
