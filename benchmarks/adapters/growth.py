@@ -1,4 +1,4 @@
-"""This library, beside the rows that ``benchmarks.growth.rows`` makes."""
+"""This library, next to the rows that ``benchmarks.growth.rows`` makes."""
 
 import os
 

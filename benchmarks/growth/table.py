@@ -12,7 +12,7 @@ Figures = dict[str, float]
 TABLES = ("empty", "full")
 DRAINED, CLAIMED, CREATED, MOVED = 20_000, 20_000, 1000, 20_000  # jobs
 PICKED_UP, RATE = 600, 200  # jobs, and how many of them a second
-MOST = 1.2  # times as dear
+RATIO_MAX = 1.2  # of the full table's costs to the empty one's
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Line:
 
     @property
     def ratio(self) -> float:
-        """How many times as dear it is in the full table."""
+        """How many times as expensive it is in the full table."""
         return self.empty / self.full if self.is_rate else self.full / self.empty
 
     def __str__(self) -> str:
         digits = 0 if self.is_rate else 2
         cells = f"{self.empty:,.{digits}f}", f"{self.full:,.{digits}f}", f"{self.ratio:.2f}"
-        met = "" if self.ratio <= MOST else f"over {MOST}"
+        met = "" if self.ratio <= RATIO_MAX else f"over {RATIO_MAX}"
         return f"| {self.name} | {' | '.join(cells)} | {met} |"
 
 
@@ -91,5 +91,5 @@ def rate(found: Mapping[str, list[float]]) -> float:
 
 def page(place: str, rows: int, found: list[Line]) -> str:
     """As Markdown."""
-    head = f"| {place} | empty | {rows:,} rows | times as dear | |\n|---|---:|---:|---:|---|"
+    head = f"| {place} | empty | {rows:,} rows | times as expensive | |\n|---|---:|---:|---:|---|"
     return "\n".join([head, *map(str, found)])

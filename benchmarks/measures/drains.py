@@ -1,4 +1,4 @@
-"""The drain by two processes, beside that by one."""
+"""The drain by two processes, next to that by one."""
 
 from collections.abc import Iterator
 from statistics import median

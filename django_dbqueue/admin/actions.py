@@ -39,7 +39,7 @@ class Action:
 
     def titled(self, model_admin: Any) -> "Action":
         """By the word of a table's own, as mail has one for bury."""
-        title = model_admin.deed_titles.get(self.verb.name, self.verb.title)
+        title = model_admin.action_titles.get(self.verb.name, self.verb.title)
         question = replace(self.question, title=title, button=title)
         return replace(self, verb=replace(self.verb, title=title), question=question)
 

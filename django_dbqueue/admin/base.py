@@ -50,8 +50,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     # Any other order than the indexes' would sort the whole table.
     sortable_by: ClassVar[Any] = ()
     state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
-    # By verb, what a deed is called here, where it has another name.
-    deed_titles: ClassVar[dict[str, str]] = {}
+    # By verb, what an action is called here, where it has another name.
+    action_titles: ClassVar[dict[str, str]] = {}
     ordering = ("-id",)
     # Whether there are indexes over the states.
     has_states: ClassVar[bool] = True

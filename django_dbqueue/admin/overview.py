@@ -15,13 +15,13 @@ from django.utils.safestring import SafeString
 from ..metrics.counts import QUEUES_MAX
 from ..metrics.numbers import sum_of
 from ..models import Worker
+from ..monitor.activity import activity as last_actions
 from ..monitor.alerts import Alert
-from ..monitor.deeds import deeds as last_deeds
 from ..monitor.glance import Glance, glance
 from ..monitor.overview import Overview
 from ..monitor.verdict import Verdict
 from ..states import Status
-from . import deeds, failures, slots
+from . import activity, failures, slots
 from .formatting import number, short, time_tag
 from .pages import auto_refresh, list_url, page_url, respond, row_url
 from .permissions import may
@@ -29,7 +29,7 @@ from .queue_rows import SHOWN, Group, groups, jobs_url
 from .strip import strip
 
 FAILURES_MAX = 5  # kinds that are shown here
-DEEDS_MAX = 20
+ACTIVITY_MAX = 20
 IDLE_MAX = 3  # queue tables without anything in them that are shown, and not folded
 # What waits, works and has failed, of all queues.
 SUMMED = {
@@ -112,8 +112,8 @@ def _below(seen: Glance, site: AdminSite, request: HttpRequest) -> dict[str, Any
         "running": running,
         "more_running": len(seen.running) - len(running),
         "due": list(slots.due_rows(seen, site, request)),
-        "deeds": _deeds(site, request),
-        "deeds_url": page_url(site, deeds.LIST),
+        "activity": _activity(site, request),
+        "activity_url": page_url(site, activity.LIST),
     }
 
 
@@ -127,11 +127,12 @@ def _under_way(found: Overview, site: AdminSite, request: HttpRequest) -> list[s
     ]
 
 
-def _deeds(site: AdminSite, request: HttpRequest) -> list[tuple[SafeString | str, deeds.Row]]:
+def _activity(site: AdminSite, request: HttpRequest) -> list[tuple[SafeString | str, activity.Row]]:
     """The last ones, each with its time in short."""
-    found = last_deeds(DEEDS_MAX, may_see=lambda model: may(request, model, "view")).found
+    found = last_actions(ACTIVITY_MAX, may_see=lambda model: may(request, model, "view")).found
     return [
-        (time_tag(one.moment, short(one.moment)), deeds.row_of(one, site, request)) for one in found
+        (time_tag(one.moment, short(one.moment)), activity.row_of(one, site, request))
+        for one in found
     ]
 
 

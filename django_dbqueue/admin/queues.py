@@ -11,8 +11,8 @@ from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from ..models import Queue
+from .activity import activity_view
 from .charts import charts_view
-from .deeds import deeds_view
 from .failures import failures_view, retry_view
 from .finding import search_view
 from .overview import overview_view
@@ -31,7 +31,7 @@ PAGES: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "charts": (charts_view, READING),
     "failures": (failures_view, READING),
     "search": (search_view, READING),
-    "deeds": (deeds_view, READING),
+    "activity": (activity_view, READING),
     "retry": (retry_view, ("POST",)),
     "pause": (pause_view, (*READING, "POST")),
     "resume": (resume_view, ("POST",)),

@@ -87,7 +87,7 @@ def _by_lane(table: Table, seen: Sequence[Seen], queue: str) -> dict[str, list[S
 
 
 class _Moving:
-    """One deed; the unique index judges who is a twin, a look before it saves most of the tries."""
+    """One move; the unique index judges who is a twin, a look before it saves most of the tries."""
 
     def __init__(self, table: Table, queue: str) -> None:
         self.table, self.queue = table, queue

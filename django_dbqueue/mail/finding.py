@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from django.db.models import Min, QuerySet
+from django.db.models import QuerySet
 
 from ..lifecycle.side_rows import gone
 from ..lifecycle.table import Table
 from .models import Recipient
 from .models.recipient import RecipientRows, digest_of, digests
-from .rows import PLACES, mail_table
+from .rows import PLACES, mail_table, windows
 
 LOOKED_AT = 20  # of the oldest emails of each table
 KEYS_AT_ONCE = 500
-WINDOW_ROWS = 2000
 
 
 def keys_to(address: str, using: str, most: int) -> list[int]:
@@ -39,7 +38,8 @@ def index_all(say: Callable[[int, int], None]) -> tuple[int, int]:
     table, written, deleted = mail_table(), 0, 0
     for model in PLACES:
         rows: QuerySet[Any] = model._base_manager.using(table.connection.alias)
-        for window in _newest_first(rows):
+        # The oldest last: at these ``is_whole`` looks.
+        for window in windows(rows, newest_first=True):
             written += _write(table, list(window.only("pk", "recipients")))
             say(written, deleted)
     for keys in _keys_of_rows(table):
@@ -48,17 +48,6 @@ def index_all(say: Callable[[int, int], None]) -> tuple[int, int]:
         deleted += len(orphans)
         say(written, deleted)
     return written, deleted
-
-
-def _newest_first(rows: QuerySet[Any]) -> Iterator[QuerySet[Any]]:
-    """Parts of a table. The oldest emails come last: at these ``is_whole`` looks."""
-    while True:
-        keys = rows.order_by("-pk").values("pk")[:WINDOW_ROWS]
-        start = keys.aggregate(start=Min("pk"))["start"]
-        if start is None:
-            return
-        yield rows.filter(pk__gte=start)
-        rows = rows.filter(pk__lt=start)
 
 
 def _write(table: Table, emails: list[Any]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from django.db import router
-from django.db.models import Max, Model, QuerySet
+from django.db.models import Max, Min, Model, QuerySet
 
 from ..lifecycle import operator
 from ..lifecycle.table import Table, table_of
@@ -23,16 +23,20 @@ def mail_table() -> Table:
     return table_of(Email, router.db_for_write(Email))
 
 
-def windows(rows: "QuerySet[T]") -> "Iterator[QuerySet[T]]":
+def windows(rows: "QuerySet[T]", *, newest_first: bool = False) -> "Iterator[QuerySet[T]]":
     """Parts of a queryset, in the order of their keys; each ends at the 2,000th key, so that no
     statement looks at more rows than these, whatever is asked of them."""
+    last: type[Max] | type[Min] = Max
+    order, within, beyond = "pk", "pk__lte", "pk__gt"
+    if newest_first:
+        last, order, within, beyond = Min, "-pk", "pk__gte", "pk__lt"
     while True:
-        keys = rows.order_by("pk").values("pk")[:WINDOW_ROWS]
-        end = keys.aggregate(end=Max("pk"))["end"]
+        keys = rows.order_by(order).values("pk")[:WINDOW_ROWS]
+        end = keys.aggregate(end=last("pk"))["end"]
         if end is None:
             return
-        yield rows.filter(pk__lte=end)
-        rows = rows.filter(pk__gt=end)
+        yield rows.filter(**{within: end})
+        rows = rows.filter(**{beyond: end})
 
 
 def locked(table: Table, model: Any, key: Any) -> Any:

@@ -14,7 +14,7 @@ from .verbs import Refused
 
 
 def add_user(parser: ArgumentParser) -> None:
-    who = "a user of the project: the deed is recorded in the admin's log as theirs; default: the "
+    who = "a user of the project: the admin's log has the action as theirs; default: the "
     parser.add_argument("--by", metavar="USERNAME", help=f"{who}setting OPERATOR")
 
 

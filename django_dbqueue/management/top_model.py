@@ -142,8 +142,8 @@ class Top:
         self.wants_look = True
 
     def note(self, write: Callable[[Any], Any]) -> str:
-        """Into the admin's log, where it is known whose deed it was; gives back why it is not there
-        where that fails, since the deed is done."""
+        """Into the admin's log, where it is known whose action it was; gives back why it is not
+        there where that fails, since the action is done."""
         if self.user is None:
             return ""
         try:

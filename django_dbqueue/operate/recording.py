@@ -1,4 +1,4 @@
-"""What people do, written into the admin's log: one entry for each deed, however many rows it
+"""What people do, written into the admin's log: one entry for each action, however many rows it
 changed."""
 
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ from tests.queueapp.models import Note
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 # By action: the codename of its permission, and what becomes of the three jobs.
-DEEDS = {
+ACTIVITY = {
     "kick_selected": ("retry", ["ready", "claimed", "ready"]),
     "bury_selected": ("bury", ["buried", "buried", "buried"]),
     "release_selected": ("release", ["ready", "ready", "buried"]),
@@ -50,15 +50,15 @@ def logged():
     return list(LogEntry.objects.order_by("pk").values_list("object_id", "change_message"))
 
 
-@pytest.mark.parametrize("action", DEEDS)
+@pytest.mark.parametrize("action", ACTIVITY)
 def test_each_deed_has_a_permission_of_its_own(people, jobs, action):
-    codename, expected = DEEDS[action]
+    codename, expected = ACTIVITY[action]
     browser = people("view_note", f"{codename}_note")
     offered = re.findall(r'<option value="(\w+_selected)"', text_of(browser.get(NOTES)))
     assert set(offered) == {action} | ALONG.get(action, set())
     data = {"_selected_action": [job.pk for job in jobs], "confirmed": "yes", "post": "yes"}
     data["dbqueue-queue"] = "other"
-    for other in {*DEEDS, "delete_selected"} - {action}:
+    for other in {*ACTIVITY, "delete_selected"} - {action}:
         browser.post(NOTES, {"action": other, **data})
         assert states(jobs) == UNCHANGED, other
     assert logged() == []
@@ -74,7 +74,7 @@ def test_who_may_only_look_gets_no_actions_and_no_boxes(people, jobs, codenames)
     assert set(keys_in(page)) == {job.pk for job in jobs}
     assert "action-select" not in page
     assert 'name="action"' not in page
-    for action in {*DEEDS, "delete_selected"}:
+    for action in {*ACTIVITY, "delete_selected"}:
         data = {"action": action, "everything": "on", "confirmed": "yes", "post": "yes"}
         browser.post(NOTES, data)
     assert browser.get(f"{NOTES}{jobs[0].pk}/delete/").status_code == 403
@@ -84,7 +84,7 @@ def test_who_may_only_look_gets_no_actions_and_no_boxes(people, jobs, codenames)
 def test_strangers_and_staff_without_permissions_get_nothing(client, people, jobs):
     for log_in, status in ((lambda: client, 302), (people, 403)):
         browser = log_in()
-        for action in DEEDS:
+        for action in ACTIVITY:
             data = {"action": action, "everything": "on", "confirmed": "yes"}
             assert browser.get(NOTES).status_code == status
             assert browser.post(NOTES, data).status_code == status

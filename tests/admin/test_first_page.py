@@ -151,11 +151,11 @@ def test_what_people_did_is_told_the_latest_first_and_leads_to_the_rest(browser,
     job = Note.objects.create()
     act(anna, [job], "Retried; rows: 1; filters: q=secret")
     act(anna, [job], "Buried; rows: 1; filters: none")
-    told = part(page(browser), "deeds")
+    told = part(page(browser), "activity")
     assert told.index("Buried") < told.index("Retried")
     assert told.count("<strong>anna</strong>") == 2
     assert f'href="/admin/queueapp/note/{job.pk}/change/"' in told
-    assert 'href="/admin/dbqueue/queue/deeds/"' in told
+    assert 'href="/admin/dbqueue/queue/activity/"' in told
     assert "secret" not in told, "a search may tell more than all may see"
 
 
@@ -164,18 +164,18 @@ def test_only_what_was_done_to_rows_that_may_be_seen_is_told(people, anna):
     act(anna, [anna], "Changed the person")
     Queue.objects.pause(Note._meta.db_table, "a", 60, "tea")
     act(anna, [Queue.objects.get()], "Paused it")
-    told = part(page(people("view_queue")), "deeds")
+    told = part(page(people("view_queue")), "activity")
     assert "Paused it" in told
     assert "Buried" not in told
     assert "Changed the person" not in told
-    assert "Buried" in part(page(people("view_queue", "view_note")), "deeds")
+    assert "Buried" in part(page(people("view_queue", "view_note")), "activity")
 
 
 def test_at_most_twenty_are_told(browser, anna):
     job = Note.objects.create()
     for n in range(25):
         act(anna, [job], f"Did {n}")
-    told = part(page(browser), "deeds")
+    told = part(page(browser), "activity")
     assert told.count("<li>") == 20
     assert "Did 24<" in told
     assert "Did 4<" not in told

@@ -100,7 +100,7 @@ def test_a_deed_leads_to_its_shard_which_is_named(browser, south):
     data = {"action": "export_selected", "_selected_action": [job.pk]}
     assert list(browser.post(f"{LIST}{SOUTH}", data))
     overview = text_of(browser.get(OVERVIEW))
-    text = text_of(browser.get(f"{OVERVIEW}deeds/"))
+    text = text_of(browser.get(f"{OVERVIEW}activity/"))
     for url, about, place in (
         (f"{LIST}{here.pk}/change/", f"note {here.pk}", "default"),
         (f"{LIST}{job.pk}/change/{SOUTH}", f"note {job.pk}", "south"),

@@ -32,7 +32,7 @@ LISTS = {
     "search": f"{QUEUE}search/?q=a",
     "search none": f"{QUEUE}search/",
     "search strange": f"{QUEUE}search/?q=%3Cscript%3Epwned%3D1%3C%2Fscript%3E",
-    "deeds": f"{QUEUE}deeds/",
+    "activity": f"{QUEUE}activity/",
     "workers": WORKER,
     "mail": EMAIL,
     **{f"mail {name}": f"{EMAIL}?state={number}" for number, name in enumerate(STATES)},

@@ -14,7 +14,7 @@ NOTHING = (
     *(
         "index",
         "search",
-        "deeds",
+        "activity",
         "app",
         "jobs none",
         "suppression form",

@@ -48,7 +48,7 @@ def test_a_question_mark_tells_the_keys(browse, url):
     assert not help_of_keys.is_visible()
 
 
-@pytest.mark.parametrize("place", ["deeds/", "failures/", "charts/?table=queueapp.note", "job"])
+@pytest.mark.parametrize("place", ["activity/", "failures/", "charts/?table=queueapp.note", "job"])
 def test_where_there_is_no_help_a_question_mark_stays_with_the_browser(browse, place):
     job = Note.objects.create()
     page = browse(f"{NOTE}{job.pk}/change/" if place == "job" else f"{QUEUE}{place}")

@@ -13,6 +13,7 @@ from django_dbqueue.exceptions import QueueFull
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import archive, operator
 from django_dbqueue.mail import finding
+from django_dbqueue.mail import rows as mail_rows
 from django_dbqueue.mail.models import ArchivedEmail, Email, Recipient, recipient
 from django_dbqueue.mail.models.recipient import digest_of
 from django_dbqueue.mail.models.suppression import normal
@@ -257,7 +258,7 @@ def test_a_command_that_was_stopped_has_not_made_it_whole(monkeypatch):
     for _ in range(3):
         queued(ANNA)
     Recipient.objects.all().delete()
-    monkeypatch.setattr(finding, "WINDOW_ROWS", 1)
+    monkeypatch.setattr(mail_rows, "WINDOW_ROWS", 1)
     monkeypatch.setattr(finding, "LOOKED_AT", 1)
 
     def stop(written, _):

@@ -12,7 +12,7 @@ from django_dbqueue.management.top import split
 from django_dbqueue.management.top_model import Top
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.models.queue import ALL
-from django_dbqueue.monitor.deeds import deeds
+from django_dbqueue.monitor.activity import activity
 from django_dbqueue.operate import acting
 from django_dbqueue.worker.served import parse_served
 from tests.kit.bounds import limits
@@ -70,7 +70,7 @@ def test_a_person_pauses_retries_and_stops_at_a_terminal(database_url, anna):
         assert terminal.end() == 0
         # The screen from before it is there again, and keys are shown as before.
         assert terminal.raw.rstrip().endswith("\x1b[?1049l\x1b[?25h") or "?1049l" in terminal.raw
-    assert [one.said.partition(";")[0] for one in deeds().found] == [
+    assert [one.said.partition(";")[0] for one in activity().found] == [
         f"Asked {worker} to stop",
         "Retry: 1 changed",
         "Paused queueapp.note, queue default",
@@ -206,7 +206,7 @@ def test_a_whole_table_is_resumed_where_all_of_it_is_paused_and_what_still_holds
     assert said == f"Resumed all of {NOTE}, but everything is still paused"
     Queue.objects.resume_everything()
     assert not Note.objects.paused_queues()
-    assert [one.said for one in deeds().found] == [f"Resumed all of {NOTE}; dbqueue top"]
+    assert [one.said for one in activity().found] == [f"Resumed all of {NOTE}; dbqueue top"]
 
 
 def test_a_lane_is_resumed_by_what_it_is_paused_by():
@@ -243,7 +243,7 @@ def test_what_was_retried_before_an_error_is_told_and_recorded(anna, monkeypatch
     said = said_to(top, [*[DOWN] * len(top.queues), "r", "y"])
     assert said == "Retry: 2 changed; the rest was not done: the server is gone"
     assert Note.objects.ready().count() == 2
-    assert [one.said.partition(";")[0] for one in deeds().found] == ["Retry: 2 changed"]
+    assert [one.said.partition(";")[0] for one in activity().found] == ["Retry: 2 changed"]
 
 
 def test_what_was_done_is_told_where_it_cannot_be_recorded(anna, monkeypatch):

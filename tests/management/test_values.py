@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_dbqueue.mail.models import Email
-from django_dbqueue.monitor.deeds import deeds
+from django_dbqueue.monitor.activity import activity
 from django_dbqueue.operate import acting
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import fill
@@ -141,14 +141,14 @@ def test_what_is_done_by_somebody_is_recorded_once_for_each_table(anna):
     jobs = [buried(), buried()]
     finished(failed=True)
     dbqueue("retry", "--all", "--by", "anna")
-    said = {one.model: one for one in deeds().found}
+    said = {one.model: one for one in activity().found}
     assert set(said) == {Note, Email}
-    deed = said[Note]
-    assert (deed.person, deed.about) == ("anna", "2 notes")
-    assert deed.said.startswith("Retry: 2 changed; dbqueue retry; rows: 2 (")
-    assert all(str(job.pk) in deed.said for job in jobs)
+    action = said[Note]
+    assert (action.person, action.about) == ("anna", "2 notes")
+    assert action.said.startswith("Retry: 2 changed; dbqueue retry; rows: 2 (")
+    assert all(str(job.pk) in action.said for job in jobs)
     dbqueue("move", "queueapp.note", "--to", "other", "--yes", "--by", "anna", "--limit", "1")
-    [newest] = deeds(1).found
+    [newest] = activity(1).found
     assert newest.said == "Move to other: 1 changed; dbqueue move; rows: 1"
     assert newest.filters == "--limit 1"
 
@@ -159,7 +159,7 @@ def test_pauses_and_old_jobs_that_are_deleted_are_recorded_too(anna, settings):
     dbqueue("pause", "queueapp.note:default", "--for", "10m", "--reason", "paper")
     dbqueue("resume", "queueapp.note:default")
     dbqueue("prune", "queueapp.note", "--failed", "0", "--yes")
-    pruned, resumed, paused = (one.said for one in deeds().found)
+    pruned, resumed, paused = (one.said for one in activity().found)
     assert pruned.startswith("Delete: 1 changed; dbqueue prune")
     assert resumed.startswith("Resumed: queueapp.note, queue default")
     assert paused.startswith("Paused until")

@@ -85,7 +85,7 @@ class MailPages(ContentViews):
     buttons: ClassVar[Any] = BUTTONS
     list_display_links = ("mail_state", "subject_line")
     state_words = WORDS | {Status.DELAYED: "due later"}
-    deed_titles: ClassVar[Any] = {"bury": "Mark as failed"}
+    action_titles: ClassVar[Any] = {"bury": "Mark as failed"}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
     search_help_text = (
         "The number of an email, a whole Message-ID with its angle brackets, the whole address of "

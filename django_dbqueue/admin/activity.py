@@ -9,20 +9,20 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
-from ..monitor.deeds import Deed, deeds
+from ..monitor.activity import RecordedAction, activity
 from ..operate.cursor import BIGINT_MAX
 from .databases import aliases, query_of
 from .formatting import time_tag
 from .pages import list_url, page_url, respond, row_url
 from .permissions import may
 
-LIST = "dbqueue_queue_deeds"
-DEEDS_A_PAGE = 50
+LIST = "dbqueue_queue_activity"
+ACTIONS_A_PAGE = 50
 
 
 @dataclass(frozen=True)
 class Row:
-    """A deed as the page shows it; '' is what there is not, or not for this person."""
+    """An action as the page shows it; '' is what there is not, or not for this person."""
 
     moment: SafeString | str
     person: str
@@ -34,26 +34,26 @@ class Row:
     filters: str
 
 
-def deeds_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
+def activity_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     site, asked = model_admin.admin_site, request.GET.get("before", "")
     # No more digits than a key has: Python refuses to read thousands of them.
     before = min(int(asked[:19]), BIGINT_MAX) if asked.isascii() and asked.isdecimal() else None
-    page = deeds(DEEDS_A_PAGE, before, lambda model: may(request, model, "view"))
+    page = activity(ACTIONS_A_PAGE, before, lambda model: may(request, model, "view"))
     older = "" if page.before is None else page_url(site, LIST, before=page.before)
     context = {
-        "title": "What people did",
+        "title": "Activity",
         "parent_title": "Queues",
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "rows": [row_of(one, site, request) for one in page.found],
         "older_url": older,
         "newest_url": "" if before is None else page_url(site, LIST),
     }
-    return respond(model_admin, request, "dbqueue/deeds.html", context)
+    return respond(model_admin, request, "dbqueue/activity.html", context)
 
 
-def row_of(one: Deed, site: AdminSite, request: HttpRequest) -> Row:
+def row_of(one: RecordedAction, site: AdminSite, request: HttpRequest) -> Row:
     return Row(
         moment=time_tag(one.moment),
         person=one.person,
@@ -67,7 +67,7 @@ def row_of(one: Deed, site: AdminSite, request: HttpRequest) -> Row:
     )
 
 
-def _url(one: Deed, site: AdminSite, request: HttpRequest) -> str:
+def _url(one: RecordedAction, site: AdminSite, request: HttpRequest) -> str:
     if not one.key:
         return list_url(site, request, one.model, **query_of(one.model, one.database))
     return "" if one.is_deleted else row_url(site, request, one.model, one.key, one.database)

@@ -1,4 +1,4 @@
-"""What people did, read back from the admin's log."""
+"""Activity, read back from the admin's log."""
 
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -7,8 +7,8 @@ from django.contrib.contenttypes.models import ContentType
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Queue
-from django_dbqueue.monitor import deeds as module
-from django_dbqueue.monitor.deeds import deeds
+from django_dbqueue.monitor import activity as module
+from django_dbqueue.monitor.activity import activity
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -37,7 +37,7 @@ def test_the_last_ones_come_first_and_others_models_are_none_of_ours(anna):
     entry(anna, Note, "Bury: 2 changed; rows: 2; filters: queue=q1")
     entry(anna, Group, "renamed")
     entry(anna, Queue, "Paused queueapp.note; rows: 1; filters: none", "7")
-    first, second = deeds().found
+    first, second = activity().found
     assert (first.model, first.said, first.key) == (Queue, "Paused queueapp.note; rows: 1", "7")
     assert (second.person, second.about, second.filters) == ("anna", "a note", "queue=q1")
     assert first.filters == second.key == ""
@@ -47,8 +47,8 @@ def test_the_last_ones_come_first_and_others_models_are_none_of_ours(anna):
 def test_nobody_is_shown_what_was_done_to_what_they_may_not_see(anna):
     entry(anna, Note, "one")
     entry(anna, Email, "two")
-    assert [one.said for one in deeds(may_see=lambda model: model is Email).found] == ["two"]
-    assert deeds(may_see=lambda _: False).found == []
+    assert [one.said for one in activity(may_see=lambda model: model is Email).found] == ["two"]
+    assert activity(may_see=lambda _: False).found == []
 
 
 def test_a_look_goes_on_where_the_last_one_ended(anna):
@@ -56,7 +56,7 @@ def test_a_look_goes_on_where_the_last_one_ended(anna):
         entry(anna, Note, str(number))
     seen, before = [], None
     while True:
-        page = deeds(2, before)
+        page = activity(2, before)
         seen.append([one.said for one in page.found])
         before = page.before
         if before is None:
@@ -71,7 +71,7 @@ def test_a_look_goes_through_so_many_entries_of_the_log_and_says_where_it_stoppe
     entry(anna, Note, "old")
     for _ in range(4):
         entry(anna, Group, "of no concern")
-    page = deeds()
+    page = activity()
     assert page.found == []
-    assert [one.said for one in deeds(before=page.before).found] == ["old"]
-    assert deeds(before=page.before).before is None
+    assert [one.said for one in activity(before=page.before).found] == ["old"]
+    assert activity(before=page.before).before is None

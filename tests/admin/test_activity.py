@@ -10,7 +10,7 @@ from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
-DEEDS = "/admin/dbqueue/queue/deeds/"
+ACTIVITY = "/admin/dbqueue/queue/activity/"
 
 
 def test_each_deed_is_one_line_with_who_did_it_and_how_many(browser):
@@ -18,7 +18,7 @@ def test_each_deed_is_one_line_with_who_did_it_and_how_many(browser):
     act_on_all(browser, "kick_selected", "?queue=q1", confirmed="yes")
     job = buried()
     act(browser, "kick_selected", job)
-    page = text_of(browser.get(DEEDS))
+    page = text_of(browser.get(ACTIVITY))
     assert page.count("user0") >= 2
     assert page.count("Retry: ") == 2
     assert f'<a href="{NOTES}{job.pk}/change/">note {job.pk}</a>' in page
@@ -30,12 +30,12 @@ def test_nobody_reads_of_tables_that_they_may_not_see_nor_what_was_searched_for(
     somebody = people(is_superuser=True)
     job = buried(text="secret")
     act(somebody, "kick_selected", job, query="?text__startswith=secret")
-    assert "Retry: " not in text_of(people("view_queue").get(DEEDS))
-    page = text_of(people("view_queue", "view_note").get(DEEDS))
+    assert "Retry: " not in text_of(people("view_queue").get(ACTIVITY))
+    page = text_of(people("view_queue", "view_note").get(ACTIVITY))
     assert "Retry: " in page
     assert "secret" not in page
-    assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(DEEDS))
-    assert people("view_note").get(DEEDS).status_code == 403
+    assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(ACTIVITY))
+    assert people("view_note").get(ACTIVITY).status_code == 403
 
 
 def test_what_django_wrote_itself_is_told_in_its_words_and_what_is_deleted_has_no_page(people):
@@ -46,19 +46,19 @@ def test_what_django_wrote_itself_is_told_in_its_words_and_what_is_deleted_has_n
         (CHANGE, [{"changed": {"fields": ["Text"]}}]),
     ):
         LogEntry.objects.log_actions(user, [job], flag, message)
-    page = text_of(browser.get(DEEDS))
+    page = text_of(browser.get(ACTIVITY))
     assert '<span class="dbqueue-words">Added.</span>' in page
     assert '<span class="dbqueue-words">Changed Text.</span>' in page
     assert page.count(f"{NOTES}{job.pk}/change/") == 2
     LogEntry.objects.log_actions(user, [job], DELETION, "")
-    page = text_of(browser.get(DEEDS))
+    page = text_of(browser.get(ACTIVITY))
     assert '<span class="dbqueue-words">Deletion</span>' in page
     assert page.count(f"{NOTES}{job.pk}/change/") == 2
 
 
 @pytest.mark.parametrize("before", ["x", "-1", "9" * 500, "٣", ""])
 def test_no_word_in_the_address_is_an_error(browser, before):
-    assert browser.get(DEEDS, {"before": before}).status_code == 200
+    assert browser.get(ACTIVITY, {"before": before}).status_code == 200
 
 
 def test_older_ones_are_on_further_pages(people):
@@ -66,12 +66,12 @@ def test_older_ones_are_on_further_pages(people):
     user = int(browser.session["_auth_user_id"])
     job = Note.objects.create()
     for number in range(60):
-        record(user, Note, [job], f"deed {number:02}")
-    newest = text_of(browser.get(DEEDS))
-    assert "deed 59" in newest
-    assert "deed 09" not in newest
+        record(user, Note, [job], f"action {number:02}")
+    newest = text_of(browser.get(ACTIVITY))
+    assert "action 59" in newest
+    assert "action 09" not in newest
     [address] = [part.partition('"')[0] for part in newest.split('href="')[1:] if "?before" in part]
     older = text_of(browser.get(address))
-    assert "deed 09" in older
-    assert "deed 10" not in older
+    assert "action 09" in older
+    assert "action 10" not in older
     assert "Newest" in older

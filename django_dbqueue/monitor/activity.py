@@ -1,4 +1,4 @@
-"""What people did: the entries that we wrote into the admin's log, the newest first."""
+"""Activity: the entries that we wrote into the admin's log, the newest first."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ FILTERS = "; filters: "
 
 
 @dataclass(frozen=True)
-class Deed:
+class RecordedAction:
     """``said`` is what was done; ``about`` a row, or how many; ``filters`` those of the list, which
     may tell what only they may know who may inspect. ``key`` is '' where it was several,
     ``database`` where nobody knows it. What ``is_deleted`` has no page any more."""
@@ -36,34 +36,34 @@ class Deed:
 
 
 @dataclass(frozen=True)
-class Deeds:
+class ActivityPage:
     """``before`` is where another look goes on; None at the end of the log."""
 
-    found: list[Deed]
+    found: list[RecordedAction]
     before: int | None = None
 
 
-def deeds(
+def activity(
     limit: int = 20, before: int | None = None, may_see: Callable[[type[Model]], bool] | None = None
-) -> Deeds:
-    """The last deeds to models of ours that somebody ``may_see``, by no index: among 20,000 entries
-    of the log. There are none where the admin is not installed."""
+) -> ActivityPage:
+    """The last actions on models of ours that somebody ``may_see``, by no index: among 20,000
+    entries of the log. There are none where the admin is not installed."""
     if not apps.is_installed("django.contrib.admin"):
-        return Deeds([])
+        return ActivityPage([])
     models = of_ours(may_see)
     log: Any = apps.get_model("admin", "LogEntry")._default_manager.order_by("-pk")
     if before is not None:
         log = log.filter(pk__lt=before)
     newest = log.values_list("pk", flat=True).first()
     if newest is None:
-        return Deeds([])
+        return ActivityPage([])
     first = newest - LOOKED_THROUGH
     entries = log.filter(pk__gt=first, content_type__in=models).select_related("user")
     found = list(entries[: limit + 1])
     if len(found) > limit:
-        return Deeds([_deed(one, models) for one in found[:limit]], found[limit - 1].pk)
+        return ActivityPage([_recorded(one, models) for one in found[:limit]], found[limit - 1].pk)
     has_more = log.filter(pk__lte=first).exists()
-    return Deeds([_deed(one, models) for one in found], first + 1 if has_more else None)
+    return ActivityPage([_recorded(one, models) for one in found], first + 1 if has_more else None)
 
 
 def of_ours(may_see: Callable[[type[Model]], bool] | None = None) -> dict[int, type[Model]]:
@@ -83,7 +83,7 @@ def of_ours(may_see: Callable[[type[Model]], bool] | None = None) -> dict[int, t
     }
 
 
-def _deed(entry: Any, models: dict[int, type[Model]]) -> Deed:
+def _recorded(entry: Any, models: dict[int, type[Model]]) -> RecordedAction:
     # Of what Django wrote itself, its words.
     text = entry.get_change_message() or str(entry.get_action_flag_display())
     said, is_ours, filters = text.partition(FILTERS)
@@ -91,7 +91,7 @@ def _deed(entry: Any, models: dict[int, type[Model]]) -> Deed:
     if is_ours:
         found, named, place = said.rpartition(DATABASE)
         said, database = (found, place) if named else (place, DEFAULT_DB_ALIAS)
-    return Deed(
+    return RecordedAction(
         id=entry.pk,
         moment=entry.action_time,
         person=entry.user.get_username(),
