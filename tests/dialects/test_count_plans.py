@@ -2,7 +2,6 @@
 entries each: 200,000 jobs, of which nine in ten are in one queue; with --full five times as many.
 """
 
-import os
 import re
 import time
 
@@ -18,7 +17,7 @@ from django_dbqueue.models import QueueCount, TableCount
 from django_dbqueue.states import Status
 from tests.kit.counting import count_all, real, stored
 from tests.kit.jobs import table
-from tests.kit.query_plans import Statement, captured, complaints, steps
+from tests.kit.query_plans import Statement, big_rows, captured, complaints, steps
 from tests.queueapp.models import Big
 
 pytestmark = pytest.mark.proof
@@ -37,8 +36,7 @@ SHARES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _big_table(request, django_db_setup, django_db_blocker):
-    usual = 1_000_000 if request.config.getoption("--full") else 200_000
-    rows = int(os.environ.get("DBQUEUE_TEST_ROWS", usual))
+    rows = big_rows(full=request.config.getoption("--full"))
     with django_db_blocker.unblock():
         fill(rows)
         yield

@@ -1,7 +1,6 @@
 """Failures are found, counted, listed and retried by their index, next to 200,000 finished jobs and
 20,000 buried ones of which nine in ten failed alike; with --full five times as many."""
 
-import os
 import re
 import time
 from datetime import timedelta
@@ -19,7 +18,7 @@ from django_dbqueue.operate.choice import Choice
 from django_dbqueue.operate.keyset import keyset_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
-from tests.kit.query_plans import Statement, captured, complaints, steps
+from tests.kit.query_plans import Statement, big_rows, captured, complaints, steps
 from tests.queueapp.models import Big
 
 pytestmark = pytest.mark.proof
@@ -32,8 +31,7 @@ FEW_JOBS = 300
 
 @pytest.fixture(scope="module", autouse=True)
 def _big_table(request, django_db_setup, django_db_blocker):
-    usual = 1_000_000 if request.config.getoption("--full") else 200_000
-    rows = int(os.environ.get("DBQUEUE_TEST_ROWS", usual))
+    rows = big_rows(full=request.config.getoption("--full"))
     with django_db_blocker.unblock():
         fill(rows)
         yield

@@ -4,7 +4,6 @@ times as many.
 DBQUEUE_TEST_ROWS sets the number of finished jobs; a tenth as many are delayed.
 """
 
-import os
 import re
 import statistics
 import time
@@ -34,7 +33,7 @@ from django_dbqueue.operate.keyset import WINDOW_ROWS, keyset_of
 from django_dbqueue.states import Status
 from tests.kit.command_line import status
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
-from tests.kit.query_plans import Statement, captured, complaints, steps
+from tests.kit.query_plans import Statement, big_rows, captured, complaints, steps
 from tests.queueapp.models import ArchivedBig, Big, Small
 
 pytestmark = pytest.mark.proof
@@ -47,8 +46,7 @@ ENDED = "owner", "finished_at", "retry_at"  # what a job has that was run
 
 @pytest.fixture(scope="module", autouse=True)
 def _big_table(request, django_db_setup, django_db_blocker):
-    usual = 1_000_000 if request.config.getoption("--full") else 200_000
-    rows = int(os.environ.get("DBQUEUE_TEST_ROWS", usual))
+    rows = big_rows(full=request.config.getoption("--full"))
     with django_db_blocker.unblock():
         began = time.monotonic()
         fill(rows)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ class Statement:
 
     def __str__(self) -> str:
         return self.sql if len(self.sql) < 400 else f"{self.sql[:300]} .. {self.sql[-100:]}"
+
+
+def big_rows(*, full: bool) -> int:
+    """How many rows a table has whose plans are looked at; DBQUEUE_TEST_ROWS sets it."""
+    asked = os.environ.get("DBQUEUE_TEST_ROWS")
+    return int(asked or (1_000_000 if full else 200_000))
 
 
 @contextmanager
