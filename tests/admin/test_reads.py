@@ -18,7 +18,7 @@ from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.connections import is_mysql
-from tests.kit.query_plans import steps
+from tests.kit.query_plans import steps, update_statistics
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.each_database
@@ -46,7 +46,7 @@ def _skewed_table(django_db_setup, django_db_blocker):
     with django_db_blocker.unblock():
         for status in Status:
             fill(status)
-        analyze()
+        update_statistics(TABLE)
         yield
         flush = connection.ops.sql_flush(no_style(), [TABLE])
         connection.ops.execute_sql_flush(flush)
@@ -91,15 +91,6 @@ def fill(status):
 def columns():
     names = [field.column for field in Note._meta.concrete_fields if field.column != "id"]
     return ", ".join(map(connection.ops.quote_name, names))
-
-
-ANALYZE = {"mysql": "ANALYZE TABLE", "postgresql": "VACUUM ANALYZE", "sqlite": "ANALYZE"}
-
-
-def analyze():
-    """What earlier tests left in the table is not to be counted, either."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"{ANALYZE[connection.vendor]} {TABLE}")
 
 
 @pytest.fixture(autouse=True)

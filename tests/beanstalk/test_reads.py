@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django_dbqueue.beanstalk import rows
 from django_dbqueue.beanstalk.models import TubeJob
 from tests.kit.jobs import table
-from tests.kit.query_plans import steps
+from tests.kit.query_plans import steps, update_statistics
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -19,6 +19,7 @@ def test_a_look_at_many_tubes_reads_the_first_jobs_of_each(limit):
     """One of them has nine jobs of ten."""
     some = [TubeJob(queue=name) for name in NAMES for _ in range(JOBS // 10 // TUBES)]
     QuerySet[TubeJob](TubeJob).bulk_create([TubeJob(queue="t0") for _ in range(JOBS)] + some)
+    update_statistics(TubeJob._meta.db_table)
     limits = dict.fromkeys(NAMES, limit)
 
     def look():

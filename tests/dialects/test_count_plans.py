@@ -17,7 +17,14 @@ from django_dbqueue.models import QueueCount, TableCount
 from django_dbqueue.states import Status
 from tests.kit.counting import count_all, real, stored
 from tests.kit.jobs import table
-from tests.kit.query_plans import Statement, big_rows, captured, complaints, steps
+from tests.kit.query_plans import (
+    Statement,
+    big_rows,
+    captured,
+    complaints,
+    steps,
+    update_statistics,
+)
 from tests.queueapp.models import Big
 
 pytestmark = pytest.mark.proof
@@ -62,7 +69,7 @@ def fill(rows):
             cursor.execute(
                 f"INSERT INTO {BIG} ({columns}) SELECT {columns} FROM {BIG} ORDER BY id LIMIT 2000"
             )
-        cursor.execute(f"{'ANALYZE TABLE' if connection.vendor == 'mysql' else 'ANALYZE'} {BIG}")
+    update_statistics(BIG)
 
 
 @pytest.fixture

@@ -18,7 +18,14 @@ from django_dbqueue.operate.choice import Choice
 from django_dbqueue.operate.keyset import keyset_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
-from tests.kit.query_plans import Statement, big_rows, captured, complaints, steps
+from tests.kit.query_plans import (
+    Statement,
+    big_rows,
+    captured,
+    complaints,
+    steps,
+    update_statistics,
+)
 from tests.queueapp.models import Big
 
 pytestmark = pytest.mark.proof
@@ -52,9 +59,7 @@ def fill(rows):
         made += [Big(**failed, failure=FEW) for _ in range(max(1, FEW_JOBS * step // rows))]
         made += [Big(**retrying, failure=RETRYING) for _ in range(2)]
         QuerySet[Big](Big).bulk_create(made)
-    with connection.cursor() as cursor:
-        analyze = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
-        cursor.execute(f"{analyze} {BIG}")
+    update_statistics(BIG)
 
 
 def assert_good(statements, at_least):

@@ -27,7 +27,7 @@ from django_dbqueue.models import Minute, Receipt
 from django_dbqueue.states import Status
 from tests.kit.jobs import table
 from tests.kit.mail import email_of, letter, setting
-from tests.kit.query_plans import judged
+from tests.kit.query_plans import judged, update_statistics
 
 BIG = {Email, ArchivedEmail}
 SEED = 1000
@@ -43,10 +43,9 @@ def skewed(request: Any, django_db_setup: None, django_db_blocker: Any) -> Any:
         fill_mail(request.param)
         fill_small_tables()
         models = [Email, ArchivedEmail, Suppression, Minute, Receipt]
-        for model in models:
-            run(f"{'ANALYZE TABLE' if connection.vendor == 'mysql' else 'ANALYZE'} {name(model)}")
-        yield
         tables = [name(model) for model in models]
+        update_statistics(*tables)
+        yield
         connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables))
 
 

@@ -33,7 +33,14 @@ from django_dbqueue.operate.keyset import WINDOW_ROWS, keyset_of
 from django_dbqueue.states import Status
 from tests.kit.command_line import status
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
-from tests.kit.query_plans import Statement, big_rows, captured, complaints, steps
+from tests.kit.query_plans import (
+    Statement,
+    big_rows,
+    captured,
+    complaints,
+    steps,
+    update_statistics,
+)
 from tests.queueapp.models import ArchivedBig, Big, Small
 
 pytestmark = pytest.mark.proof
@@ -75,9 +82,7 @@ def fill(rows):
     double(Status.DONE, rows)
     Big.objects.bulk_create(Big(retry_at=now + timedelta(hours=1, seconds=n)) for n in range(1000))
     double(Status.DELAYED, rows // 10)
-    with connection.cursor() as cursor:
-        analyze = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
-        cursor.execute(f"{analyze} {BIG}")
+    update_statistics(BIG)
 
 
 def double(status, wanted):

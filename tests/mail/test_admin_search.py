@@ -5,7 +5,6 @@ import re
 from urllib.parse import parse_qsl
 
 import pytest
-from django.db import connection
 
 from django_dbqueue.admin import search
 from django_dbqueue.mail.admin.emails import EmailAdmin
@@ -15,7 +14,7 @@ from django_dbqueue.operate import walking
 from tests.kit.clusters import alias_to, migrate
 from tests.kit.mail import finished, in_archive, letter, queued
 from tests.kit.mail_admin import ARCHIVE, LIST, text_of
-from tests.kit.query_plans import captured, complaints
+from tests.kit.query_plans import captured, complaints, update_statistics
 
 pytestmark = [pytest.mark.usefixtures("db_rows", "queueing"), pytest.mark.each_database]
 
@@ -173,10 +172,7 @@ def test_what_a_role_may_not_see_it_does_not_find(people, monkeypatch, column):
 def test_a_search_goes_by_indexes(browser, term):
     rows = [Email(recipients=f"n{n}@x.example", subject=f"Order {n}") for n in range(3000)]
     Email.objects.bulk_create(rows)
-    verb = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
-    with connection.cursor() as cursor:
-        for name in (EMAILS, RECIPIENTS):
-            cursor.execute(f"{verb} {name}")
+    update_statistics(EMAILS, RECIPIENTS)
     with captured(RECIPIENTS) as by_address, captured(EMAILS) as of_emails:
         assert len(keys(browser, term)) == 1
     # Not the look at twenty emails whether they are all there, which reads little by itself.

@@ -11,7 +11,7 @@ from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule, Tick
 from django_dbqueue.testing import virtual_clock
-from tests.kit.query_plans import judged
+from tests.kit.query_plans import judged, update_statistics
 from tests.kit.schedules import START
 from tests.queueapp.models import Note
 
@@ -28,9 +28,7 @@ def schedules(number):
     names = (f"schedule {n}" for n in range(number))
     rows = [Schedule(name=name, next_tick=tick, next_at=tick, **given) for name in names]
     Schedule.objects.bulk_create(rows, batch_size=1000)
-    analyze = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
-    with connection.cursor() as cursor:
-        cursor.execute(f"{analyze} {TABLE}")
+    update_statistics(TABLE)
 
 
 def test_a_look_at_many_idle_schedules_is_one_statement_by_an_index():
