@@ -24,7 +24,7 @@ FLOORS = [
     {"lifecycle"},
     {"models"},
     {"worker"},
-    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate", "integrations"},
+    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate", "integrations", "wording"},
     {
         "admin",
         "management",
@@ -36,6 +36,7 @@ FLOORS = [
         "demo_data",
         "server",
         "apps",
+        "labels",
         "migrations",
     },
     {"testing"},

@@ -7,11 +7,13 @@ from typing import Any, ClassVar, Self
 from django.core.mail import EmailMessage
 from django.db import models, router, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy, override, pgettext, pgettext_lazy
 
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job, Traced
 from ...models.index import HotIndex, PrefixIndex
 from ...states import Status
+from ...wording import state_word
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
@@ -35,6 +37,16 @@ WORDS = {
     Status.BURIED: "failed",
 }
 
+# For people; what is not here is called as jobs are.
+MAIL_STATES = {
+    "unsent": pgettext_lazy("state of an email", "unsent"),
+    "sent": pgettext_lazy("state of an email", "sent"),
+    "failed": pgettext_lazy("state of an email", "failed"),
+    "in doubt": pgettext_lazy("state of an email", "in doubt"),
+    "partly sent": pgettext_lazy("state of an email", "partly sent"),
+    "redirected": pgettext_lazy("state of an email", "redirected"),
+}
+
 # By which emails are looked for: here, since an index that a CharField makes is two on PostgreSQL.
 INDEXES = [
     models.Index(fields=["message_id"]),
@@ -49,15 +61,15 @@ class EmailFields(Traced):
 
     message_id = models.CharField("Message-ID", max_length=255, blank=True)
     subject = models.CharField(max_length=255, blank=True)
-    from_email = models.CharField("from", max_length=320, blank=True)
+    from_email = models.CharField(gettext_lazy("from"), max_length=320, blank=True)
     recipients = models.TextField(blank=True)
-    using = models.CharField("mailer", max_length=100, blank=True)
+    using = models.CharField(gettext_lazy("mailer"), max_length=100, blank=True)
     message = models.TextField(blank=True)
-    is_erased = models.BooleanField("message erased", default=False, editable=False)
+    is_erased = models.BooleanField(gettext_lazy("message erased"), default=False, editable=False)
     # By bare address: outcome, code, text, at.
     deliveries: Any = models.JSONField(default=dict, blank=True, editable=False)
     provider_id = models.CharField(
-        "provider's name for it", max_length=255, null=True, editable=False
+        gettext_lazy("provider's name for it"), max_length=255, null=True, editable=False
     )
     resend_of = models.BigIntegerField(null=True, editable=False)
     # The email whose delivery it reports on.
@@ -111,19 +123,27 @@ class EmailFields(Traced):
     @property
     def mail_state(self) -> str:
         """The state in an email's words: unsent, scheduled for .., claimed, sent, partly sent,
-        retry at .., failed, in doubt, expired, cancelled."""
+        retry at .., failed, in doubt, expired, cancelled. In English, for programs."""
+        with override(None):
+            return self.mail_state_word
+
+    @property
+    def mail_state_word(self) -> str:
+        """The same, for people."""
         status, state = self.status, self.state  # type: ignore[attr-defined]
         word = "" if state == "expired" else self._by_deliveries(status)
         if state in {"expired", "cancelled"}:
-            return word or str(state)
+            return _word(word or str(state))
         if status == Status.DELAYED:
             at = "?"
             if moment := self.retry_at:  # type: ignore[attr-defined]
                 local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
                 at = f"{local:%Y-%m-%d %H:%M}"
-            what = "retry at" if self.attempts else "scheduled for"  # type: ignore[attr-defined]
-            return ", ".join(filter(None, [word, f"{what} {at}"]))
-        return word or str(WORDS.get(status, state))
+            text = pgettext("state of an email", "scheduled for %(time)s")
+            if self.attempts:  # type: ignore[attr-defined]
+                text = pgettext("state of an email", "retry at %(time)s")
+            return ", ".join(filter(None, [_word(word), text % {"time": at}]))
+        return _word(word or str(WORDS.get(status, state)))
 
     @property
     def is_in_doubt(self) -> bool:
@@ -148,6 +168,10 @@ class EmailFields(Traced):
         return ""
 
 
+def _word(state: str) -> str:
+    return str(MAIL_STATES.get(state) or state_word(state))
+
+
 class Email(EmailFields, Job):
     """A message in the queue; delivered twice if its worker dies after the server took it.
 
@@ -159,7 +183,7 @@ class Email(EmailFields, Job):
     objects: ClassVar[EmailManager] = EmailManager()
 
     class Meta(Job.Meta):
-        verbose_name = "email"
+        verbose_name = gettext_lazy("email")
         indexes = [*Job.Meta.indexes, *(index.clone() for index in INDEXES)]
         permissions = [
             ("resend_email", "Can send email again"),
@@ -224,7 +248,7 @@ class ArchivedEmail(EmailFields, ArchivedJob):
     objects: ClassVar[ArchivedEmailManager] = ArchivedEmailManager()
 
     class Meta(ArchivedJob.Meta):
-        verbose_name = "archived email"
+        verbose_name = gettext_lazy("archived email")
         indexes = [
             *ArchivedJob.Meta.indexes,
             # Those whose messages are still to be erased.
