@@ -72,6 +72,8 @@ def argument(name: str, value: Any, more: Collection[str]) -> Argument:
         return Argument(name, "", _("none"))
     if value == "":
         return Argument(name, "", _("empty"))
+    if isinstance(value, bool):
+        return Argument(name, _("Yes") if value else _("No"))
     if isinstance(value, bytes | bytearray | memoryview):
         size = {"size": filesizeformat(len(value))}
         return Argument(name, "", _("%(size)s of binary data") % size)

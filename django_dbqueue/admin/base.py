@@ -223,6 +223,10 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     def state(self, job: Any) -> str:
         return state_word(job.state)
 
+    @admin.display(description=gettext_lazy("last error"))
+    def last_error(self, job: Any) -> str:
+        return str(job.last_error)
+
     @admin.action(description=gettext_lazy("Export as CSV"), permissions=["export"])
     def export_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return export(self, request, queryset)

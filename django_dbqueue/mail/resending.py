@@ -10,7 +10,7 @@ from django.db import connections, router
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.table import table_of
 from .models import Email, EmailFields
-from .models.email import again
+from .models.email import again, not_there
 from .models.queryset import resends_of
 
 
@@ -41,7 +41,7 @@ def _resend(emails: Sequence[EmailFields], database: str) -> Resent:
     for email in emails:
         old = held.get(email.pk)
         if old is None:
-            done.refused.append(f"{email} is not there any more; the archive may have it")
+            done.refused.append(not_there(email))
             continue
         try:
             done.new.append(again(old, resends))

@@ -15,8 +15,9 @@ from ..management.commands._text import aligned
 from ..management.commands._types import alias
 from ..management.verbs import Verb
 from .firing import run_now, why_not
-from .models import Overlap, Schedule, as_utc, problems_of
+from .models import Overlap, Schedule, as_utc
 from .planning import Missed
+from .problems import problems_of
 from .synchronise import resolved
 
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from django.conf import settings
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import connections, models, router
 from django.utils import timezone
@@ -13,10 +12,10 @@ from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
 from ..fields import DbNow, InstantField, NameField
-from ..guard import message_of
 from ..lifecycle.enqueue import MAX_PRIORITY
 from ..wording import number_later
 from .planning import CATCH_UP_MAX, Missed, following
+from .problems import wrong
 from .targets import TARGETS, Target
 from .timing import Timing, parse, zone_of
 
@@ -143,9 +142,9 @@ class Schedule(models.Model):
 
     def target_kind(self) -> Target:
         if self.kind not in TARGETS:
+            text = gettext_lazy("kind of target must be one of %(known)s, not %(given)s")
             known = ", ".join(sorted(TARGETS))
-            problem = f"kind of target must be one of {known}, not {shown(self.kind)}"
-            raise ValidationError({"kind": problem})
+            raise wrong("kind", text, known=known, given=shown(self.kind))
         return TARGETS[self.kind]
 
     def clean(self) -> None:
@@ -155,12 +154,12 @@ class Schedule(models.Model):
             self.starts_at = self.starts_at.replace(microsecond=0)
         self.ticks()
         if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
-            problem = f"priority must be between 0 and {MAX_PRIORITY}, not {self.priority}"
-            raise ValidationError({"priority": problem})
+            text = gettext_lazy("priority must be between 0 and %(most)s, not %(given)s")
+            raise wrong("priority", text, most=MAX_PRIORITY, given=self.priority)
         target = self.target_kind()
         if self.overlap != Overlap.ALLOW and self.overlap not in target.overlaps:
-            problem = f"overlap: what becomes of a {target.label} is not known here: only allow"
-            raise ValidationError({"overlap": problem})
+            text = gettext_lazy("overlap: what becomes of a %(kind)s is not known here: only allow")
+            raise wrong("overlap", text, kind=target.label)
         target.clean(self, self.alias())
 
     def alias(self) -> str:
@@ -244,16 +243,3 @@ def db_now(using: str) -> datetime:
     now = field.from_db_value(value, None, connections[using])
     assert now is not None, "a clock has the time"
     return as_utc(now)
-
-
-def problems_of(error: Exception) -> str:
-    """What is wrong, each problem with the name of its field."""
-    if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {message_of(error)}"
-    if not hasattr(error, "error_dict"):
-        return " ".join(error.messages)
-    found = []
-    for name, messages in error.message_dict.items():
-        is_said = name == NON_FIELD_ERRORS
-        found += [one if is_said or one.startswith(name) else f"{name}: {one}" for one in messages]
-    return "; ".join(one.removesuffix(".") for one in found)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from django.core.mail import EmailMessage
 from django.db import models, router, transaction
 from django.utils import timezone
-from django.utils.translation import gettext_lazy, override, pgettext, pgettext_lazy
+from django.utils.translation import gettext, gettext_lazy, override, pgettext, pgettext_lazy
 
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job, Traced
@@ -106,7 +106,7 @@ class EmailFields(Traced):
             rows: Any = type(self)._base_manager.using(database).select_for_update()
             old = rows.filter(pk=self.pk).first()
             if old is None:
-                raise ValueError(f"{self} is not there any more; the archive may have it")
+                raise ValueError(not_there(self))
             new = again(old, resends_of(table_of(Email, database), [old.pk]))
             new.save(using=database)
         return new
@@ -166,6 +166,10 @@ class EmailFields(Traced):
         if status == Status.DONE and deliveries.having({Outcome.REDIRECTED}):
             return "redirected"
         return ""
+
+
+def not_there(email: Any) -> str:
+    return gettext("%(email)s is not there any more; the archive may have it") % {"email": email}
 
 
 def _word(state: str) -> str:
@@ -289,12 +293,15 @@ def again(old: Any, resends: Mapping[Any, Any]) -> Email:
 def _refuse_under_way(old: Any, resends: Mapping[Any, Any]) -> None:
     status = old.status if isinstance(old, Email) else Status.DONE
     if status == Status.CLAIMED:
-        raise ValueError(f"{old} is claimed just now; who has got it is known when that ends")
+        text = gettext("%(email)s is claimed just now; who has got it is known when that ends")
+        raise ValueError(text % {"email": old})
     if status in UNDER_WAY:
-        raise ValueError(f"{old} still waits to be sent; retry it instead")
+        text = gettext("%(email)s still waits to be sent; retry it instead")
+        raise ValueError(text % {"email": old})
     other = resends.get(old.pk)
     if other is not None:
-        raise ValueError(f"{old} is being sent again by email {other}, which is not finished")
+        text = gettext("%(email)s is being sent again by email %(other)s, which is not finished")
+        raise ValueError(text % {"email": old, "other": other})
 
 
 def _shown(value: Any, limit: int | None = None) -> str:
