@@ -9,9 +9,8 @@ from typing import Any
 
 from django.utils.formats import get_format, number_format
 from django.utils.functional import lazy
-from django.utils.translation import get_language, ngettext, pgettext_lazy
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as later
 
 from .lifecycle.claim_end import units_of
 from .lifecycle.operator import Changed
@@ -39,10 +38,10 @@ WORKER_STATES = {
     "stopped": pgettext_lazy("state of a worker", "stopped"),
 }
 UNITS = {
-    "s": later("%(number)s s"),
-    "min": later("%(number)s min"),
-    "h": later("%(number)s h"),
-    "d": later("%(number)s d"),
+    "s": gettext_lazy("%(number)s s"),
+    "min": gettext_lazy("%(number)s min"),
+    "h": gettext_lazy("%(number)s h"),
+    "d": gettext_lazy("%(number)s d"),
 }
 
 
@@ -109,7 +108,8 @@ def changed(result: Changed) -> str:
     said = ngettext("%(number)s changed", "%(number)s changed", result.changed)
     said %= {"number": number(result.changed)}
     if moved_on:
-        said += f", {_skipped(moved_on, _('their state had moved on'))}"
+        skipped = _skipped(moved_on, _("their state had moved on"))
+        said += f", {skipped}"
     reasons = {
         "twins": _("a job with the same dedup key is there already"),
         "no_room": _("the queue is full"),

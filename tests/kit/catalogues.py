@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from django.utils.translation.template import templatize
+
 LOCALE = Path(__file__).resolve().parents[2] / "django_dbqueue" / "locale"
 LANGUAGES = ("de", "es", "fr", "ja", "pt")
 CONTEXT = "\x04"
@@ -61,3 +63,50 @@ def entries(text: str) -> Iterator[Entry]:
 
 def placeholders(text: str) -> list[str]:
     return sorted(PLACEHOLDER.findall(text))
+
+
+# --- what stands in code ------------------------------------------------------------------------
+
+PACKAGE = LOCALE.parent
+# By name of a function, which of its arguments are the context, the text and its plural.
+SINGLE = ("_", "gettext", "gettext_lazy", "gettext_noop")
+ARGUMENTS = {
+    **dict.fromkeys(SINGLE, (None, 0)),
+    **dict.fromkeys(("ngettext", "ngettext_lazy"), (None, 0)),
+    **dict.fromkeys(("pgettext", "pgettext_lazy"), (0, 1)),
+    **dict.fromkeys(("npgettext", "npgettext_lazy"), (0, 1)),
+}
+
+
+# As the tags' calls are written.
+STRING = r"u?'(?:\\.|[^'\\])*'|u?\"(?:\\.|[^\"\\])*\""
+CALL = re.compile(rf"(?:_|gettext|pgettext|ngettext|npgettext)\((?:{STRING}|[\w, ])*\)")
+
+
+def texts_of_code() -> set[str]:
+    """Whatever the package has translated, in modules and templates."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        found |= set(_calls(path.read_text()))
+    for path in PACKAGE.rglob("templates/**/*.html"):
+        # It makes calls of the tags, which is how makemessages reads them, too.
+        code = templatize(path.read_text())
+        for call in re.findall(CALL, code):
+            found |= set(_calls(call))
+    return found
+
+
+def _calls(code: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(code)):
+        name = getattr(getattr(node, "func", None), "id", "")
+        if not isinstance(node, ast.Call) or name not in ARGUMENTS:
+            continue
+        context, text = (_constant(node.args, n) for n in ARGUMENTS[name])
+        if text is not None:
+            yield text if context is None else f"{context}{CONTEXT}{text}"
+
+
+def _constant(arguments: list[ast.expr], number: int | None) -> str | None:
+    if number is None or not isinstance(arguments[number], ast.Constant):
+        return None
+    return str(ast.literal_eval(arguments[number]))
