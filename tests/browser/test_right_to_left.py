@@ -28,5 +28,5 @@ def test_a_page_is_no_wider_than_the_window(browse, scene, keep_picture, name):
 
 def test_time_goes_to_the_right_all_the_same(browse, scene):
     page = browse(pages.address("queues", scene))
-    assert set(page.evaluate(ENDS, "svg, .dbqueue-times")) == {"ltr"}
+    assert set(page.evaluate(ENDS, "svg[class^='dbqueue'], .dbqueue-times")) == {"ltr"}
     assert set(page.evaluate(ENDS, ".dbqueue-queue td")) == {"rtl"}
