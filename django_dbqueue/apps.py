@@ -13,11 +13,11 @@ class DBQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import labels  # noqa: PLC0415
         from .adopt import renamed_tables  # noqa: PLC0415
         from .checks import tables  # noqa: F401, PLC0415
         from .metrics import backlogs, counting, recorder, wait_times, worker_page  # noqa: PLC0415
         from .server.runserver import start_with_runserver  # noqa: PLC0415
+        from .texts import labels  # noqa: PLC0415
         from .worker import job_log, job_signals  # noqa: PLC0415
 
         # What receivers of signals may take long over is counted and logged before.

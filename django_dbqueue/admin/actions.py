@@ -14,13 +14,13 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
-from .. import wording
 from ..lifecycle.operator import Changed
 from ..operate import acting, recording
 from ..operate.acting import Progress, Verb, told
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
+from ..texts import wording
 from . import confirmation, tabs
 from .changelist import AFTER, BEFORE
 from .confirmation import ROWS_MAX, Question

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from ..guard import clean
 from ..models import KeyColumns, Traced
 from ..models.columns import JobColumns
-from ..wording import number
+from ..texts.wording import number
 from .masking import MASK, is_sensitive, masked
 
 CHARACTERS_MAX = 20_000

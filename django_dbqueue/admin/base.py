@@ -21,7 +21,7 @@ from ..dialects import dialect_of
 from ..exceptions import QueueFull
 from ..models.columns import JobColumns
 from ..states import Status
-from ..wording import STATES, state_word
+from ..texts.wording import STATES, state_word
 from . import confirmation, search, tabs
 from .changelist import JobList
 from .databases import DatabaseFilter, alias_of, aliases

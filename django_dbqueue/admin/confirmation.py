@@ -25,8 +25,8 @@ from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
 from ..states import Status
-from ..wording import number as spoken
-from ..wording import state_word
+from ..texts.wording import number as spoken
+from ..texts.wording import state_word
 from . import tabs
 from .changelist import AFTER, BEFORE
 from .pages import page_url, respond

@@ -22,7 +22,7 @@ from ..models.failure import KINDS_MAX
 from ..operate import walking
 from ..operate.cursor import order_of
 from ..operate.keyset import keyset_in
-from ..wording import state_word, worker_state_word
+from ..texts.wording import state_word, worker_state_word
 from ..worker.served import all_served
 from . import search
 from .base import ReadOnlyAdmin

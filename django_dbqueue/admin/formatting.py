@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
-from .. import wording
-from ..wording import digits
+from ..texts import wording
+from ..texts.wording import digits
 
 TIMES = {
     "h": gettext_lazy("%(number)s h"),

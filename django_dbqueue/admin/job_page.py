@@ -17,7 +17,7 @@ from ..diagnose import Explanation, UnknownJob, explain, explain_archived
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
-from ..wording import state_word
+from ..texts.wording import state_word
 from .arguments import Argument, arguments, own_fields
 from .base import INSPECTED, ReadOnlyAdmin
 from .confirmation import PAGE_FIELD

@@ -23,7 +23,7 @@ from ..monitor.glance import Glance, glance
 from ..monitor.overview import Overview
 from ..monitor.verdict import Verdict, with_level
 from ..states import Status
-from ..wording import state_word
+from ..texts.wording import state_word
 from . import activity, failures, slots
 from .formatting import number, short, time_tag
 from .pages import auto_refresh, list_url, page_url, respond, row_url

@@ -16,7 +16,7 @@ from ..fields import check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
-from ..wording import number_later
+from ..texts.wording import number_later
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
 from .pages import page_url, respond

@@ -18,7 +18,7 @@ from ..metrics.time_series import Quantiles
 from ..monitor.alerts import pause_with_scope
 from ..monitor.overview import Overview, QueueOverview
 from ..states import Status
-from ..wording import duration, state_word
+from ..texts.wording import duration, state_word
 from . import plots
 from .bars import gauge
 from .databases import query_of

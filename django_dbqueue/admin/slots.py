@@ -16,7 +16,7 @@ from ..metrics.due import STRETCH_MAX, Stretch
 from ..monitor.glance import Glance
 from ..monitor.running import Slot
 from ..states import Status
-from ..wording import duration
+from ..texts.wording import duration
 from .bars import Bar, gauge, histogram
 from .databases import query_of
 from .formatting import clock, number

@@ -19,7 +19,7 @@ from ..lifecycle.reap import WorkerLost
 from ..models import Job
 from ..models.archived import UNENDED
 from ..states import Status
-from ..wording import ago, duration, number, state_word
+from ..texts.wording import ago, duration, number, state_word
 from .formatting import time_tag
 
 WAITING = {Status.READY, Status.DELAYED}

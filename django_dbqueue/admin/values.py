@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ..fields import InstantField, check_name
 from ..lifecycle.enqueue import MAX_PRIORITY
 from ..lifecycle.policy import MAX_SECONDS
-from ..wording import number_later
+from ..texts.wording import number_later
 
 PREFIX = "dbqueue"  # of its fields: the admin has names of its own
 QUEUE_CHARACTERS_MAX = 200

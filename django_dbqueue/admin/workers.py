@@ -33,7 +33,7 @@ from ..monitor.worker_list import (
     with_ages,
 )
 from ..monitor.worker_pool import WorkerPool, pool_of
-from ..wording import duration, worker_state_word
+from ..texts.wording import duration, worker_state_word
 from . import confirmation
 from .databases import DatabaseFilter, alias_of, query_of
 from .formatting import ago, number

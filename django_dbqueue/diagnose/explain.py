@@ -7,17 +7,15 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from ..exceptions import Bury, QueueFull
-from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.table import Table
 from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
-from ..wording import ago, duration, state_word
+from ..texts.wording import duration, state_word
 from .facts import OWNER_OF_A_WORKER, Facts, read
 from .keys import key_of, of_key
+from .parked import parked, was_dropped, when
 from .reasons import (
     of_app,
     of_limit,
@@ -77,8 +75,8 @@ def explain_archived(table: Table, key: Any) -> Explanation:
     if facts.status == Status.DONE:
         state, ended = _state(facts), list(_completed(facts))
     elif facts.status == Status.BURIED:
-        was_cancelled = [] if _was_dropped(facts) else [_("It was cancelled after that.")]
-        state, ended = _state(facts), [*_parked(facts), *was_cancelled]
+        was_cancelled = [] if was_dropped(facts) else [_("It was cancelled after that.")]
+        state, ended = _state(facts), [*parked(facts), *was_cancelled]
     else:
         was = dict(Status.choices).get(facts.status)
         text = _("It was cancelled while it was %(state)s.") if was else _("It was cancelled.")
@@ -227,92 +225,9 @@ def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
 
 
 def _buried(facts: Facts) -> Iterator[str]:
-    yield from _parked(facts)
+    yield from parked(facts)
     yield from of_app(facts)
     yield _("It stays until somebody puts it back to work (kick), with all its attempts.")
-
-
-def _parked(facts: Facts) -> Iterator[str]:
-    """How it came there, and when: each sentence twice, since one may not know when."""
-    when = facts.ago("finished_at")
-    with_time, without, values = _why_parked(facts)
-    if when is None:
-        yield without % values
-    else:
-        yield with_time % {"time": _ago(when), **values}
-
-
-def _why_parked(facts: Facts) -> tuple[str, str, dict[str, Any]]:
-    """With a time, without one, and what is in them."""
-    most = facts.attempts_max
-    if facts.crashes >= MAX_CRASHES:
-        return (
-            _("It was buried %(time)s: its worker died with it %(number)s times."),
-            _("It was buried: its worker died with it %(number)s times."),
-            {"number": facts.crashes},
-        )
-    if _was_dropped(facts):
-        return (
-            _("It was dropped %(time)s: its queue was full, and a newer job needed room."),
-            _("It was dropped: its queue was full, and a newer job needed room."),
-            {},
-        )
-    others = _why_others_buried_it(facts)
-    if not others and facts.last_exception == "Bury" and facts.attempts:
-        return (
-            _("It was buried %(time)s, as it asked for itself."),
-            _("It was buried, as it asked for itself."),
-            {},
-        )
-    if not others and facts.attempts >= most:
-        values = {"number": facts.attempts, "most": most, "error": facts.last_exception or "?"}
-        return (
-            _(
-                "It was buried %(time)s: %(number)s of %(most)s attempts are used up, the last one "
-                "by %(error)s."
-            ),
-            _(
-                "It was buried: %(number)s of %(most)s attempts are used up, the last one by "
-                "%(error)s."
-            ),
-            values,
-        )
-    if reason := others or facts.last_reason:
-        words = _("It was buried %(time)s: %(reason)s."), _("It was buried: %(reason)s.")
-        return *words, {"reason": reason}
-    return _parked_on_request(facts.attempts)
-
-
-def _parked_on_request(attempts: int) -> tuple[str, str, dict[str, Any]]:
-    if not attempts:
-        words = _("It was buried %(time)s on request."), _("It was buried on request.")
-        return *words, {}
-    return (
-        ngettext(
-            "It was buried %(time)s on request, after %(number)s attempt.",
-            "It was buried %(time)s on request, after %(number)s attempts.",
-            attempts,
-        ),
-        ngettext(
-            "It was buried on request, after %(number)s attempt.",
-            "It was buried on request, after %(number)s attempts.",
-            attempts,
-        ),
-        {"number": attempts},
-    )
-
-
-def _was_dropped(facts: Facts) -> bool:
-    """Else a job of its own raised that, which has an owner."""
-    is_named = facts.last_exception == QueueFull.__name__
-    return is_named and not facts.errors[-1].get("owner")
-
-
-def _why_others_buried_it(facts: Facts) -> str:
-    """Of a job whose key has a failed one before it; what a job raises itself has an owner."""
-    if facts.last_exception != Bury.__name__ or facts.errors[-1].get("owner"):
-        return ""
-    return str(facts.errors[-1].get("message"))
 
 
 def _done(facts: Facts) -> Iterator[str]:
@@ -337,14 +252,10 @@ def _completed(facts: Facts) -> Iterator[str]:
     elif finished is None:
         yield _("It is done; nobody wrote down since when.")
     elif created is None:
-        yield _("It was completed %(time)s.") % {"time": _ago(finished)}
+        yield _("It was completed %(time)s.") % {"time": when(finished)}
     else:
         text = _("It was completed %(time)s, %(took)s after it came.")
-        yield text % {"time": _ago(finished), "took": duration(max(0.0, created - finished))}
-
-
-def _ago(seconds: float) -> str:
-    return _("a moment ago") if seconds < 1 else ago(seconds)
+        yield text % {"time": when(finished), "took": duration(max(0.0, created - finished))}
 
 
 SENTENCES: dict[Any, Callable[[Facts], Iterator[str]]] = {

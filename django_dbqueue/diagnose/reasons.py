@@ -19,7 +19,7 @@ from ..models.queue import ALL, is_for_good
 from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
 from ..states import Status
-from ..wording import digits, duration, number, rate_word
+from ..texts.wording import digits, duration, number, rate_word
 from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
 from .keys import key_of, of_key
 

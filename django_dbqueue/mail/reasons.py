@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ..lifecycle.table import Table
 from ..states import Status
-from ..wording import duration, number, rate_word
+from ..texts.wording import duration, number, rate_word
 from .conf import mailer_of, rates_for
 from .deliveries import SENT, Deliveries, Outcome, address_of
 from .models import Email, Mailer, Suppression

@@ -10,8 +10,9 @@ from django.db import connections, router
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.table import table_of
 from .models import Email, EmailFields
-from .models.email import again, not_there
+from .models.email import again
 from .models.queryset import resends_of
+from .models.words import not_there
 
 
 @dataclass

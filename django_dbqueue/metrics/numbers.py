@@ -15,7 +15,7 @@ from ..lifecycle.table import Table
 from ..models import QueueCount, TableCount
 from ..models.total import OTHERS
 from ..states import Status
-from ..wording import ago, number
+from ..texts.wording import ago, number
 from .counting import FEW, OPEN, PARTS, age_of, seconds_since
 from .counts import count_by_queue
 

@@ -14,7 +14,7 @@ from ..metrics.numbers import sum_of
 from ..models import Queue
 from ..models.queue import ALL, is_for_good
 from ..states import Status
-from ..wording import digits, duration, worker_state_word
+from ..texts.wording import digits, duration, worker_state_word
 from .overview import Overview, QueueOverview, in_words
 from .worker_list import ListedWorker
 

@@ -19,7 +19,7 @@ from ..metrics.time_series import Hour, Quantiles, last_hour
 from ..models import Queue
 from ..models.queue import ALL
 from ..states import Status
-from ..wording import rate_word
+from ..texts.wording import rate_word
 from ..worker.served import Served, all_served
 from .report import known_queues
 from .worker_list import ListedWorker, list_workers

@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from ..metrics.numbers import Count, sum_of
 from ..states import Status
-from ..wording import number
+from ..texts.wording import number
 from .alerts import Alert, alerts
 from .failures import Failures
 from .overview import Overview

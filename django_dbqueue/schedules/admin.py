@@ -22,7 +22,7 @@ from ..admin.pages import row_url
 from ..admin.permissions import allows
 from ..fields import InstantField
 from ..guard import capture
-from ..wording import state_word
+from ..texts.wording import state_word
 from .firing import run_now, why_not
 from .models import Schedule, Tick
 from .targets import TARGETS, Looked, table_model

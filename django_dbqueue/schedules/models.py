@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ..exceptions import shown
 from ..fields import DbNow, InstantField, NameField
 from ..lifecycle.enqueue import MAX_PRIORITY
-from ..wording import number_later
+from ..texts.wording import number_later
 from .planning import CATCH_UP_MAX, Missed, following
 from .problems import wrong
 from .targets import TARGETS, Target

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from ..lifecycle.table import Table
 from ..states import Status
-from ..wording import digits
+from ..texts.wording import digits
 
 UNDER_WAY_MAX = 10  # tasks of which ``dbqueue status`` tells how far they are
 WAITING = (Status.READY, Status.DELAYED, Status.CLAIMED)

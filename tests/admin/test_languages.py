@@ -19,7 +19,7 @@ from django_dbqueue.monitor.web import HEALTH, healthz_view, status_view
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.schedules.problems import problems_of
 from django_dbqueue.states import Status
-from django_dbqueue.wording import ago, duration, number
+from django_dbqueue.texts.wording import ago, duration, number
 from tests.kit.jobs import buried, fresh, overwrite
 from tests.kit.mail import finished, letter, queued
 from tests.queueapp.models import Note

@@ -24,7 +24,7 @@ FLOORS = [
     {"lifecycle"},
     {"models"},
     {"worker"},
-    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate", "integrations", "wording"},
+    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate", "integrations", "texts"},
     {
         "admin",
         "management",
@@ -36,7 +36,6 @@ FLOORS = [
         "demo_data",
         "server",
         "apps",
-        "labels",
         "migrations",
     },
     {"testing"},

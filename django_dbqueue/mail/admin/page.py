@@ -46,6 +46,15 @@ class Link:
     url: str | None
 
 
+def named(email: Any) -> str:
+    """For people; its ``str()`` is for the log, too."""
+    return f"{email._meta.verbose_name} {email.pk}"
+
+
+def shown_subject(email: Any) -> str:
+    return email.subject or (_("(erased)") if email.is_erased else _("(no subject)"))
+
+
 def recipients(email: Any, may_inspect: bool) -> list[Recipient]:
     """Everybody it is for, with what is known of each; names next to addresses are left out,
     and what a server said is only shown to people who may inspect emails."""

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from django.core.mail import EmailMessage
 from django.utils.translation import ngettext
 
-from ...wording import number
+from ...texts.wording import number
 
 SHOWN_MAX_CHARS = 50_000
 IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "bmp", "svg+xml")}

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...admin import search
-from ...wording import number
+from ...texts.wording import number
 from ..finding import is_whole, keys_to
 
 OLD_MAIL = gettext_lazy(

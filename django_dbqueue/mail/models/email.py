@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Self
 from django.core.mail import EmailMessage
 from django.db import models, router, transaction
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_lazy, override, pgettext, pgettext_lazy
+from django.utils.translation import gettext, gettext_lazy, override, pgettext
 
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job, Traced
 from ...models.index import HotIndex, PrefixIndex
 from ...states import Status
-from ...wording import state_word
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
@@ -29,22 +28,13 @@ from ..outcomes import explain
 from ..storing import codec
 from .queryset import UNDER_WAY, ArchivedEmailManager, EmailManager, resends_of
 from .recipient import RecipientRows, delete_with_rows
+from .words import not_there, word_of
 
 WORDS = {
     Status.READY: "unsent",
     Status.CLAIMED: "claimed",
     Status.DONE: "sent",
     Status.BURIED: "failed",
-}
-
-# For people; what is not here is called as jobs are.
-MAIL_STATES = {
-    "unsent": pgettext_lazy("state of an email", "unsent"),
-    "sent": pgettext_lazy("state of an email", "sent"),
-    "failed": pgettext_lazy("state of an email", "failed"),
-    "in doubt": pgettext_lazy("state of an email", "in doubt"),
-    "partly sent": pgettext_lazy("state of an email", "partly sent"),
-    "redirected": pgettext_lazy("state of an email", "redirected"),
 }
 
 # By which emails are looked for: here, since an index that a CharField makes is two on PostgreSQL.
@@ -133,7 +123,7 @@ class EmailFields(Traced):
         status, state = self.status, self.state  # type: ignore[attr-defined]
         word = "" if state == "expired" else self._by_deliveries(status)
         if state in {"expired", "cancelled"}:
-            return _word(word or str(state))
+            return word_of(word or str(state))
         if status == Status.DELAYED:
             at = "?"
             if moment := self.retry_at:  # type: ignore[attr-defined]
@@ -142,8 +132,8 @@ class EmailFields(Traced):
             text = pgettext("state of an email", "scheduled for %(time)s")
             if self.attempts:  # type: ignore[attr-defined]
                 text = pgettext("state of an email", "retry at %(time)s")
-            return ", ".join(filter(None, [_word(word), text % {"time": at}]))
-        return _word(word or str(WORDS.get(status, state)))
+            return ", ".join(filter(None, [word_of(word), text % {"time": at}]))
+        return word_of(word or str(WORDS.get(status, state)))
 
     @property
     def is_in_doubt(self) -> bool:
@@ -166,14 +156,6 @@ class EmailFields(Traced):
         if status == Status.DONE and deliveries.having({Outcome.REDIRECTED}):
             return "redirected"
         return ""
-
-
-def not_there(email: Any) -> str:
-    return gettext("%(email)s is not there any more; the archive may have it") % {"email": email}
-
-
-def _word(state: str) -> str:
-    return str(MAIL_STATES.get(state) or state_word(state))
 
 
 class Email(EmailFields, Job):

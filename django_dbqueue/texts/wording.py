@@ -12,9 +12,9 @@ from django.utils.functional import lazy
 from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
-from .lifecycle.claim_end import units_of
-from .lifecycle.operator import Changed
-from .lifecycle.rates import Rate
+from ..lifecycle.claim_end import units_of
+from ..lifecycle.operator import Changed
+from ..lifecycle.rates import Rate
 
 # By what a state is called in code, and in what programs read.
 STATES = {

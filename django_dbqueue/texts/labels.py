@@ -12,8 +12,8 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from .models import KeyColumns, Traced
-from .models.columns import JobColumns
+from ..models import KeyColumns, Traced
+from ..models.columns import JobColumns
 
 OURS = "django_dbqueue."
 # By label, one and several.
