@@ -105,6 +105,13 @@ class Site:
             )
             Order.place(customer, 10 + number % 90)
 
+    def paint_photos(self, count: int) -> None:
+        from testproject.shop.images import paint  # the project is set up by now
+        from testproject.shop.models import Photo
+
+        for number in range(count):
+            Photo.objects.create(title=f"Mug {number + 1}", image=paint(number))
+
     def wait_for_workers(self, count: int) -> None:
         from django_dbqueue.models import Worker
 

@@ -17,16 +17,17 @@ from pathlib import Path
 
 from film import SECONDS_A_FRAME, Film
 from picture_site import PASSWORD, USER, Site
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 QUEUES = "/admin/dbqueue/queue/"
 ORDERS = 260  # more than are sent while the film is taken
+PHOTOS = 12
 FRAMES = 27
 KILL_AT = 6  # the number of a frame
-FILM_SIZE = {"width": 1120, "height": 800}
-STILL_SIZE = {"width": 1280, "height": 900}
+FILM_SIZE: ViewportSize = {"width": 1120, "height": 800}
+STILL_WIDTH = 1280
 
 
 def main(argv: list[str]) -> int:
@@ -95,17 +96,18 @@ def take_film(site: Site, page: Page) -> None:
 
 
 def take_stills(site: Site, page: Page) -> None:
+    site.paint_photos(PHOTOS)
     site.run("dbqueue", "demo-data")
     site.place_orders(ORDERS)
     worker = site.start_worker("web-1")
     site.wait_for_workers(1)
     time.sleep(12)  # a worker writes what it did every ten seconds
-    page.set_viewport_size(STILL_SIZE)
-    for name, address in {
-        "overview": QUEUES,
-        "charts": f"{QUEUES}charts/?table=dbqueue_mail.email&queue=demo&span=day",
-        "job": site.address_of_a_buried_job(),
-    }.items():
+    for name, height, address in (
+        ("overview", 1500, QUEUES),
+        ("charts", 900, f"{QUEUES}charts/?table=dbqueue_mail.email&queue=demo&span=day"),
+        ("job", 900, site.address_of_a_buried_job()),
+    ):
+        page.set_viewport_size({"width": STILL_WIDTH, "height": height})
         page.goto(site.address + address)
         page.screenshot(path=IMAGES / f"{name}.png")
         print(IMAGES / f"{name}.png")

@@ -2,8 +2,8 @@
 
     python scripts/speed_chart.py [PAGE]
 
-PAGE is docs/performance.md, where the table of the published run stands, or another page with such a
-table. Nothing is drawn that is not in it.
+PAGE is docs/performance.md, where the table of the published run stands, or another page with
+such a table. Nothing is drawn that is not in it.
 """
 
 import re

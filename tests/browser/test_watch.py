@@ -4,6 +4,7 @@ import pytest
 
 from tests.browser.chrome import PHONE
 from tests.browser.pages import NOTE, WORKER
+from tests.kit import chromium
 
 pytestmark = pytest.mark.usefixtures("rows")
 
