@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -103,7 +104,7 @@ class Site:
             customer, _ = Customer.objects.get_or_create(
                 email=f"customer{number}@mail.example", defaults={"name": f"Customer {number}"}
             )
-            Order.place(customer, 10 + number % 90)
+            Order.place(customer, Decimal(10 + number % 90))
 
     def paint_photos(self, count: int) -> None:
         from testproject.shop.images import paint  # the project is set up by now
@@ -124,7 +125,7 @@ class Site:
         from django_dbqueue.models import Worker
 
         prefix = f"{Worker.objects.get(pid=worker.popen.pid).uuid}."
-        return Email.objects.filter(owner__startswith=prefix).claimed().count()
+        return int(Email.objects.filter(owner__startswith=prefix).claimed().count())
 
     def address_of_a_buried_job(self) -> str:
         from testproject.shop.models import Thumbnail

@@ -99,7 +99,7 @@ def of_settings(node: ast.AST) -> Iterator[str]:
         keys = {
             key.value: of
             for key, of in zip(value.keys, value.values, strict=True)
-            if isinstance(key, ast.Constant)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str)
         }
         yield from (f"there is no setting {key}" for key in keys.keys() - SETTINGS)
         queues = keys.get("QUEUES")
@@ -110,7 +110,7 @@ def of_settings(node: ast.AST) -> Iterator[str]:
 def of_options(options: ast.AST) -> Iterator[str]:
     for key in options.keys if isinstance(options, ast.Dict) else []:
         if isinstance(key, ast.Constant) and key.value not in PROBLEMS:
-            yield f"there is no option {key.value} of a policy"
+            yield f"there is no option {key.value!r} of a policy"
 
 
 def is_dbqueue(node: ast.AST) -> bool:

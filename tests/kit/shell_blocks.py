@@ -95,7 +95,6 @@ def of_management(words: list[str]) -> Iterator[str]:
         yield f"there is no command {name}"
         return
     command = load_command_class(get_commands()[name], name)
-    command._called_from_command_line = False
     try:
         command.create_parser("manage.py", name).parse_args(arguments)
     except (CommandError, SystemExit) as error:

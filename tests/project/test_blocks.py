@@ -76,7 +76,7 @@ def test_the_procfile_of_the_page_is_that_of_the_example():
         ("python", "from django_dbqueue.backoff import Random", "has no Random"),
         ("python", "from django_dbqueue.nowhere import it", "cannot be imported"),
         ("python", 'DBQUEUE = {"THREAD": 4}', "no setting THREAD"),
-        ("python", 'DBQUEUE = {"QUEUES": {"a.b": {"length": 4}}}', "no option length"),
+        ("python", 'DBQUEUE = {"QUEUES": {"a.b": {"length": 4}}}', "no option 'length'"),
         ("python", "@task(max_retries=3)\ndef f(): ...", "no option max_retries"),
         ("python", "call.using(countdown=3)", "no option countdown"),
         ("python", "Exponential(start=3)", "no argument start"),
