@@ -24,6 +24,7 @@ WORDS = {
     r"be it": "whether it is",
     r"utilize[sd]?|leverage[sd]?": "use",
     r"latecomers?": "late events",
+    r"a mail(?! server)|mails": "an email, emails",
 }
 INVERSION = "an inversion: the subject comes first"
 PATTERNS = {
