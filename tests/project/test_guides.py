@@ -164,7 +164,9 @@ def stripe(monkeypatch, answer):
 
 def charge(models, **columns):
     job = models["Charge"](pk=7, order_id=3, created_at=timezone.now(), **columns)
-    job._state.fields_cache["order"] = SimpleNamespace(cents=500, stripe_customer="cus_1")
+    job._state.fields_cache["order"] = SimpleNamespace(
+        cents=500, stripe_customer="cus_1", payment_method="pm_1"
+    )
     return job
 
 
