@@ -4,6 +4,7 @@ import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
@@ -63,7 +64,7 @@ def test_the_task_of_a_guide_is_enqueued(page, word, name, settings):
         }
     }
     one = SimpleNamespace(pk=7)
-    names = {"__name__": "guide", "order": one, "photo": one}
+    names: dict[str, Any] = {"__name__": "guide", "order": one, "photo": one}
     exec(printed(page, word), names)
     [task] = Task.objects.all()
     assert task.state in ("ready", "delayed")
@@ -213,13 +214,13 @@ def test_the_queue_tables_of_the_page_pass_all_checks(monkeypatch):
 
 @isolate_apps("tests.queueapp")
 def test_the_queue_table_of_tenants_passes_all_checks():
-    names = {"__name__": "tests.queueapp.models"}
+    names: dict[str, Any] = {"__name__": "tests.queueapp.models"}
     exec(printed("tenants.md", "class Export").replace('"shop.Tenant"', '"queueapp.Note"'), names)
     assert check_table(names["Export"]) == []
 
 
 @isolate_apps("tests.queueapp")
 def test_the_queue_table_of_the_first_page_passes_all_checks():
-    names = {"__name__": "tests.queueapp.models", "Photo": "queueapp.Note"}
+    names: dict[str, Any] = {"__name__": "tests.queueapp.models", "Photo": "queueapp.Note"}
     exec(printed("queue-tables.md", "class Thumbnail(Job)"), names)
     assert check_table(names["Thumbnail"]) == []
