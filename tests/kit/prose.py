@@ -34,6 +34,8 @@ PATTERNS = {
     # "Who asks is answered.", "Of a batch the context names ...", at the beginning of a sentence.
     r"(?:^|[.!;] |\| )Who [^?|]*?[.|]": "a sentence that begins with a relative clause",
     r"(?:^|[.!;] |\| )Of (?!course\b)[^.|]*": "a sentence that begins with a genitive",
+    r"(?:^|[.!] )Else\b": "write 'Otherwise'",
+    r"\bthat there (?:is|are) not\b": "write 'that does not exist'",
     r"(?:^|[.!] )Not \w+ (?:are|is|was|were)\b": INVERSION,
     r"(?:^|[.!] )(?:Never|Seldom|Only) (?:is|are|do(?:es)?|was|were|has|have)\b": INVERSION,
 }

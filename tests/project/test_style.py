@@ -39,6 +39,8 @@ def test_a_page_is_in_plain_english(page):
         "It is so. Of a batch the first are named.",
         "Not tried are the others.",
         "It is found by all, be it by name.",
+        "It waits. Else it ends.",
+        "It names an option that there is not.",
         " ".join(["word"] * 41) + ".",
     ],
 )
