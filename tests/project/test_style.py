@@ -8,7 +8,7 @@ from tests.kit.prose import problems, sentences_of
 
 pytestmark = pytest.mark.any_database
 
-READ = [page for page in [*PAGES, ROOT / "SECURITY.md"] if page.name != "admin-roles.md"]
+READ = [*PAGES, ROOT / "SECURITY.md"]
 # The list of all modules is no prose.
 LISTS = {"architecture.md": ("more than",)}
 
