@@ -142,7 +142,7 @@ def test_what_is_wrong_with_a_schedule_is_stored_in_english():
 
 WORDS = {
     "en": ("1 h 30 min", "20 s ago", "1,234,567"),
-    "de": ("1 h 30 min", "vor 20 s", "1.234.567"),
+    "de": ("1 h 30 min", "\x76or 20 s", "1.234.567"),
     "fr": ("1 h 30 min", "il y a 20 s", "1\xa0234\xa0567"),
     "ja": ("1 時間 30 分", "20 秒前", "1,234,567"),
     None: ("1 h 30 min", "20 s ago", "1,234,567"),
