@@ -16,6 +16,7 @@ from .databases import aliases, query_of
 from .formatting import time_tag
 from .pages import list_url, page_url, respond, row_url
 from .permissions import may
+from .said import in_words
 
 LIST = "dbqueue_queue_activity"
 ACTIONS_A_PAGE = 50
@@ -58,7 +59,7 @@ def row_of(one: RecordedAction, site: AdminSite, request: HttpRequest) -> Row:
     return Row(
         moment=time_tag(one.moment),
         person=one.person,
-        said=one.said,
+        said=in_words(one.said),
         about=one.about,
         url=_url(one, site, request),
         table=str(one.model._meta.verbose_name_plural),

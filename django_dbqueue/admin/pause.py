@@ -32,6 +32,8 @@ UNTIL = format_lazy(
     days=DAYS_MAX,
 )
 REASON = format_lazy(gettext_lazy("Reason: at most {most} characters."), most=REASON_CHARACTERS_MAX)
+PAUSED: Any = gettext_lazy("Paused %(table)s, queue %(queue)s, %(end)s: %(reason)s.")
+RESUMED: Any = gettext_lazy("Resumed %(table)s, queue %(queue)s.")
 HOW = {
     "minutes": gettext_lazy("for some minutes"),
     "until": gettext_lazy("until a date and time"),
@@ -99,8 +101,7 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
         with override(None):  # for the log
             logged = f"Paused {served.title}, queue {queue}, {pause_end(end)}: {reason}"
-        said = _("Paused %(table)s, queue %(queue)s, %(end)s: %(reason)s.")
-        said %= {**_names(served, queue), "end": pause_end(end), "reason": reason}
+        said = PAUSED % {**_names(served, queue), "end": pause_end(end), "reason": reason}
         return _done(model_admin, request, served, queue, logged, said)
     context = {
         "title": _("Pause %(table)s, queue %(queue)s") % _names(served, queue),
@@ -118,7 +119,7 @@ def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     manager: Any = served.model.objects
     manager.using(served.using).resume(queue)
     logged = f"Resumed {served.title}, queue {queue}"
-    said = _("Resumed %(table)s, queue %(queue)s.") % _names(served, queue)
+    said = RESUMED % _names(served, queue)
     return _done(model_admin, request, served, queue, logged, said)
 
 

@@ -37,6 +37,13 @@ WORKER_STATES = {
     "silent": pgettext_lazy("state of a worker", "silent"),
     "stopped": pgettext_lazy("state of a worker", "stopped"),
 }
+# Why jobs were left as they were.
+SKIPPED = {
+    "moved_on": gettext_lazy("their state had moved on"),
+    "twins": gettext_lazy("a job with the same dedup key is there already"),
+    "no_room": gettext_lazy("the queue is full"),
+    "barred": gettext_lazy("a constraint of the table forbids it"),
+}
 UNITS = {
     "s": gettext_lazy("%(number)s s"),
     "min": gettext_lazy("%(number)s min"),
@@ -105,19 +112,17 @@ def changed(result: Changed) -> str:
     """What an action did, to how many jobs."""
     why = {name: getattr(result, name, 0) for name in ("twins", "no_room", "barred")}
     moved_on = result.skipped - sum(why.values())
-    said = ngettext("%(number)s changed", "%(number)s changed", result.changed)
-    said %= {"number": number(result.changed)}
+    said = were_changed(result.changed)
     if moved_on:
-        skipped = _skipped(moved_on, _("their state had moved on"))
-        said += f", {skipped}"
-    reasons = {
-        "twins": _("a job with the same dedup key is there already"),
-        "no_room": _("the queue is full"),
-        "barred": _("a constraint of the table forbids it"),
-    }
-    return "; ".join([said, *(_skipped(n, reasons[name]) for name, n in why.items() if n)])
+        said += f", {skipped(moved_on, str(SKIPPED['moved_on']))}"
+    return "; ".join([said, *(skipped(n, str(SKIPPED[name])) for name, n in why.items() if n)])
 
 
-def _skipped(count: int, why: str) -> str:
+def were_changed(count: int) -> str:
+    text = ngettext("%(number)s changed", "%(number)s changed", count)
+    return text % {"number": number(count)}
+
+
+def skipped(count: int, why: str) -> str:
     text = ngettext("%(number)s skipped: %(why)s", "%(number)s skipped: %(why)s", count)
     return text % {"number": number(count), "why": why}

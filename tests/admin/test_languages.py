@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.test import Client, RequestFactory, override_settings
 from django.utils import timezone, translation
 
+from django_dbqueue.admin.said import in_words
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Worker
 from django_dbqueue.monitor.web import HEALTH, healthz_view, status_view
@@ -140,9 +141,36 @@ def test_what_is_wrong_with_a_schedule_is_stored_in_english():
         assert problems_of(caught.value).startswith("timing must be 'every N s'")
 
 
+SAID = {
+    "Retry: 3 changed; rows: 2 (11, 12)": "Erneut versuchen: 3 geändert; Zeilen: 2 (11, 12)",
+    "Move to a: 1 changed, 2 skipped: their state had moved on; 1 skipped: the queue is full": (
+        "Nach a verschieben: 1 geändert, 2 übersprungen: ihr Zustand hatte sich geändert; "
+        "1 übersprungen: die Warteschlange ist voll"
+    ),
+    "Bury: 5 changed; dbqueue bury; rows: 5 (1, ..)": (
+        "Vergraben: 5 geändert; dbqueue bury; Zeilen: 5 (1, ..)"
+    ),
+    "Retry with 60 s to run: 1 changed; failure abc": (
+        "Mit 60 s Laufzeit erneut versuchen: 1 geändert; failure abc"
+    ),
+    "Paused queueapp.note, queue a, until somebody resumes it: why: so": (
+        "queueapp.note, Warteschlange a angehalten, bis jemand sie fortsetzt: why: so"
+    ),
+    "resume: asked to go on: it claims again": "gebeten weiterzumachen: er übernimmt wieder",
+    "what a stranger wrote: 3 things": "what a stranger wrote: 3 things",
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_what_people_did_is_read_in_german_though_it_is_stored_in_english(said):
+    assert in_words(said) == said or said.startswith("resume: ")
+    with translation.override("de"):
+        assert in_words(said) == SAID[said]
+
+
 WORDS = {
     "en": ("1 h 30 min", "20 s ago", "1,234,567"),
-    "de": ("1 h 30 min", "\x76or 20 s", "1.234.567"),
+    "de": ("1 h 30 min", "vor 20 s", "1.234.567"),
     "fr": ("1 h 30 min", "il y a 20 s", "1\xa0234\xa0567"),
     "ja": ("1 時間 30 分", "20 秒前", "1,234,567"),
     None: ("1 h 30 min", "20 s ago", "1,234,567"),
