@@ -19,6 +19,13 @@ PRIORITY = format_lazy(
     gettext_lazy("Priority: a whole number between 0, the most urgent, and {most}."),
     most=number_later(MAX_PRIORITY),
 )
+NAME = format_lazy(
+    gettext_lazy(
+        "To queue: a name of at most {most} bytes, without control characters, and with no space "
+        "at its beginning or end."
+    ),
+    most=number_later(QUEUE_CHARACTERS_MAX),
+)
 TIME = gettext_lazy("Run at: a date and a time.")
 TIME_TO_RUN = format_lazy(
     gettext_lazy("Time to run: whole seconds between 1 and {most}."),
@@ -50,7 +57,7 @@ class MoveForm(ValuesForm):
         try:
             check_name(name, "queue")
         except ValidationError as error:
-            raise forms.ValidationError(error.messages) from error
+            raise forms.ValidationError(NAME) from error
         return name
 
 

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import router
+from django.utils.translation import override
 
 from ..exceptions import shown
 from ..guard import capture
@@ -152,7 +154,8 @@ def resume(row: Schedule) -> str:
 
 
 def run_one(row: Schedule) -> str:
-    tick = run_now(row, "manage.py dbqueue schedule run")
+    with override(settings.LANGUAGE_CODE):  # as in a worker: code of the project's may run
+        tick = run_now(row, "manage.py dbqueue schedule run")
     return f"{row.name}: enqueued {tick.target} {tick.job}".rstrip()
 
 

@@ -14,6 +14,7 @@ from django.test import Client, RequestFactory, override_settings
 from django.utils import timezone, translation
 
 from django_dbqueue.admin.said import in_words
+from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Worker
 from django_dbqueue.monitor.web import HEALTH, healthz_view, status_view
@@ -27,6 +28,7 @@ from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUEUES, NOTES = "/admin/dbqueue/queue/", "/admin/queueapp/note/"
+TUBES = "/admin/dbqueue_beanstalk/tubejob/"
 
 
 @pytest.fixture
@@ -74,6 +76,13 @@ def test_an_action_is_told_in_german_and_logged_in_english(german, chief):
     assert entry.change_message.startswith("Retry: 2 changed; rows: 2 (")
     assert entry.object_repr == "2 notes"
     assert fresh(jobs[0]).status == Status.READY
+
+
+def test_the_log_names_models_of_ours_in_english(german, chief):
+    jobs = [TubeJob.objects.create(body=b"") for _ in range(2)]
+    sent = {"action": "bury_selected", "_selected_action": [job.pk for job in jobs]}
+    assert "Tube-Aufträge" in text_of(chief.post(TUBES, sent, follow=True))
+    assert LogEntry.objects.get().object_repr == "2 tube jobs"
 
 
 def test_a_worker_is_asked_in_german_and_that_is_logged_in_english(german, chief):

@@ -24,6 +24,13 @@ NAMES = {
 }
 
 
+# What the forms of actions refuse.
+NONSENSE = ACTION | {
+    "dbqueue-queue": " 1",
+    "dbqueue-priority": "-1",
+    "dbqueue-due": "?",
+    "dbqueue-time_to_run": "0",
+}
 # What the actions are told, and what they wrote before it was undone.
 GIVEN = {"another", "by chief, in the admin"}
 
@@ -67,7 +74,12 @@ def test_nothing_escapes_of_what_is_asked_and_said_after_an_action(chief, data, 
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     wrong = []
     for name in offered(model_admin):
-        for more in ({}, ACTION, ACTION | {"select_across": "1"}, {"select_across": "1"}):
+        for more in (
+            {},
+            ACTION,
+            NONSENSE,
+            *({**one, "select_across": "1"} for one in ({}, ACTION)),
+        ):
             asked = {"action": name, "_selected_action": rows, **more}
             with pseudo_language(), transaction.atomic():
                 response = chief.post(url, asked, follow=True)
