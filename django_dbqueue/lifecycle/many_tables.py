@@ -16,7 +16,7 @@ from .ready_queues import first_ready
 from .table import Table
 
 FEW = 2  # tables, which are looked at one by one
-TABLES_MAX = 50  # in one statement
+TABLES_MAX = 100  # in one statement
 
 
 def have_ready(tables: Sequence[Table]) -> list[bool] | None:

@@ -36,6 +36,8 @@ PAUSE_MIN = {OPEN: 10.0, DONE: 60.0}  # seconds between two counts
 PAUSES = {OPEN: 20, DONE: 100}  # and at the least so many times what a count took
 # Up to so many jobs in a state are counted by those who look; then this pause is enough.
 FEW, PAUSE_OF_FEW = 1_000, 30.0
+# In a project of many tables it is so much longer; most of them have nothing to count.
+TABLES, PAUSE_OF_FEW_MAX = 10, 300.0
 LOOK_SECONDS = 5.0  # between two looks whether something is to be counted
 TOUCH_SECONDS = 10.0  # between two signs of life of one who counts
 DEAD_AFTER = 60.0  # seconds without one, after which another begins anew
@@ -107,7 +109,7 @@ def due(alias: str, job_tables: Collection[str]) -> list[TableCount]:
     waits: dict[TableCount, float] = {}
     for row in found:
         idle = age_of(vars(row)["idle"])
-        late = float("inf") if idle is None else idle - pause_after(row)
+        late = float("inf") if idle is None else idle - pause_after(row, len(job_tables))
         if late >= 0:
             waits[row] = late
     return sorted(waits, key=waits.__getitem__, reverse=True)
@@ -127,11 +129,14 @@ def age_of(seconds: Any) -> float | None:
     return max(0.0, float(seconds))
 
 
-def pause_after(row: TableCount) -> float:
-    """Seconds since somebody last wrote here, after which it is to be counted."""
+def pause_after(row: TableCount, tables: int) -> float:
+    """Seconds since somebody last wrote here, after which it is to be counted, as one of so many
+    tables."""
     if row.is_counting:
         return DEAD_AFTER
-    least = max(PAUSE_OF_FEW, PAUSE_MIN[row.part]) if row.largest <= FEW else PAUSE_MIN[row.part]
+    least = PAUSE_MIN[row.part]
+    if row.largest <= FEW:
+        least = max(least, min(PAUSE_OF_FEW_MAX, PAUSE_OF_FEW * max(1.0, tables / TABLES)))
     return max(least, PAUSES[row.part] * row.seconds)
 
 

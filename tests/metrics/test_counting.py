@@ -235,13 +235,13 @@ def test_who_died_while_counting_is_replaced_and_writes_nothing_if_he_wakes(smal
 
 def test_counting_takes_a_twentieth_of_a_connection_at_the_most():
     row = TableCount(part=OPEN, largest=10**7, seconds=4.0)
-    assert counting.pause_after(row) == 80
+    assert counting.pause_after(row, 1) == 80
     row.part = DONE
-    assert counting.pause_after(row) == 400
+    assert counting.pause_after(row, 1) == 400
     few = TableCount(part=OPEN, largest=1000, seconds=0.01)
-    assert counting.pause_after(few) == 30
-    assert counting.pause_after(TableCount(part=OPEN, largest=1001, seconds=0.01)) == 10
-    assert counting.pause_after(TableCount(part=OPEN, is_counting=True)) == DEAD_AFTER
+    assert [counting.pause_after(few, tables) for tables in (1, 10, 50, 1000)] == [30, 30, 150, 300]
+    assert counting.pause_after(TableCount(part=OPEN, largest=1001, seconds=0.01), 100) == 10
+    assert counting.pause_after(TableCount(part=OPEN, is_counting=True), 100) == DEAD_AFTER
 
 
 def test_a_slow_database_is_asked_for_less_at_once():
