@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ..fields import DbNow
-from ..operate.keyset import BY_TIME, COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
+from ..operate.keyset import COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
+from ..operate.orders import BY_TIME
 from ..states import Status
 
 # Their ends, in seconds from now; None = never.

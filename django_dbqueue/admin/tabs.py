@@ -12,6 +12,7 @@ from ..lifecycle.table import table_of
 from ..metrics.numbers import Count, Stored, sum_of
 from ..operate import keyset as pagination
 from ..states import Status
+from . import words
 from .lists import StateFilter
 
 # What has to be done first, then what is done.
@@ -28,6 +29,7 @@ class Tab:
     count: str
     url: str
     is_selected: bool
+    hint: str = ""  # what its name means
 
 
 def tabs(
@@ -42,6 +44,7 @@ def tabs(
                 {StateFilter.parameter_name: None if status is None else str(status.value)}
             ),
             is_selected=status == selected,
+            hint="" if status is None else str(words.STATES[status]),
         )
         for status in (None, *TAB_ORDER)
     ]

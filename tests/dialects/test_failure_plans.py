@@ -95,6 +95,31 @@ def test_a_list_reads_what_it_shows(name, status):
     assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
 
 
+@pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"attempts": 9}])
+@pytest.mark.parametrize("minutes", [None, 7])
+def test_what_failed_is_read_by_when_it_failed(asked, minutes):
+    """That of the last minutes is the beginning of the same index."""
+    rows = QuerySet(Big).filter(**asked)
+    if minutes is not None:
+        rows = rows.filter(failed_at__gte=timezone.now() - timedelta(minutes=minutes))
+    keyset = keyset_of(rows, Status.BURIED)
+    reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
+    assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
+    times = [job.failed_at for job in keyset.page(50).rows]
+    assert times == sorted(times, reverse=True)
+    assert len(times) == (0 if "attempts" in asked else 50)
+
+
+def test_what_is_needed_of_the_index_is_none_of_the_rows():
+    """Neither is sorted: the first page and the last one of all that failed."""
+    keyset = keyset_of(QuerySet(Big), Status.BURIED)
+    with captured(BIG) as statements:
+        keyset.page(50)
+        keyset.page(50, backwards=True)
+        keyset.count()
+    assert_good(statements, at_least=3)
+
+
 @pytest.mark.parametrize("verb", [KICK, CANCEL])
 def test_jobs_of_a_kind_are_chosen_by_the_index_and_written_by_key(verb):
     before = QuerySet(Big).filter(failure=FEW).count()
