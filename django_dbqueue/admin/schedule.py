@@ -36,7 +36,7 @@ def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
     keyset = keyset_of(rows, Status.DELAYED, window_ends=window_ends)
     delayed, window_end = keyset.window(None, backwards=False)
     # The clock as a value: with the expression, PostgreSQL would search no index.
-    first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow()).first()
+    first = delayed.order_by(BY_TIME.names[0]).annotate(dbqueue_now=DbNow()).first()
     if first is None:
         return []
     now, begin, groups = first.dbqueue_now, None, []

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import connections
 from django.db.models import QuerySet
 from django.db.models.sql.where import AND, WhereNode
 
 from ..metrics.numbers import Count
-from ..models import Job
 from ..states import Status
+from .conditions import by_queue_index, column_of, is_bound, leaves_of
 from .cursor import BY_FAILURE, BY_KEY, Cursor, Order
 from .orders import (
     BY_CLAIM,
@@ -19,6 +18,7 @@ from .orders import (
     BY_END,
     INDEXED,
     OF_ONE_FAILURE,
+    columns_of,
     in_state,
     index_order,
     is_in_state,
@@ -64,7 +64,7 @@ class Keyset:
         if self.undated is not None:
             return self._page_of_parts(limit, cursor, backwards)
         rows, window_end = self.window(cursor, backwards)
-        found = list(rows.order_by(*self.order.columns(backwards))[: limit + 1])
+        found = list(self._in_order(rows, backwards)[: limit + 1])
         shown = found[:limit]
         has_more = len(found) > limit
         return Page(shown[::-1] if backwards else shown, None if has_more else window_end, has_more)
@@ -111,7 +111,7 @@ class Keyset:
         if self.order.is_descending:
             return self
         rows = self.queryset if self.scanned is None else self.scanned
-        last = rows.order_by(*self.order.columns(backwards=True)).only(*self.order.names)[:1]
+        last = self._in_order(rows, backwards=True).only(*self.order.names)[:1]
         end = next(map(self.order.cursor_of, last), None)
         if end is None or None in end:  # a hand wrote what is no instant
             return self
@@ -123,7 +123,7 @@ class Keyset:
 
     def count(self) -> Count:
         """The rows, at most 1,000; where others are passed over, those in the first window."""
-        rows, window_end = _by_queue_index(self.queryset), None
+        rows, window_end = by_queue_index(self.queryset), None
         if rows is None and self.undated is not None and self.scanned is not None:
             dated, undated = self._parts()
             found = dated.count()
@@ -136,6 +136,9 @@ class Keyset:
             backwards = self.order.is_descending and self.undated is not None
             rows = rows.order_by(self.order.columns(backwards)[0])
         return capped(rows[: COUNTED_ROWS_MAX + 1].count(), window_end is not None)
+
+    def _in_order(self, rows: QuerySet[Any], backwards: bool) -> QuerySet[Any]:
+        return rows.order_by(*columns_of(self.order, rows.db, backwards))
 
     def window(self, cursor: Cursor | None, backwards: bool) -> tuple[QuerySet[Any], Cursor | None]:
         """The rows that one query sees, and where it ends."""
@@ -151,7 +154,7 @@ class Keyset:
         """Where a window ends; next to it there is another row, or was just now."""
         known = (self.order, scanned.model, str(scanned.query), self.window_rows, cursor, backwards)
         if known not in self.window_ends:
-            rows = scanned.order_by(*self.order.columns(backwards))
+            rows = self._in_order(scanned, backwards)
             if cursor is not None:
                 rows = self.order.after(rows, cursor, backwards)
             # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
@@ -169,15 +172,6 @@ def _in_whole(page: Page, is_undated: bool) -> Page:
 
 def capped(number: int, is_at_least: bool) -> Count:
     return Count(min(number, COUNTED_ROWS_MAX), is_at_least or number > COUNTED_ROWS_MAX)
-
-
-def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
-    """Whether rows are asked for by nothing but a queue, or by nothing; and by which queue."""
-    leaves = list(_leaves(rows.query.where))
-    if rows.query.is_sliced or rows.query.extra or len(leaves) > 1:
-        return False, None
-    is_by_queue = all(_column(one) == "queue" and one.lookup_name == "exact" for one in leaves)
-    return is_by_queue, leaves[0].rhs if leaves and is_by_queue else None
 
 
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
@@ -218,7 +212,7 @@ def keyset_in(
     window_ends: WindowEnds | None = None,
 ) -> Keyset:
     """A list in an order, by the index of a state (None = the table's) where that is its order."""
-    leaves = [(_column(leaf), leaf) for leaf in _leaves(queryset.query.where)]
+    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(queryset.query.where)]
     if any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves):
         return _of_failure(queryset, indexed)
     if order not in {index_order(indexed), BY_END}:
@@ -227,7 +221,7 @@ def keyset_in(
     if order == BY_CLAIM and one_queue:
         order = BY_CLAIM_IN_QUEUE
     known = set() if indexed is None else {"status", "retry_at"} | INDEXED.get(indexed, set())
-    bounds = [leaf for _, leaf in leaves if _is_bound(leaf, order)]
+    bounds = [leaf for _, leaf in leaves if is_bound(leaf, order)]
     asked = {name for name, leaf in leaves if leaf not in bounds}
     keyset = Keyset(queryset, order, None, {} if window_ends is None else window_ends)
     if order == BY_FAILURE and not bounds:
@@ -251,47 +245,9 @@ def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
         # That they are buried is what their time says; by the state PostgreSQL would expect few.
         buried = queryset.filter(failed_at__isnull=False)
         its_index = {"status", "retry_at"}
-        leaves = [leaf for leaf in _leaves(buried.query.where) if _column(leaf) not in its_index]
+        leaves = [
+            leaf for leaf in leaves_of(buried.query.where) if column_of(leaf) not in its_index
+        ]
         buried.query.where = WhereNode(leaves)
         return Keyset(buried, BY_FAILURE)
     return Keyset(queryset.filter(failed_at__isnull=True), without_time(queryset.db))
-
-
-def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
-    """The rows of a state and a queue without a condition on their times: where no index is
-    partial, the one that begins with both has them all. None where that does not answer."""
-    if connections[queryset.db].features.supports_partial_indexes:
-        return None
-    rest = [
-        leaf
-        for leaf in _leaves(queryset.query.where)
-        if _column(leaf) != "retry_at" or leaf.lookup_name != "isnull"
-    ]
-    if not issubclass(queryset.model, Job) or set(map(_column, rest)) != {"status", "queue"}:
-        return None
-    # In the order of that index: MySQL would take another one that begins with the queue.
-    found = queryset.order_by("priority")
-    found.query.where = WhereNode(rest)
-    return found
-
-
-def _leaves(node: Any) -> Iterator[Any]:
-    is_all = isinstance(node, WhereNode) and node.connector == AND and not node.negated
-    if not is_all:
-        yield node
-        return
-    for child in node.children:
-        yield from _leaves(child)
-
-
-def _column(leaf: Any) -> str | None:
-    target = getattr(getattr(leaf, "lhs", None), "target", None)
-    is_range = getattr(target, "primary_key", False) and leaf.lookup_name not in {"exact", "in"}
-    return None if is_range else getattr(target, "name", None)
-
-
-def _is_bound(leaf: Any, order: Order) -> bool:
-    """Whether it says where rows begin or end in this order."""
-    target = getattr(getattr(leaf, "lhs", None), "target", None)
-    name = getattr(target, "name", None)
-    return name == order.names[0] and leaf.lookup_name in {"gt", "gte", "lt", "lte"}

@@ -61,6 +61,15 @@ def index_order(indexed: Status | None) -> Order:
     return BY_KEY if indexed is None else ORDERS.get(indexed, BY_KEY)
 
 
+def columns_of(order: Order, alias: str, backwards: bool) -> list[str]:
+    """For ``order_by``. An index that is whole holds what moves by its time, then by when it
+    failed, which is never what moves, and then by the key."""
+    names = order.columns(backwards)
+    if order == BY_TIME and not connections[alias].features.supports_partial_indexes:
+        names.insert(1, names[0].replace("retry_at", "failed_at"))
+    return names
+
+
 def without_time(alias: str) -> Order:
     """The newest first, of rows that have no ``failed_at``: PostgreSQL takes an index over it only
     where it is named, too, and MariaDB would sort then."""
