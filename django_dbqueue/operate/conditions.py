@@ -1,6 +1,6 @@
 """What a list is asked for: its conditions, as far as an index may answer them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from django.db import connections
@@ -58,3 +58,14 @@ def is_bound(leaf: Any, order: Order) -> bool:
     target = getattr(getattr(leaf, "lhs", None), "target", None)
     name = getattr(target, "name", None)
     return name == order.names[0] and leaf.lookup_name in {"gt", "gte", "lt", "lte"}
+
+
+def without_bound(rows: QuerySet[Any], order: Order, lookups: Collection[str]) -> QuerySet[Any]:
+    """The same without the conditions on one end of the order."""
+    every = list(leaves_of(rows.query.where))
+    kept = [leaf for leaf in every if not (is_bound(leaf, order) and leaf.lookup_name in lookups)]
+    if len(kept) == len(every):
+        return rows
+    found = rows.all()
+    found.query.where = WhereNode(kept)
+    return found

@@ -9,7 +9,7 @@ from django.db.models.sql.where import AND, WhereNode
 
 from ..metrics.numbers import Count
 from ..states import Status
-from .conditions import by_queue_index, column_of, is_bound, leaves_of
+from .conditions import by_queue_index, column_of, is_bound, leaves_of, without_bound
 from .cursor import BY_FAILURE, BY_KEY, Cursor, Order
 from .orders import (
     BY_CLAIM,
@@ -89,7 +89,19 @@ class Keyset:
             rows = self.queryset.filter(**{name: is_null})
             others = None if scanned is None else scanned.filter(**{name: is_null})
             parts.append(replace(self, queryset=rows, scanned=others, order=order, undated=None))
-        return parts[0], parts[1]
+        dated, undated = parts
+        if undated.scanned is not None and undated._first_of(undated.scanned) is None:
+            undated = replace(undated, queryset=self.queryset.none(), scanned=None)
+        return dated, undated
+
+    def _first_of(self, scanned: QuerySet[Any]) -> Cursor | None:
+        """Of all rows of a table most have no such time, so PostgreSQL expects that most of these
+        have none, either, and looks at all of them for those that pass a filter."""
+        known = "first", str(scanned.query)
+        if known not in self.window_ends:
+            rows = self._in_order(scanned, backwards=False).only(*self.order.names)[:1]
+            self.window_ends[known] = next(map(self.order.cursor_of, rows), None)
+        return self.window_ends[known]
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """All rows, by so many at once; those that come meanwhile may be among them."""
@@ -146,7 +158,11 @@ class Keyset:
         if cursor is not None:
             rows = self.order.after(rows, cursor, backwards)
         end = None if self.scanned is None else self._window_end(self.scanned, cursor, backwards)
-        return rows if end is None else self.order.up_to(rows, end, backwards), end
+        if end is None:
+            return rows, None
+        # The end is within what was asked for: by the wider bound SQLite would read beyond it.
+        lookups = {"gt", "gte"} if self.order.is_descending != backwards else {"lt", "lte"}
+        return self.order.up_to(without_bound(rows, self.order, lookups), end, backwards), end
 
     def _window_end(
         self, scanned: QuerySet[Any], cursor: Cursor | None, backwards: bool
