@@ -31,15 +31,22 @@ class Clock:
 @contextmanager
 def virtual_clock(now: datetime | None = None) -> Iterator[Clock]:
     """Set the clock that our statements read on this thread's connections; it begins ``now``, an
-    aware datetime, by default the present.
+    aware datetime, by default the present; give SQLite, whose clock ticks in milliseconds, no more
+    digits.
 
     Other threads, other processes, Django's ``Now()`` and Python's own clock are not set.
     """
-    clock = Clock(now or datetime.now(UTC))
+    clock = Clock(now or _present())
     with ExitStack() as stack:
         for connection in connections.all():
             stack.enter_context(connection.execute_wrapper(clock))
         yield clock
+
+
+def _present() -> datetime:
+    """In whole milliseconds: else what is due at this instant would be due later on SQLite."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def current_clock() -> Clock | None:

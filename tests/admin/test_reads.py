@@ -18,6 +18,7 @@ from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.connections import is_mysql
+from tests.kit.copied_rows import copy_rows
 from tests.kit.query_plans import steps, update_statistics
 from tests.queueapp.models import Note
 
@@ -77,21 +78,11 @@ def fill(status):
         )
         for n in range(SEED)
     )
-    wanted, names = DONE if status == Status.DONE else OTHERS, columns()
-    with connection.cursor() as cursor:
-        count = SEED
-        while count < wanted:
-            part = min(count - RARE, wanted - count)
-            cursor.execute(
-                f"INSERT INTO {TABLE} ({names}) SELECT {names} FROM {TABLE} WHERE "
-                f"status = {status:d} AND queue <> 'rare' LIMIT {part}"
-            )
-            count += part
-
-
-def columns():
-    names = [field.column for field in Note._meta.concrete_fields if field.column != "id"]
-    return ", ".join(map(connection.ops.quote_name, names))
+    wanted, count = DONE if status == Status.DONE else OTHERS, SEED
+    while count < wanted:
+        part = min(count - RARE, wanted - count)
+        copy_rows(Note, f"status = {status:d} AND queue <> 'rare'", part)
+        count += part
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from django_dbqueue.metrics import walks
 from django_dbqueue.metrics.numbers import Numbers
 from django_dbqueue.models import QueueCount, TableCount
 from django_dbqueue.states import Status
+from tests.kit.copied_rows import copy_rows
 from tests.kit.counting import count_all, real, stored
 from tests.kit.jobs import table
 from tests.kit.query_plans import (
@@ -54,8 +55,7 @@ def _big_table(request, django_db_setup, django_db_blocker):
 
 def fill(rows):
     """Which queue and state each has is all mixed up."""
-    names = [field.column for field in Big._meta.concrete_fields if field.column != "id"]
-    now, columns = timezone.now(), ", ".join(map(connection.ops.quote_name, names))
+    now = timezone.now()
     states = [status for status, share in SHARES.items() for _ in range(share)]
     made = []
     for number in range(2_000):
@@ -64,11 +64,8 @@ def fill(rows):
         queue = "large" if number % 10 else f"q{number % 7}"
         made.append(Big(queue=queue, status=status, retry_at=moves))
     QuerySet[Big](Big).bulk_create(made)
-    with connection.cursor() as cursor:
-        for _ in range(rows // 2_000 - 1):
-            cursor.execute(
-                f"INSERT INTO {BIG} ({columns}) SELECT {columns} FROM {BIG} ORDER BY id LIMIT 2000"
-            )
+    for _ in range(rows // 2_000 - 1):
+        copy_rows(Big, "id > 0", 2_000)
     update_statistics(BIG)
 
 

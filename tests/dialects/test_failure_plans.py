@@ -1,6 +1,7 @@
 """Failures are found, counted, listed and retried by their index, next to 200,000 finished jobs and
 20,000 buried ones of which nine in ten failed alike; with --full five times as many."""
 
+import copy
 import re
 import time
 from datetime import timedelta
@@ -18,6 +19,7 @@ from django_dbqueue.operate.choice import Choice
 from django_dbqueue.operate.keyset import keyset_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
+from tests.kit.copied_rows import copy_rows
 from tests.kit.query_plans import (
     Statement,
     big_rows,
@@ -50,15 +52,16 @@ def fill(rows):
     now = timezone.now()
     done = {"status": Status.DONE, "finished_at": now, "retry_at": now + timedelta(hours=1)}
     retrying = {"status": Status.DELAYED, "retry_at": now + timedelta(hours=1), "attempts": 1}
-    many, step = rows // 10, 1000
-    for start in range(0, rows, step):
-        at = now - timedelta(seconds=300 + start // step)
-        failed = {"status": Status.BURIED, "finished_at": at, "failed_at": at, "attempts": 3}
-        made = [Big(**done) for _ in range(step)]
-        made += [Big(**failed, failure=MANY) for _ in range(max(1, many * step // rows))]
-        made += [Big(**failed, failure=FEW) for _ in range(max(1, FEW_JOBS * step // rows))]
-        made += [Big(**retrying, failure=RETRYING) for _ in range(2)]
-        QuerySet[Big](Big).bulk_create(made)
+    failed = {"status": Status.BURIED, "attempts": 3}
+    few = max(1, FEW_JOBS * 1000 // rows)
+    made = [Big(**done) for _ in range(1000)] + [Big(**retrying, failure=RETRYING)] * 2
+    made += [Big(**failed, failure=MANY)] * 100 + [Big(**failed, failure=FEW)] * few
+    QuerySet[Big](Big).bulk_create(map(copy.copy, made))
+    for part in range(rows // 1000 - 1):
+        at = now - timedelta(seconds=300 + part)
+        copy_rows(Big, f"status <> {Status.BURIED:d}", 1002)
+        copy_rows(Big, f"status = {Status.BURIED:d}", 100 + few, finished_at=at, failed_at=at)
+    QuerySet(Big).filter(status=Status.BURIED, failed_at=None).update(failed_at=now)
     update_statistics(BIG)
 
 

@@ -32,6 +32,7 @@ from django_dbqueue.monitor.report import known_queues
 from django_dbqueue.operate.keyset import WINDOW_ROWS, keyset_of
 from django_dbqueue.states import Status
 from tests.kit.command_line import status
+from tests.kit.copied_rows import copy_rows
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
 from tests.kit.query_plans import (
     Statement,
@@ -66,7 +67,9 @@ def _big_table(request, django_db_setup, django_db_blocker):
 def _ready_rows(_big_table, django_db_blocker):
     """Ready jobs to work with; what a test leaves is put away."""
     with django_db_blocker.unblock():
-        copy(READY, Status.DONE, status=Status.READY, attempts=0, **dict.fromkeys(ENDED))
+        copy_rows(
+            Big, like(Status.DONE), READY, status=Status.READY, attempts=0, **dict.fromkeys(ENDED)
+        )
         yield
         for status in [Status.READY, Status.CLAIMED, Status.BURIED]:
             QuerySet(Big).filter(status=status).delete()
@@ -89,21 +92,12 @@ def double(status, wanted):
     count = 1000
     while count < wanted:
         part = min(count, wanted - count)
-        copy(part, status)
+        copy_rows(Big, like(status), part)
         count += part
 
 
-def copy(count, like, **changed):
-    """Add as many rows like those of this status, but for the columns that are given."""
-    names = [field.column for field in Big._meta.concrete_fields if field.column != "id"]
-    quoted = connection.ops.quote_name
-    columns, values = map(quoted, names), ("%s" if n in changed else quoted(n) for n in names)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {BIG} ({', '.join(columns)}) SELECT {', '.join(values)} FROM {BIG} "
-            f"WHERE status = {like:d} LIMIT {count}",
-            [changed[name] for name in names if name in changed],
-        )
+def like(status):
+    return f"status = {status:d}"
 
 
 def empty(*models):

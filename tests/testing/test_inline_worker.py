@@ -49,6 +49,13 @@ def test_what_is_delayed_waits_until_the_clock_is_moved():
         assert abs((fresh(job).finished_at - clock.now).total_seconds()) < 0.001
 
 
+def test_what_is_due_at_the_instant_at_which_the_clock_stands_runs():
+    for _ in range(12):
+        with virtual_clock() as clock, InlineWorker("queueapp.Note", clock=clock) as worker:
+            overwrite(Note.objects.enqueue(delay=3600).job, retry_at=clock.now)
+            assert worker.run() == 1
+
+
 def test_a_job_whose_time_is_set_back_with_the_clock_runs_however_slow_looks_are(monkeypatch):
     monkeypatch.setattr(low_water, "CHEAP", -1.0)
     monkeypatch.setattr(low_water, "TRIPS", 0.0)
