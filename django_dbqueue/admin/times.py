@@ -49,12 +49,12 @@ def _shown(moment: datetime | None) -> str:
 
 
 class TimeFilter(admin.SimpleListFilter):
-    """Rows whose ``column`` is within a span. ``status``: the state in which jobs have that time;
+    """Rows whose ``column`` is within a span. ``state``: the one in which jobs have that time;
     links lead to the list of it."""
 
     template = "dbqueue/time_filter.html"
     column = ""
-    status: Status | None = None
+    state: Status | None = None
 
     def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
         super().__init__(request, params, model, model_admin)
@@ -108,14 +108,16 @@ class TimeFilter(admin.SimpleListFilter):
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         mine = dict.fromkeys(self.expected_parameters())
-        state = {} if self.status is None else {StateFilter.parameter_name: str(self.status.value)}
+        in_state = (
+            {StateFilter.parameter_name: str(self.state.value)} if self.state is not None else {}
+        )
         asked = {k: v for k, v in changelist.params.items() if k not in {*mine, *NOT_FILTERS}}
-        self.hidden = list((asked | state).items())
+        self.hidden = list((asked | in_state).items())
         is_given = any(self.used_parameters.get(name) for name in self.names)
         key = self.value()
         yield _choice(_("any time"), changelist, mine, not key and not is_given)
         for name, words in self.lookup_choices:
-            query = mine | state | {str(self.parameter_name): name}
+            query = mine | in_state | {str(self.parameter_name): name}
             yield _choice(words, changelist, query, key == name)
         if is_given and not key:
             yield _choice(self._told(), changelist, {}, is_selected=True)
@@ -157,7 +159,7 @@ class FailedFilter(TimeFilter):
     title = gettext_lazy("failed")
     parameter_name = "failed"
     column = "failed_at"
-    status = Status.BURIED
+    state = Status.BURIED
 
 
 class EndedFilter(TimeFilter):
@@ -169,7 +171,7 @@ class EndedFilter(TimeFilter):
 
 
 class FinishedFilter(EndedFilter):
-    status = Status.DONE
+    state = Status.DONE
 
 
 class CreatedFilter(TimeFilter):
