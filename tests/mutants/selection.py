@@ -52,6 +52,8 @@ FILES = {
     "operate/": "management/acts management/prune management/pause admin/acts",
     "operate/cursor.py": ADMIN,
     "operate/keyset.py": ADMIN,
+    "operate/conditions.py": ADMIN,
+    "operate/orders.py": ADMIN,
     "lifecycle/versions.py": "lifecycle/versions worker/rolling_deploy",
     "management/": "management/acts management/prune " + COMMANDS,
     "management/commands/_log.py": "worker/logs management/commands_heed",
