@@ -99,9 +99,9 @@ def test_a_list_reads_what_it_shows(name, status):
 
 
 @pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"attempts": 9}])
-@pytest.mark.parametrize("seconds", [None, 60])
+@pytest.mark.parametrize("seconds", [None, 450])
 def test_what_failed_is_read_by_when_it_failed(asked, seconds):
-    """That of the last minute is the beginning of the same index."""
+    """That of the last minutes, most of them, is the beginning of the same index."""
     rows = QuerySet(Big).filter(**asked)
     if seconds is not None:
         newest = QuerySet(Big).order_by(F("failed_at").desc(nulls_last=True))[0].failed_at
