@@ -32,7 +32,7 @@ SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages redis beanstalkd jackd
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -58,7 +58,7 @@ quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no pro
 	TMPDIR=$$($(PYTHON) scripts/folders.py) DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
 
-check: lint types house  ## lint, types, security, spelling, migrations, the house rules; --jobs=2 is faster
+check: lint types house  ## lint, types, security, spelling, migrations, the house rules, the docs' code and English; --jobs=2 is faster
 
 lint: $(STAMPS)/check
 	$(BIN)/ruff check .
@@ -72,7 +72,8 @@ types: $(STAMPS)/check
 house: $(STAMPS)/check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
-	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py tests/project/test_site.py
+	DBQUEUE_TESTS=1 $(BIN)/python -m pytest tests/project/test_house.py tests/project/test_site.py \
+		tests/project/test_blocks.py tests/project/test_style.py
 
 # Also of what a process writes whose folder is another one.
 coverage: export COVERAGE_FILE = $(CURDIR)/.coverage
@@ -168,7 +169,7 @@ bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.
 bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
 
-operator: packages $(STAMPS)/servers  ## what an operator does, in Chromium, next to a million mails: clicks and seconds, on MariaDB and PostgreSQL (15 minutes); PYTEST_ARGS
+operator: packages $(STAMPS)/servers  ## what an operator does, in Chromium, next to a million mails: clicks and seconds, on MariaDB and PostgreSQL (25 minutes); PYTEST_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only mariadb --only postgresql --full -s $(PYTEST_ARGS) tests/browser/test_operator.py
 
 bench-beanstalk: packages beanstalkd $(STAMPS)/servers  ## clients of runbeanstalkd next to those of beanstalkd (2 minutes); BEANSTALK_ARGS
@@ -191,6 +192,10 @@ release: $(STAMPS)/check dist docs  ## build a release, install and try it, and 
 
 docs: $(STAMPS)/docs  ## build the site into build/docs; a warning is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
+
+pictures: $(STAMPS)/check  ## take the pictures of the docs: the admin's pages, a film of a kill, the chart of rates (2 minutes)
+	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/speed_chart.py
 
 mysql:  ## unpack a MySQL server of Debian's unstable suite into build/; nothing is installed
 	sh scripts/fetch_mysql.sh $(MYSQL)

@@ -37,19 +37,20 @@ class LowInstant:
         self._whole_at = 0.0
 
     @property
-    def _in_force(self) -> bool:
+    def in_force(self) -> bool:
+        """Whether looks begin at the floor."""
         return self._slow_looks >= SLOW_LOOKS
 
     def above(self, column: str) -> tuple[str, list[str]]:
         """A condition to look by, with its parameters; empty where all is to be seen."""
-        if not self._in_force or self._floor is None or time.monotonic() >= self._whole_at:
+        if not self.in_force or self._floor is None or time.monotonic() >= self._whole_at:
             return "", []
         return f" AND {column} >= %s", [self._floor]
 
     def moment(self, table: Table, seconds: float = 0) -> str | None:
         """A bit more than so many seconds ago, where that may become the floor; asked before a
         look."""
-        if not self._in_force:
+        if not self.in_force:
             return None
         ago = TEXT.format(table.dialect.now_plus("-(%s)"))
         [(found,)] = rows(table.connection, f"SELECT {ago}", [seconds + LATE])
@@ -64,7 +65,7 @@ class LowInstant:
 
     def seen_up_to(self, instant: str | None) -> None:
         """Nothing is left below, as far as the last look could see."""
-        if self._in_force and instant is not None:
+        if self.in_force and instant is not None:
             self._floor = instant
 
     def first(
@@ -76,7 +77,7 @@ class LowInstant:
         moment = self.moment(table, seconds)
         above, floor = self.above(column)
         # By another name: else the order would be that of the text.
-        instant = f", {TEXT.format(column)} AS instant" if self._in_force else ""
+        instant = f", {TEXT.format(column)} AS instant" if self.in_force else ""
         began = time.monotonic()
         found = rows(
             table.connection,
@@ -99,3 +100,8 @@ class LowInstants:
     held: LowInstant = field(default_factory=LowInstant)
     finished: LowInstant = field(default_factory=lambda: LowInstant(LONGEST_LEAVING))
     archived: LowInstant = field(default_factory=lambda: LowInstant(LONGEST_LEAVING))
+
+    @property
+    def are_in_force(self) -> bool:
+        """Whether looks at what moves by time begin at a floor."""
+        return self.delayed.in_force or self.held.in_force

@@ -55,7 +55,7 @@ class LowWaterMarks:
 
     def __init__(self) -> None:
         self._by_queue: dict[str, QueueMarks] = {}
-        self._in_force = False
+        self.in_force = False
         self._look_at = 0.0
         self._may_look_at = 0.0
 
@@ -67,7 +67,7 @@ class LowWaterMarks:
     @property
     def must_look(self) -> bool:
         """Whether the time for a whole look has come."""
-        return not self._in_force or time.monotonic() >= self._look_at
+        return not self.in_force or time.monotonic() >= self._look_at
 
     @property
     def queues(self) -> list[str]:
@@ -80,13 +80,13 @@ class LowWaterMarks:
     def for_claim(self, queue: str) -> list[Floor]:
         """The floors from which to claim; none where the whole queue is to be seen."""
         marks = self._by_queue.get(queue)
-        is_whole = not self._in_force or marks is None or time.monotonic() >= marks.whole_at
+        is_whole = not self.in_force or marks is None or time.monotonic() >= marks.whole_at
         return [] if is_whole else self.of(queue)
 
     def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
         """A whole look took so long, and found these."""
         may_help = table.dialect.passes_dead_rows and not table.policy.strict_order
-        self._in_force = may_help and is_slow(table, seconds, len(heads) + 1)
+        self.in_force = may_help and is_slow(table, seconds, len(heads) + 1)
         pause = max(min(LONGEST, SHARE * seconds), LEAST_SHARE * seconds)
         self._look_at = time.monotonic() + pause
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)

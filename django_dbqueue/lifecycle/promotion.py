@@ -9,6 +9,7 @@ from .table import Table
 
 SOON = 2.0  # seconds; who remembers up to where all was seen comes back before
 KINDS = 2  # of rows that are looked at in one statement
+Moves = tuple[float | None, float | None]
 
 
 def promote(table: Table, low: LowInstant | None = None) -> int:
@@ -32,7 +33,7 @@ def promote(table: Table, low: LowInstant | None = None) -> int:
     return (try_once_in_transaction(table.connection, set_ready) or 0) if keys else 0
 
 
-def next_moves(table: Table, lows: LowInstants | None = None) -> tuple[float | None, float | None]:
+def next_moves(table: Table, lows: LowInstants | None = None) -> Moves:
     """Seconds until the next delayed job is due, and until the next claim's time is over; 0 or
     less when it is, None without any. With ``lows`` in force None also where that is not soon."""
     lows = lows or LowInstants()
@@ -41,7 +42,7 @@ def next_moves(table: Table, lows: LowInstants | None = None) -> tuple[float | N
     above = [low.above("retry_at") for low in both]
     began = time.monotonic()
     parts = [
-        f"({_soonest(table, kind, condition)})"
+        f"({seconds_until_first(table, kind, condition)})"
         for kind, (condition, _) in zip((PROMOTABLE, HELD), above, strict=True)
     ]
     [found] = rows(
@@ -58,7 +59,7 @@ def next_moves(table: Table, lows: LowInstants | None = None) -> tuple[float | N
     return due, over
 
 
-def _soonest(table: Table, kind: str, above: str) -> str:
+def seconds_until_first(table: Table, kind: str, above: str = "") -> str:
     """A query for the seconds until the first row of one kind moves."""
     # No seconds where somebody wrote by hand what is no instant.
     seconds = f"COALESCE({table.dialect.seconds_until('retry_at')}, 0)"

@@ -91,10 +91,14 @@ def _heads(table: Table, after: str, until: str | None, most: int) -> list[Head]
 
 
 def _first(table: Table, condition: str, params: Sequence[Any]) -> Head | None:
-    found = rows(
-        table.connection,
-        f"SELECT queue, priority, {table.pk} FROM {table.name} WHERE {CLAIMABLE} AND {condition} "
-        f"ORDER BY queue, priority, {table.pk} LIMIT 1",
-        params,
-    )
+    query = first_ready(table, f"queue, priority, {table.pk}", f" AND {condition}")
+    found = rows(table.connection, query, params)
     return Head(*found[0]) if found else None
+
+
+def first_ready(table: Table, columns: str, condition: str = "") -> str:
+    """A query for the first ready job, found by the index."""
+    return (
+        f"SELECT {columns} FROM {table.name} WHERE {CLAIMABLE}{condition} "
+        f"ORDER BY queue, priority, {table.pk} LIMIT 1"
+    )

@@ -181,7 +181,7 @@ class InlineWorker:
         """Promote what is due, and give back what is over its time or whose worker is gone; archive
         and prune."""
         for _ in _tries("reap"):
-            self.reaper.keep_at = 0.0
+            self.reaper.clean_at.clear()
             # A test may set the clock back, or a job's time.
             self.reaper.lows.clear()
             try:

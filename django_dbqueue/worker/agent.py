@@ -22,11 +22,12 @@ from ..lifecycle.table import Table
 from . import job_signals
 from .background import TABLE_WRITERS, WRITERS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
+from .done import Done
 from .forked import leave
 from .heartbeat import Heartbeat
 from .measuring import Measurer
 from .options import Options
-from .reaper import Done, Reaper, Tell
+from .reaper import Reaper, Tell
 from .served import all_served
 from .session import ReconnectBackoff, Session, close_before_fork
 from .signalling import forget_signals

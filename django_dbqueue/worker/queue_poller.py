@@ -12,11 +12,13 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..lifecycle.limiter import Limiter, base_of, limiter_of
 from ..lifecycle.low_water import LowWaterMarks
+from ..lifecycle.many_tables import have_ready
 from ..lifecycle.ready_queues import has_ready, head_of, heads, lane_heads
 from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL
 from .assignment import QueueName
+from .joint_look import JointLook
 from .options import Options
 from .served import Served
 from .session import LOCKED_SECONDS
@@ -67,6 +69,15 @@ class TablePoller:
             level = logging.DEBUG if self._is_left_out else logging.WARNING
             self._is_left_out = True
             logger.log(level, "%s is left out: %s", self.served, str(error).strip())
+        self._note(found, options)
+
+    def found_nothing(self, options: Options, since: float) -> None:
+        """A look at many tables, which began then, has found no ready job in this one."""
+        self._whole_since, self.is_locked = since, False
+        self._note([], options)
+
+    def _note(self, found: list[str], options: Options) -> None:
+        """Queues that have ready jobs: when to look again."""
         found = self._without_limited(self._unpaused(found))
         self.has_news = False
         if self._whole_since is not None:
@@ -76,6 +87,12 @@ class TablePoller:
         self.pause = FIRST_PAUSE_SECONDS if found else min(self.pause * 1.25, options.sleep)
         wait = NEW_QUEUES_SECONDS if found else self.pause * random.uniform(0.75, 1.0)
         self.next_look = time.monotonic() + (LOCKED_SECONDS if self.is_locked else wait)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a look at many tables may be enough: nothing is known to be ready, there is no
+        trouble with this one, and no floor below which that would look."""
+        return not (self.queues or self._is_left_out or self.is_locked or self.floors.in_force)
 
     def look_for_more(self, options: Options) -> None:
         """The same while there are known queues with jobs: unless all was looked at, they stay."""
@@ -136,15 +153,27 @@ class QueueScheduler:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self._joint_look = JointLook()
         self.pollers = deque(TablePoller(served, options.force) for served in options.served)
         # Tables of which nothing is to be claimed for now.
         self.locked_tables: frozenset[tuple[str, str]] = frozenset()
 
     def look_where_due(self) -> None:
         now = time.monotonic()
+        if any(now >= poller.next_look and poller.may_be_empty for poller in self.pollers):
+            self._look_together(now)
         for poller in self.pollers:
             if now >= poller.next_look:
                 poller.look(self.options)
+
+    def _look_together(self, now: float) -> None:
+        """At all that may be empty, so that they are due together the next time, too."""
+        idle = [poller for poller in self.pollers if poller.may_be_empty]
+        tables = [self.options.table(one.served.model, one.served.using) for one in idle]
+        has_ready = self._joint_look.at(tables, have_ready)
+        for poller in idle:
+            if has_ready.get(poller.served.place) is False:
+                poller.found_nothing(self.options, now)
 
     def next(self) -> tuple[TablePoller, str] | None:
         """The queue whose turn it is, or None when all are empty as far as is known."""

@@ -7,7 +7,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import TypeVar
 
@@ -17,14 +16,18 @@ from django.db.utils import Error
 from ..dialects import ErrorKind, dialect_of
 from ..dialects.types import RowsLocked
 from ..guard import capture, message_of
-from ..lifecycle import archive, held, promotion, reap
+from ..lifecycle import archive, held, many_tables, promotion, reap
 from ..lifecycle.key_wakeup import wake_forgotten
 from ..lifecycle.low_instants import LowInstants
+from ..lifecycle.promotion import Moves
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Worker
 from ..models.worker import KEPT
+from .beat_monitor import BeatMonitor
+from .done import Done
 from .job_log import log_event
+from .joint_look import JointLook
 from .session import LOCKED_SECONDS
 
 logger = logging.getLogger("django_dbqueue")
@@ -34,56 +37,17 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 CLEANUP_SECONDS = 10.0  # between looks for jobs to archive or prune, when there were none
+CLEANUP_SECONDS_MAX = 60.0  # the same, where there are many tables
+CLEANUPS = 10.0  # tables that may be looked at in CLEANUP_SECONDS
 PASS_SECONDS_MAX = 1.0  # until another pass
 NEXT_DUE_SECONDS = 0.05  # after some jobs became due others soon may
 WAKE_SHARE = 20.0  # times as long as a look for lost wake-ups took until the next one
-NO_MOVES: tuple[float | None, float | None] = None, None
+NO_MOVES: Moves = None, None
 
 # By label, what else a queue app wants done to its table; how many rows it changed. It has to be
 # quick and bounded, as the beats wait for it; after more than half of ``held.CHUNK`` rows the next
 # turn comes at once.
 MAINTENANCE: dict[str, Callable[[Table], int]] = {}
-
-
-@dataclass
-class Done:
-    """How many jobs one pass moved."""
-
-    promoted: int = 0
-    reaped: int = 0
-    archived: int = 0
-    pruned: int = 0
-    tidied: int = 0  # by MAINTENANCE
-
-    def __add__(self, other: "Done") -> "Done":
-        return Done(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def __str__(self) -> str:
-        parts = [f"{getattr(self, f.name)} {f.name}" for f in fields(self) if getattr(self, f.name)]
-        return ", ".join(parts) or "nothing to do"
-
-
-class BeatMonitor:
-    """Since when each worker's beat has not changed, by this process's own clock.
-
-    The clock of the database tells nothing about it: the nodes of a cluster, and the servers before
-    and after a failover, have clocks of their own.
-    """
-
-    def __init__(self, worker_timeout: float) -> None:
-        self.worker_timeout = worker_timeout
-        self._seen: dict[str, dict[str, tuple[object, float]]] = {}
-
-    def silent(self, alias: str) -> list[str]:
-        """Look; those whose beat has not changed for ``worker_timeout``."""
-        asked_at = time.monotonic()
-        beats = Worker.objects.using(alias).beats()
-        now, before = time.monotonic(), self._seen.get(alias, {})
-        self._seen[alias] = seen = {
-            uuid: before[uuid] if uuid in before and before[uuid][0] == beat else (beat, now)
-            for uuid, beat in beats.items()
-        }
-        return [u for u, (_, since) in seen.items() if asked_at - since >= self.worker_timeout]
 
 
 class Reaper:
@@ -101,7 +65,9 @@ class Reaper:
         self.silent = silent or BeatMonitor(worker_timeout).silent
         self.worker_timeout = worker_timeout
         self.tell = tell
-        self.keep_at = 0.0
+        # When to clean up next, by the place of a table, and by a database for its workers.
+        self.clean_at: dict[tuple[str, str], float] = {}
+        self._joint_look = JointLook()
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
         self.lows: dict[tuple[str, str], LowInstants] = defaultdict(LowInstants)
@@ -127,10 +93,23 @@ class Reaper:
         if silent and judge():
             for worker in silent:
                 self._reap_worker(worker, done)
-        waits = [self._move(table, judge, done) for table in self.tables]
-        if time.monotonic() >= self.keep_at:
-            waits.append(self._clean_up(done))
-        return done, min(waits, default=PASS_SECONDS_MAX)
+        known = self._look_together()
+        waits = [self._move(table, judge, done, known.get(table.place)) for table in self.tables]
+        waits.append(self._clean_up(done))
+        return done, min(waits)
+
+    def _look_together(self) -> dict[tuple[str, str], Moves]:
+        """When the next rows move, of all tables that no trouble and no low-water mark is known
+        of."""
+        now = time.monotonic()
+        tables = [
+            table
+            for table in self.tables
+            if table.place not in self._warned
+            and now >= self._locked.get(table.place, 0.0)
+            and not self.lows[table.place].are_in_force
+        ]
+        return self._joint_look.at(tables, many_tables.next_moves)
 
     def _silent(self, alias: str) -> list[str]:
         """Looked at twice where a beat may not be seen yet."""
@@ -146,9 +125,11 @@ class Reaper:
             _is_over(self._alone(table, promotion.next_moves, NO_MOVES)[1]) for table in self.tables
         )
 
-    def _move(self, table: Table, judge: Callable[[], bool], done: Done) -> float:
+    def _move(
+        self, table: Table, judge: Callable[[], bool], done: Done, known: Moves | None
+    ) -> float:
         """Promote what is due and end the claims whose time is over, where there are any; seconds
-        until the next one."""
+        until the next one. ``known``: when that is, if it was looked at."""
 
         def end_overdue(table: Table) -> int:
             found = reap.find_overdue(table)
@@ -159,7 +140,9 @@ class Reaper:
             return len(reaped)
 
         lows = self.lows[table.place]
-        due, over = self._alone(table, partial(promotion.next_moves, lows=lows), NO_MOVES)
+        if known is None:
+            known = self._alone(table, partial(promotion.next_moves, lows=lows), NO_MOVES)
+        due, over = known
         promote = partial(promotion.promote, low=lows.delayed)
         count = self._alone(table, promote, 0) if _is_over(due) else 0
         if _is_over(over):
@@ -271,22 +254,31 @@ class Reaper:
         logger.log(level, message, table.label, why)
 
     def _clean_up(self, done: Done) -> float:
-        """Archive, prune and maintain; seconds until another pass."""
-        most = 0
+        """Archive, prune and maintain what it is time for; seconds until another pass."""
+        now, most = time.monotonic(), 0
+        pause = max(1.0, len(self.tables) / CLEANUPS) * CLEANUP_SECONDS
+        next_at = now + min(CLEANUP_SECONDS_MAX, pause)
         for alias in self._aliases():
-            Worker.objects.using(alias).long_gone().delete()
+            if now >= self.clean_at.get((alias, ""), 0.0):
+                self.clean_at[alias, ""] = next_at
+                Worker.objects.using(alias).long_gone().delete()
         for table in self.tables:
-            lows = self.lows[table.place]
-            archived = self._alone(table, partial(archive.archive, low=lows.finished), 0)
-            pruned = self._alone(table, partial(archive.prune, lows=lows), 0)
-            tidied = self._alone(table, self._do_maintenance, 0)
-            done.archived += archived
-            done.pruned += pruned
-            done.tidied += tidied
-            most = max(most, archived, pruned, tidied)
-        if not most:
-            self.keep_at = time.monotonic() + CLEANUP_SECONDS
+            if now >= self.clean_at.get(table.place, 0.0):
+                count = self._clean_up_table(table, done)
+                self.clean_at[table.place] = 0.0 if count else next_at
+                most = max(most, count)
         return _at_once(most)
+
+    def _clean_up_table(self, table: Table, done: Done) -> int:
+        """How many rows it took at once."""
+        lows = self.lows[table.place]
+        archived = self._alone(table, partial(archive.archive, low=lows.finished), 0)
+        pruned = self._alone(table, partial(archive.prune, lows=lows), 0)
+        tidied = self._alone(table, self._do_maintenance, 0)
+        done.archived += archived
+        done.pruned += pruned
+        done.tidied += tidied
+        return max(archived, pruned, tidied)
 
 
 def _at_once(count: int) -> float:

@@ -8,8 +8,9 @@ from ..lifecycle.promotion import promote
 from ..lifecycle.table import table_of
 from .agent import SignalDispatcher
 from .background import WRITERS, write_due
+from .done import Done
 from .options import Options
-from .reaper import Done, Reaper
+from .reaper import Reaper
 from .served import all_served
 from .session import Session
 from .signalling import Signals, WakeupPipe

@@ -16,9 +16,9 @@ from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.any_database, pytest.mark.process]
 PAGE = (ROOT / "docs" / "message-server.md").read_text()
-BLOCKS = re.findall(r"```(python)?\n(.*?)```", PAGE, re.DOTALL)
-SETTINGS, HANDLERS, CLIENT = (text for kind, text in BLOCKS if kind)
-COMMANDS, ANSWERS, SERVER_SAYS, WORKER_SAYS = (text for kind, text in BLOCKS if not kind)
+BLOCKS = re.findall(r"```(python|sh|text)\n(.*?)```", PAGE, re.DOTALL)
+SETTINGS, HANDLERS, CLIENT = (text for kind, text in BLOCKS if kind == "python")
+COMMANDS, ANSWERS, SERVER_SAYS, WORKER_SAYS = (text for kind, text in BLOCKS if kind != "python")
 MIGRATE, SERVE, WORK = (shlex.split(line)[2:] for line in COMMANDS.splitlines())
 FROM_HERE = 50  # connections that one address may have
 

@@ -1,16 +1,13 @@
 """A real browser, and everything that it complains about."""
 
-import os
-import shutil
 from functools import cached_property
 from pathlib import Path
 
 from playwright.sync_api import ViewportSize, sync_playwright
 
 from tests.browser.people import SUPERUSER
+from tests.kit.chromium import launch
 
-# The first draws on no screen, and takes two thirds of the processors' time of the others.
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 ADD_SCRIPT = """url => new Promise((loaded, failed) => {
@@ -36,14 +33,6 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
-def executable():
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    assert found, (
-        f"no browser: none of {', '.join(NAMES)} is on the PATH; apt-get install {NAMES[0]}"
-    )
-    return found
-
-
 class Chrome:
     """One process; a profile per role, with scripts or without."""
 
@@ -55,10 +44,7 @@ class Chrome:
         self.profiles = {}
         self.opened = []
         self.playwright = sync_playwright().start()
-        sandbox = [] if os.getuid() else ["--no-sandbox"]
-        self.process = self.playwright.chromium.launch(
-            executable_path=executable(), args=[*sandbox, "--disable-gpu"]
-        )
+        self.process = launch(self.playwright)
 
     def close(self):
         self.process.close()

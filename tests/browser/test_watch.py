@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.browser import chrome as chromium
+from tests.browser.chrome import PHONE
 from tests.browser.pages import NOTE, WORKER
+from tests.kit import chromium
 
 pytestmark = pytest.mark.usefixtures("rows")
 
@@ -61,7 +62,7 @@ def test_what_few_can_read_or_reach_is_seen(chrome, problems):
 
 def test_what_is_too_wide_is_seen(chrome, problems):
     page = chrome.open(WORKER)
-    page.look_like("light", chromium.PHONE)
+    page.look_like("light", PHONE)
     page.evaluate("document.body.style.width = '900px'")
     assert page.overflow() > 0
 

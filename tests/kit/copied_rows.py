@@ -1,6 +1,6 @@
 """Many rows in no time: copies of a few that the ORM has made."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.db import connection
 from django.db.models import Model
@@ -9,7 +9,7 @@ from django.db.models import Model
 def copy_rows(model: type[Model], where: str, limit: int, **changed: Any) -> None:
     """Add as many rows like the first ones that meet a condition, but for the values given."""
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
-    quoted = [connection.ops.quote_name(field.column) for field in fields]
+    quoted = [connection.ops.quote_name(cast("str", field.column)) for field in fields]
     given = [f for f in fields if f.name in changed]
     values = ["%s" if f in given else name for f, name in zip(fields, quoted, strict=True)]
     table = connection.ops.quote_name(model._meta.db_table)

@@ -169,7 +169,7 @@ def test_a_reaper_remembers_it_table_by_table(slow):
         finished(100, model)
     for _ in range(2):
         turns.turn(judge=lambda: False)
-        turns.keep_at = 0.0
+        turns.clean_at.clear()
     finished(1)
     with captured(KEPT) as statements:
         moved, _ = turns.turn(judge=lambda: False)

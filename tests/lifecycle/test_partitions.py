@@ -1,4 +1,4 @@
-"""An archive that is partitioned as docs/operations.md says: our statements work on it."""
+"""An archive that is partitioned as docs/large-tables.md says: our statements work on it."""
 
 import re
 from datetime import timedelta
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.usefixtures("db_rows"),
     pytest.mark.skipif("connection.vendor == 'sqlite'", reason="it has no partitions"),
 ]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "large-tables.md"
 NAMED = "shop_archivedthumbnail"
 HERE = "queueapp_partitioned"
 DAY = 86_400
@@ -24,7 +24,7 @@ DAY = 86_400
 
 def recipes():
     """The statements that make partitions, and those for another one and without the first."""
-    section = PAGE.read_text().partition("## Large tables")[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition("## Partitions")[2].partition("\n## ")[0]
     found = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
     assert len(found) == 4
     first = 0 if connection.vendor == "postgresql" else 2

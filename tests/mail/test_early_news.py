@@ -145,7 +145,7 @@ def test_every_reaper_does_this_where_anymail_is_installed(esp):
     esp(Hasty)
     email = sent("anna")
     one = reaper(Email)
-    one.keep_at = 0.0
+    one.clean_at.clear()
     one.turn(judge=lambda: False)
     assert outcomes(fresh(email)) == {"anna": ("refused", 550)}
     assert "dbqueue_mail.email" in core.MAINTENANCE

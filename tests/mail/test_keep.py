@@ -68,7 +68,7 @@ def passes(count, *models):
     """So many looks of the reaper for what is to be kept."""
     one = reaper(*models or [Email])
     for _ in range(count):
-        one.keep_at = 0.0
+        one.clean_at.clear()
         done, _ = one.turn(judge=lambda: False)
     return done
 

@@ -4,11 +4,15 @@ import re
 from importlib import import_module
 
 import pytest
+from speed_chart import chart, figures
 
 from tests.kit.printed_pages import DOCS
 from tests.kit.processes import ROOT
 
-PAGES = {page.stem: page.read_text() for page in sorted(DOCS.glob("*.md"))}
+PAGES = {
+    str(page.relative_to(DOCS).with_suffix("")): page.read_text()
+    for page in sorted(DOCS.rglob("*.md"))
+}
 README = (ROOT / "README.md").read_text()
 WORDS = PAGES["words-elsewhere"]
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -19,10 +23,12 @@ ASKED_FOR = (
 )
 
 
-def toctrees():
-    found = re.findall(r"^```\{toctree\}\n(.*?)^```$", PAGES["index"], re.MULTILINE | re.DOTALL)
+def toctrees(index):
+    """Of a page of contents: the pages in its folder, and below, that it lists."""
+    folder = index.removesuffix("index")
+    found = re.findall(r"^```\{toctree\}\n(.*?)^```$", PAGES[index], re.MULTILINE | re.DOTALL)
     lines = [line for tree in found for line in tree.splitlines() if line and line[0] != ":"]
-    return [re.sub(r".*<(.+)>", r"\1", line) for line in lines]
+    return [folder + re.sub(r".*<(.+)>", r"\1", line) for line in lines]
 
 
 def anchors(text):
@@ -43,11 +49,14 @@ def leads_nowhere(file, anchor):
 
 
 def test_every_page_is_once_in_the_index():
-    assert sorted(toctrees()) == sorted(PAGES.keys() - {"index"})
+    listed = [page for index in ("index", "decisions/index") for page in toctrees(index)]
+    assert sorted(listed) == sorted(PAGES.keys() - {"index"})
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")], ids=lambda p: p.stem
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_every_link_leads_to_a_file_and_a_heading_that_exist(page):
     assert [link for link in links(page) if leads_nowhere(*link)] == []
@@ -93,14 +102,16 @@ def test_the_python_interface_shows_what_there_is():
         assert hasattr(import_module(module), attribute)
 
 
-def imported(text):
-    """(module, name) of what the examples of a page import from the package."""
-    for code in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        for module, names in re.findall(r"^ *from (django_dbqueue[\w.]*) import (.+)$", code, re.M):
-            yield from ((module, name) for name in re.findall(r"\w+", names.partition("#")[0]))
+def test_the_first_page_is_short():
+    assert len(README.splitlines()) < 150
 
 
-def test_what_an_example_imports_exists():
-    asked = {pair for text in [*PAGES.values(), README] for pair in imported(text)}
-    assert len(asked) > 20
-    assert [pair for pair in asked if not hasattr(import_module(pair[0]), pair[1])] == []
+def test_the_chart_of_rates_shows_the_figures_of_the_page():
+    drawn = (DOCS / "images/speed.svg").read_text()
+    assert drawn == chart(figures(PAGES["performance"])), "run: make pictures"
+    assert ">64,923<" in drawn
+
+
+def test_the_pictures_are_small():
+    sizes = {path.name: path.stat().st_size for path in (DOCS / "images").iterdir()}
+    assert [name for name, size in sizes.items() if size > 1_000_000] == []
