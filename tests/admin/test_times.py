@@ -28,7 +28,7 @@ def made(column, **columns):
     now, found = now_of("default"), {}
     for name, seconds in AGES.items():
         job = Note(**{column: now - timedelta(seconds=seconds)}, text=name, **columns)
-        QuerySet(Note).bulk_create([job])
+        QuerySet[Note](Note).bulk_create([job])
         found[name] = QuerySet(Note).order_by("-pk")[0].pk
     return found
 
@@ -43,7 +43,7 @@ def test_a_list_shows_what_was_within_a_span(browser, name, span):
 
 def test_what_failed_last_comes_first_and_says_when(browser):
     jobs = made("failed_at", status=Status.BURIED)
-    QuerySet(Note).bulk_create([Note(status=Status.BURIED), Note(status=Status.BURIED)])
+    QuerySet[Note](Note).bulk_create([Note(status=Status.BURIED), Note(status=Status.BURIED)])
     later, latest = (
         QuerySet(Note).filter(failed_at=None).order_by("pk").values_list("pk", flat=True)
     )
@@ -127,7 +127,7 @@ def test_an_action_names_the_time_that_was_chosen(browser):
 
 def test_an_archive_is_shown_by_the_time_at_which_its_jobs_ended(browser):
     now = now_of("default")
-    QuerySet(ArchivedKept).bulk_create(
+    QuerySet[ArchivedKept](ArchivedKept).bulk_create(
         ArchivedKept(pk=n + 1, status=Status.DONE, finished_at=now - timedelta(seconds=seconds))
         for n, seconds in enumerate(AGES.values())
     )
@@ -141,7 +141,7 @@ def test_what_is_looked_for_without_an_index_is_found_by_one_more_click(browser,
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     monkeypatch.setattr(walking, "WALK_SECONDS", 0)
     old = made("created_at", status=Status.DONE)
-    QuerySet(Note).bulk_create(Note(status=Status.DONE) for _ in range(200))
+    QuerySet[Note](Note).bulk_create(Note(status=Status.DONE) for _ in range(200))
     until = timezone.localtime(now_of("default")) - timedelta(hours=1)
     page = text_of(browser.get(NOTES, {"created_until": f"{until:%Y-%m-%dT%H:%M}"}))
     assert keys_in(page) == []

@@ -3,6 +3,7 @@
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import F
@@ -46,7 +47,7 @@ class Operator:
     """Does nothing on a page but by these verbs. A text that is pasted is one press of keys, a
     choice from a list two clicks."""
 
-    browse: object
+    browse: Any
     took: list[Took] = field(default_factory=list)
 
     @contextmanager
