@@ -114,7 +114,7 @@ class JobPage(Base):
     def words_of(self, request: HttpRequest, job: Any) -> list[Word]:
         """Its state, and what its buttons do."""
         states = {s: label for s, label in self.state_words.items() if s == job.status}
-        more = other_words(("attempt", "claim", "time to run"))
+        more = other_words(("attempt", "claim", "dedup key", "suspect", "time to run", "twin"))
         return [*of_states(states), *more, *of_actions(self.buttons_for(request, job))]
 
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:

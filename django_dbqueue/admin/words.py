@@ -45,7 +45,7 @@ ACTIONS: Words = {
     "Pause": _PAUSE,
     "Resume": _PAUSE,
     "Send again": gettext_lazy(
-        "Of mail that has ended: its message is queued once more, as a new mail."
+        "The message of an email that has ended is queued once more, as a new mail."
     ),
 }
 OTHERS: dict[str, tuple[Any, Any]] = {
@@ -94,7 +94,7 @@ OTHERS: dict[str, tuple[Any, Any]] = {
     "queue, queue table": (
         gettext_lazy("queue, queue table"),
         gettext_lazy(
-            "a name by which jobs stand in line; the table, of one kind of jobs, in which all its "
+            "a name by which jobs wait in line; the table, of one kind of jobs, in which all its "
             "queues are"
         ),
     ),
@@ -102,9 +102,25 @@ OTHERS: dict[str, tuple[Any, Any]] = {
         gettext_lazy("reap"),
         gettext_lazy("jobs of workers that are gone, or that run for too long, are given back"),
     ),
+    "receipt": (
+        gettext_lazy("receipt"),
+        gettext_lazy(
+            "a row in another database which says that a job's effects are there (exactly-once)"
+        ),
+    ),
+    "suspect": (
+        gettext_lazy("suspect"),
+        gettext_lazy(
+            "a job that may have killed a worker: it runs in a child of its own kind (operations)"
+        ),
+    ),
     "time to run": (
         gettext_lazy("time to run"),
         gettext_lazy("how long a job may run before it is stopped, and counts as failed"),
+    ),
+    "twin": (
+        gettext_lazy("twin"),
+        gettext_lazy("a job with the same dedup key in the same queue"),
     ),
     "worker": (
         gettext_lazy("worker"),

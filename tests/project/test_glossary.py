@@ -10,11 +10,12 @@ GLOSSARY = (Path(__file__).resolve().parents[2] / "docs" / "glossary.md").read_t
 
 
 def rows_of(heading, column):
-    """By the word, or the words, of each row the text in a column, without its markup."""
+    """By the word, or the words, of each row the text in a column, without its markup and links."""
     part = GLOSSARY.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     found = {}
     for row in part.splitlines():
         if row.startswith("| **"):
+            row = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row)
             cells = [re.sub(r"[*`]", "", cell).strip() for cell in row.split("|")]
             found[cells[1]] = cells[column]
     return found
