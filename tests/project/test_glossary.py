@@ -15,8 +15,8 @@ def rows_of(heading, column):
     found = {}
     for row in part.splitlines():
         if row.startswith("| **"):
-            row = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row)
-            cells = [re.sub(r"[*`]", "", cell).strip() for cell in row.split("|")]
+            plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row)
+            cells = [re.sub(r"[*`]", "", cell).strip() for cell in plain.split("|")]
             found[cells[1]] = cells[column]
     return found
 
