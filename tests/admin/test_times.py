@@ -149,4 +149,7 @@ def test_what_is_looked_for_without_an_index_is_found_by_one_more_click(browser,
     assert "Nothing among the 5 jobs that were looked at" in page
     page = text_of(browser.get(NOTES + step(page, "Look further, from job")))
     assert keys_in(page) == [old["3d"], old["5h"]]
+    where = step(page, "Newest")
+    assert where is not None
+    assert "long" not in where
     assert step(page, "Look further") is None
