@@ -51,6 +51,7 @@ class JobList(ChangeList):
     # What its template shows, where it goes by cursors.
     steps: tuple[Step, ...] = ()
     counted: Count | None = None
+    is_long = False  # somebody let it look for long, which is not to be repeated by itself
     looked_at: Count | None = None  # rows, where no index answers for a filter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -77,7 +78,8 @@ class JobList(ChangeList):
             what = "The address names no place in this list, which is shown from its beginning."
             messages.warning(request, what)
             cursor, backwards = None, False
-        seconds = LONG_WALK_SECONDS if LONG in request.GET else walking.WALK_SECONDS
+        self.is_long = LONG in request.GET
+        seconds = LONG_WALK_SECONDS if self.is_long else walking.WALK_SECONDS
         walked = walking.walk(keyset, self.list_per_page, cursor, backwards, seconds)
         page, self.looked_at = walked.page, Count(walked.looked_at)
         self.counted = keyset.count()

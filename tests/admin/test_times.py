@@ -147,7 +147,9 @@ def test_what_is_looked_for_without_an_index_is_found_by_one_more_click(browser,
     assert keys_in(page) == []
     assert "Nothing here" not in page
     assert "Nothing among the 5 jobs that were looked at" in page
+    assert "data-dbqueue-live-box" in page
     page = text_of(browser.get(NOTES + step(page, "Look further, from job")))
+    assert "data-dbqueue-live-box" not in page  # each refresh would look as long
     assert keys_in(page) == [old["3d"], old["5h"]]
     where = step(page, "Newest")
     assert where is not None

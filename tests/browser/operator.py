@@ -25,6 +25,7 @@ from tests.kit.mail import queued
 LOST = "anna@lost.example"
 REFUSED = entry(ConnectionRefusedError("the mail server is away"), attempt=3, owner="w", seconds=1)
 REFUSED_JOBS = 300
+PATIENCE_MS = 30_000
 WORKER = "f" * 32
 JOB_TABLE = Email._meta.db_table
 
@@ -65,7 +66,7 @@ class Operator:
         if not leads:
             what.click()
             return
-        with self.page.expect_navigation():
+        with self.page.expect_navigation(timeout=PATIENCE_MS):
             what.click()
 
     def press(self, key, *, leads=False):
@@ -73,7 +74,7 @@ class Operator:
         if not leads:
             self.page.keyboard.press(key)
             return
-        with self.page.expect_navigation():
+        with self.page.expect_navigation(timeout=PATIENCE_MS):
             self.page.keyboard.press(key)
 
     def paste(self, text):

@@ -28,7 +28,8 @@ def scene(chrome, people, rows, full):
     yield build(*(MANY, SEED_OF_MANY) if full else (FEW, SEED_OF_FEW))
     # Row by row as many would take minutes.
     tables = [model._meta.db_table for model in (Email, ArchivedEmail, Recipient)]
-    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables))
+    flush = connection.ops.sql_flush(no_style(), tables, reset_sequences=True)  # so it truncates
+    connection.ops.execute_sql_flush(flush)
 
 
 def test_an_operator_is_done_after_a_few_clicks(browse, scene, full):

@@ -31,7 +31,7 @@ MUTANTS = [
     ),
     (
         CHANGELIST,
-        "LONG_WALK_SECONDS if LONG in request.GET else walking.WALK_SECONDS",
+        "LONG_WALK_SECONDS if self.is_long else walking.WALK_SECONDS",
         "walking.WALK_SECONDS",
         "a list that looks on asks for hundreds of clicks",
     ),
