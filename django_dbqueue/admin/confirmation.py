@@ -28,7 +28,7 @@ from ..states import Status
 from ..texts.wording import number as spoken
 from ..texts.wording import state_word
 from . import tabs
-from .changelist import AFTER, BEFORE
+from .changelist import NOT_FILTERS
 from .pages import page_url, respond
 from .search import as_key
 
@@ -180,7 +180,7 @@ def log(
 def filters(request: HttpRequest) -> str:
     """What the list was asked for, whichever of its pages was shown."""
     asked = request.GET.copy()
-    for name in (BEFORE, AFTER):
+    for name in NOT_FILTERS:
         asked.pop(name, None)
     return str(asked.urlencode())
 

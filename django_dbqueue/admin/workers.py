@@ -34,7 +34,7 @@ from ..monitor.worker_list import (
 )
 from ..monitor.worker_pool import WorkerPool, pool_of
 from ..texts.wording import duration, worker_state_word
-from . import confirmation
+from . import confirmation, words
 from .databases import DatabaseFilter, alias_of, query_of
 from .formatting import ago, number
 from .pages import auto_refresh, job_url, page_url
@@ -130,6 +130,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         context = {"title": _("Workers"), **auto_refresh(request), **(extra_context or {})}
+        context["dbqueue_words"] = list(words.others(words.OF_WORKERS))
         try:
             return super().changelist_view(request, context)
         except Error as error:
@@ -146,6 +147,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         verbs = VERB_LABELS if self.has_stop_permission(request) else {}
         ask = {"verbs": verbs, "ask_url": self._url(request, "ask", object_id)}
         context = {**auto_refresh(request), **ask, "show_close": True, **(extra_context or {})}
+        context["dbqueue_words"] = list(words.others(words.OF_WORKERS))
         return super().change_view(request, object_id, form_url, context)
 
     def ask_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
