@@ -12,7 +12,7 @@ LOCALE = Path(__file__).resolve().parents[2] / "django_dbqueue" / "locale"
 LANGUAGES = ("de", "es", "fr", "ja", "pt")
 CONTEXT = "\x04"
 PART = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d)\])? (".*")')
-PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}")
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%[sd%]|\{\w+\}")
 
 
 @dataclass
