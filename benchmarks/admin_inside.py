@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from statistics import median
 from typing import Any
 from urllib.parse import quote
@@ -24,33 +23,15 @@ from django.contrib.admin.models import LogEntry  # noqa: E402
 from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
-from django.db.models import QuerySet  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 
-from benchmarks.django_project import ANALYZE  # noqa: E402
-from django_dbqueue.demo_data.history import write_history  # noqa: E402
-from django_dbqueue.fields import DbNow  # noqa: E402
-from django_dbqueue.lifecycle.errors import appended, entry  # noqa: E402
+from benchmarks.admin_rows import ERROR, EVERYBODY, SEED, fill  # noqa: E402
 from django_dbqueue.lifecycle.failures import failure_of  # noqa: E402
-from django_dbqueue.mail.dbqueue_demo import example  # noqa: E402
-from django_dbqueue.mail.finding import index_all  # noqa: E402
-from django_dbqueue.mail.models import ArchivedEmail, Email, Recipient  # noqa: E402
-from django_dbqueue.models import Minute, Queue, Worker  # noqa: E402
+from django_dbqueue.mail.models import Email  # noqa: E402
 from django_dbqueue.states import Status  # noqa: E402
 
-SEED = 10_000  # rows that are made, and then copied
 ROUNDS = 7
-# Skewed, as tables in use are: one queue has nine jobs of ten, another a few of the oldest ones.
-QUEUES = ("default",) * 9 + ("newsletter",)
-RARE = "urgent"
-RARE_ROWS = 20  # of each state
-# To one address goes every tenth email, to the others a hundred each.
-EVERYBODY, EVERYBODY_EVERY = "Everybody <everybody@customer.example>", 10
-RESENT_EVERY = 1000  # rows: in all others the column is null
-# Of a hundred rows; the others are done.
-STATES = {Status.READY: 8, Status.DELAYED: 4, Status.BURIED: 2, Status.CLAIMED: 2}
-ARCHIVED_FROM = 10**9  # no job has the key of one in the archive
 # What is done to the first 10,000 that match, the most that one action changes.
 ACTIONS: dict[str, tuple[Any, ...]] = {
     "retry failed mail": ("kick_selected", Status.BURIED),
@@ -72,7 +53,6 @@ ACTIONS: dict[str, tuple[Any, ...]] = {
         {"dbqueue-queue": "elsewhere"},
     ),
 }
-ERROR = entry(TimeoutError("no answer within 10 s"), attempt=1, owner="host", seconds=1)
 SEARCH = "/admin/dbqueue/queue/search/"
 SEARCHES = {
     "an address": "customer7@customer.example",
@@ -84,102 +64,6 @@ SEARCHES = {
     "an error": "TimeoutError",
 }
 LIST, ARCHIVE = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
-
-
-def fill(rows: int) -> Iterator[None]:
-    """First a hundredth of the rows, then all of them."""
-    states = [status for status, share in STATES.items() for _ in range(share)]
-    states += [Status.DONE] * (100 - len(states))
-    plain(Email).bulk_create([email(n, states[n * 7 % 100]) for n in range(SEED)], 500)
-    plain(ArchivedEmail).bulk_create(
-        [ArchivedEmail(id=ARCHIVED_FROM + n, **columns(n, Status.DONE)) for n in range(SEED)], 500
-    )
-    make_rare()
-    for queue in {*QUEUES, RARE}:
-        Queue.objects.pause(Email._meta.db_table, queue, None, "benchmark")
-        Queue.objects.resume(Email._meta.db_table, queue)
-        write_history("default", Email._meta.db_table, queue)
-    for number in range(4):
-        Worker.objects.create(
-            uuid=f"{number:032}", host="host", pid=number + 1, serves=["dbqueue_mail.email"]
-        )
-    index()
-    analyze()
-    yield
-    copy(rows)
-    index()
-    analyze()
-    yield
-
-
-def index() -> None:
-    """Whom they are for, as after an upgrade."""
-    began = time.perf_counter()
-    written, _ = index_all(lambda *_: None)
-    seconds = time.perf_counter() - began
-    print(f"index_recipients: {written} emails in {seconds:.0f} s", file=sys.stderr)
-
-
-def plain(model: Any) -> Any:
-    """The rows past the manager, which would write each as a new job."""
-    return QuerySet(model)
-
-
-def email(number: int, status: Status) -> Email:
-    return Email(**columns(number, status))
-
-
-def columns(number: int, status: Status) -> dict[str, Any]:
-    finished = status in {Status.DONE, Status.BURIED}
-    moves = status in {Status.CLAIMED, Status.DELAYED}
-    is_buried = status == Status.BURIED
-    return {
-        **example(number),
-        **({"recipients": EVERYBODY} if number % EVERYBODY_EVERY == 0 else {}),
-        "queue": QUEUES[number % len(QUEUES)],
-        "resend_of": number + 1 if number % RESENT_EVERY == 0 else None,
-        "status": status,
-        "owner": f"{number % 4:032}.1-{number}" if status == Status.CLAIMED else None,
-        "retry_at": DbNow(plus=86400 + number) if moves else None,
-        "created_at": DbNow(plus=-number),
-        "finished_at": DbNow() if finished else None,
-        "attempts": 1,
-        "errors": json.loads(appended(None, ERROR)) if is_buried else [],
-        "failure": failure_of(ERROR).fingerprint if is_buried else None,
-        "failed_at": DbNow() if is_buried else None,
-    }
-
-
-def copy(rows: int) -> None:
-    for model in (Email, ArchivedEmail):
-        meta = model._meta
-        names = [str(field.column) for field in meta.concrete_fields if not field.primary_key]
-        own = ", ".join(map(connection.ops.quote_name, names))
-        key = connection.ops.quote_name(str(meta.pk.column))
-        archived = model is ArchivedEmail
-        into = f"{own}, {key}" if archived else own
-        last = plain(model).order_by("-pk").values_list("pk", flat=True)[0]
-        for turn in range(1, rows // SEED):
-            what = f"{own}, {key} + {turn * SEED}" if archived else own
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    f"INSERT INTO {meta.db_table} ({into}) SELECT {what} FROM {meta.db_table} "
-                    f"WHERE queue <> '{RARE}' AND {key} <= {last}"
-                )
-
-
-def make_rare() -> None:
-    for model in (Email, ArchivedEmail):
-        for status in Status:
-            oldest = plain(model).filter(status=status).order_by("pk")
-            keys = list(oldest.values_list("pk", flat=True)[:RARE_ROWS])
-            plain(model).filter(pk__in=keys).update(queue=RARE)
-
-
-def analyze() -> None:
-    with connection.cursor() as cursor:
-        for model in (Email, ArchivedEmail, Recipient, Minute):
-            cursor.execute(f"{ANALYZE.get(connection.vendor, 'ANALYZE')} {model._meta.db_table}")
 
 
 def pages() -> dict[str, str]:

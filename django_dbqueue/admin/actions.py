@@ -17,7 +17,7 @@ from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
 from . import confirmation, tabs
-from .changelist import AFTER, BEFORE
+from .changelist import NOT_FILTERS
 from .confirmation import ROWS_MAX, Question
 from .databases import alias_of, query_of
 from .lists import QUEUES_MAX, FailureFilter, QueueFilter, StateFilter, queues_of
@@ -138,7 +138,7 @@ def level_of(progress: Progress) -> int:
 
 def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
     """The command that does it to all that match; '' where it knows no such filter."""
-    ignored = {BEFORE, AFTER, *query_of(model_admin.model, alias_of(request, model_admin.model))}
+    ignored = {*NOT_FILTERS, *query_of(model_admin.model, alias_of(request, model_admin.model))}
     asked = {name: value for name, value in request.GET.items() if name not in ignored and value}
     if not asked.keys() <= TOLD or not confirmation.is_across(request):
         return ""

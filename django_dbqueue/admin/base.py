@@ -19,7 +19,7 @@ from ..dialects import dialect_of
 from ..exceptions import QueueFull
 from ..models.columns import JobColumns
 from ..states import Status
-from . import confirmation, search, tabs
+from . import confirmation, search, tabs, words
 from .changelist import JobList
 from .databases import DatabaseFilter, alias_of, aliases
 from .export import export
@@ -162,11 +162,19 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             rows = tabs.rows_of_all_states(context["cl"], request)
             context |= self.above_list(context["cl"], tabs.selected_state(request), rows)
             context |= auto_refresh(request)
+            context["dbqueue_words"] = self.words_of_list(request)
             query_string = context["cl"].get_query_string
             context["dbqueue_notes"] = search.leading(
                 request, lambda query: query_string(query | {SEARCH_VAR: None})
             )
         return response
+
+    def words_of_list(self, request: HttpRequest) -> list[words.Word]:
+        """Those of a list, and of its actions."""
+        actions = self.get_actions(request).items()
+        labels = [(name, one[2]) for name, one in actions if one is not None]
+        of_list = words.others(words.OF_LISTS)
+        return [*words.of_states(self.state_words), *of_list, *words.of_actions(labels)]
 
     def above_list(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]

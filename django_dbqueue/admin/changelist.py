@@ -9,14 +9,17 @@ from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.http import HttpRequest
 
 from ..metrics.numbers import Count
-from ..operate.cursor import BY_KEY, Cursor, Order, decode, encode, order_of
+from ..operate import walking
+from ..operate.cursor import Cursor, Order, decode, encode, order_of
 from ..operate.keyset import Keyset, Page, WindowEnds, keyset_in
-from ..operate.walking import walk
 from ..states import Status
 from . import tabs
 
-BEFORE, AFTER = "before", "after"
+# Where a page of the list begins, and that it may be looked for longer.
+BEFORE, AFTER, LONG = "before", "after", "long"
+NOT_FILTERS = (BEFORE, AFTER, LONG)
 END = "[]"
+LONG_WALK_SECONDS = 10  # for one who asks for it, since the first look found too little
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Labels:
     further: str
 
 
-BY_KEY_LABELS = Labels("Newest", "Newer", "Older", "Oldest", "Look further, from job")
+NEWEST_FIRST_LABELS = Labels("Newest", "Newer", "Older", "Oldest", "Look further, from job")
 OTHER_LABELS = Labels("First", "Previous", "Next", "Last", "Look further, from job")
 
 
@@ -48,6 +51,7 @@ class JobList(ChangeList):
     # What its template shows, where it goes by cursors.
     steps: tuple[Step, ...] = ()
     counted: Count | None = None
+    is_long = False  # somebody let it look for long, which is not to be repeated by itself
     looked_at: Count | None = None  # rows, where no index answers for a filter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -55,7 +59,7 @@ class JobList(ChangeList):
         super().__init__(*args, **kwargs)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Any:
-        ignored = [BEFORE, AFTER] if self.sortable_by else [BEFORE, AFTER, ORDER_VAR]
+        ignored = [*NOT_FILTERS] if self.sortable_by else [*NOT_FILTERS, ORDER_VAR]
         for name in ignored:
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
@@ -69,12 +73,14 @@ class JobList(ChangeList):
         backwards = BEFORE in request.GET
         text = request.GET.get(BEFORE if backwards else AFTER)
         try:
-            cursor = None if text is None else decode(self.model, keyset.order, text)
+            cursor = None if text is None else self._cursor_in(keyset, text)
         except ValueError:
             what = "The address names no place in this list, which is shown from its beginning."
             messages.warning(request, what)
             cursor, backwards = None, False
-        walked = walk(keyset, self.list_per_page, cursor, backwards)
+        self.is_long = LONG in request.GET
+        seconds = LONG_WALK_SECONDS if self.is_long else walking.WALK_SECONDS
+        walked = walking.walk(keyset, self.list_per_page, cursor, backwards, seconds)
         page, self.looked_at = walked.page, Count(walked.looked_at)
         self.counted = keyset.count()
         if walked.looked_at and cursor is None and walked.is_whole:
@@ -102,11 +108,17 @@ class JobList(ChangeList):
         has_index = admin.has_states and status not in {None, Status.DONE}
         return keyset_in(self.queryset, order, status if has_index else None, self.window_ends)
 
+    def _cursor_in(self, keyset: Keyset, text: str) -> Cursor | None:
+        cursor = decode(self.model, keyset.order, text)
+        if cursor is not None and cursor[0] is None and keyset.undated is None:
+            raise ValueError(text)
+        return cursor
+
     def _steps(
         self, order: Order, page: Page, cursor: Cursor | None, backwards: bool
     ) -> Iterator[Step]:
         """To the first page, the previous, the next and the last."""
-        labels = BY_KEY_LABELS if order == BY_KEY else OTHER_LABELS
+        labels = NEWEST_FIRST_LABELS if order.is_descending else OTHER_LABELS
         cursors = [order.cursor_of(row) for row in page.rows]
         first, last = (cursors[0], cursors[-1]) if cursors else (None, None)
         if backwards:
@@ -125,7 +137,8 @@ class JobList(ChangeList):
                 continue
             is_window_end = target == page.window_end
             text = f"{labels.further} {target[-1]}" if is_window_end else name
-            url = self.get_query_string({parameter: encode(target)})
+            more = {LONG: "1"} if is_window_end else {}
+            url = self.get_query_string({parameter: encode(target), **more})
             yield Step(text, url, relation, is_window_end)
         if after is not None:
             yield Step(labels.last, self.get_query_string({BEFORE: END}))

@@ -24,7 +24,7 @@ from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
 from ..states import Status
 from . import tabs
-from .changelist import AFTER, BEFORE
+from .changelist import NOT_FILTERS
 from .pages import page_url, respond
 from .search import as_key
 
@@ -175,7 +175,7 @@ def log(
 def filters(request: HttpRequest) -> str:
     """What the list was asked for, whichever of its pages was shown."""
     asked = request.GET.copy()
-    for name in (BEFORE, AFTER):
+    for name in NOT_FILTERS:
         asked.pop(name, None)
     return str(asked.urlencode())
 

@@ -19,7 +19,7 @@ from ..operate import recording
 from ..operate.acting import KICK, Progress, Verb
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
-from . import confirmation
+from . import confirmation, words
 from .actions import level_of
 from .confirmation import ROWS_MAX
 from .databases import query_of
@@ -70,6 +70,7 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "rows": rows_of(found, site, request),
         "problems": found.problems,
         "retry_url": page_url(site, RETRY),
+        "dbqueue_words": list(words.others(words.OF_FAILURES)),
     }
     return respond(model_admin, request, "dbqueue/failures.html", context)
 

@@ -24,6 +24,8 @@ from .lists import column, stored
 from .pages import auto_refresh, list_url, row_url
 from .search import as_key
 from .timeline import Event, timeline
+from .words import STATES, Word, of_actions, of_states
+from .words import others as other_words
 
 if TYPE_CHECKING:  # at run time it is mixed into it
     Base = ReadOnlyAdmin
@@ -56,6 +58,7 @@ class Page:
     permission: str
     arguments: list[Argument]
     elsewhere: list[tuple[str, str]]
+    hint: str = ""  # what its state means
 
     @property
     def key(self) -> str:
@@ -80,6 +83,7 @@ class JobPage(Base):
         job = kwargs.get("obj")
         if job is not None:
             context["dbqueue_job"] = self.page_of(request, job)
+            context["dbqueue_words"] = self.words_of(request, job)
             context |= self.more_context(request, job)
             if isinstance(job, Job) and job.status in UNFINISHED:
                 context |= auto_refresh(request)
@@ -104,7 +108,14 @@ class JobPage(Base):
             permission=f"{self.opts.app_label}.inspect_{self.opts.model_name}",
             arguments=self.arguments(job, may_inspect),
             elsewhere=list(self._elsewhere(request, job.pk)),
+            hint=str(STATES.get(job.status, "")),
         )
+
+    def words_of(self, request: HttpRequest, job: Any) -> list[Word]:
+        """Its state, and what its buttons do."""
+        states = {s: label for s, label in self.state_words.items() if s == job.status}
+        more = other_words(("attempt", "claim", "dedup key", "suspect", "time to run", "twin"))
+        return [*of_states(states), *more, *of_actions(self.buttons_for(request, job))]
 
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
         """What a subclass's own template shows in addition."""

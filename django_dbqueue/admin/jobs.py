@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ..models import Job
-from ..operate.cursor import BY_KEY
-from ..operate.keyset import BY_FAILURE, ORDERS
+from ..operate.cursor import BY_FAILURE, BY_KEY
+from ..operate.orders import BY_END, ORDERS
 from ..states import Status
 from . import tabs
 from .actions import (
@@ -26,6 +26,7 @@ from .base import ReadOnlyAdmin
 from .job_page import JobPage
 from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
 from .schedule import schedule
+from .times import CreatedFilter, EndedFilter, is_asked, time_filters
 
 LIFECYCLE_LIST = (
     "state",
@@ -38,6 +39,9 @@ LIFECYCLE_LIST = (
     "last_error",
     "created_at",
 )
+# Of failed jobs nobody has one, and none is due: when they failed is told in place of that.
+NOT_OF_FAILED = {"held_by", "dequeued_time"}
+IN_PLACE_OF = {"due": "failed_at"}
 
 
 class JobAdmin(JobPage, ReadOnlyAdmin):
@@ -87,11 +91,14 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
         names = super().get_list_display(request)
+        if tabs.selected_state(request) is Status.BURIED:
+            names = [IN_PLACE_OF.get(n, n) for n in names if n not in NOT_OF_FAILED]
         is_shown = self.model.takes_keys and self.has_inspect_permission(request)
         return [*names, "concurrency_key"] if is_shown else names
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
-        filters = [*super().get_list_filter(request), FailureFilter]
+        by_time = time_filters(request, tabs.selected_state(request))
+        filters = [*super().get_list_filter(request), FailureFilter, *by_time]
         return [*filters, KeyFilter] if self.model.takes_keys else filters
 
     def get_search_fields(self, request: HttpRequest) -> list[Any]:
@@ -101,12 +108,13 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """That of the index: of ready jobs the order in which they are claimed, of claimed and
-        delayed ones that in which they move by themselves; of one failure the newest first."""
+        delayed ones that in which they move by themselves; of failed ones, and of those of one
+        failure, the newest first."""
         selected = tabs.selected_state(request)
         if request.GET.get(FailureFilter.parameter_name):
             return (BY_FAILURE if selected == Status.BURIED else BY_KEY).columns(backwards=False)
         order = ORDERS.get(selected) if selected is not None else None
-        return order.names if order else super().get_ordering(request)
+        return order.columns(backwards=False) if order else super().get_ordering(request)
 
     def count_states(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
@@ -133,6 +141,15 @@ class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     search_help_text = "The number of a job"
     actions: Any = ("export_selected",)
     has_states = False
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        return [*super().get_list_filter(request), EndedFilter, CreatedFilter]
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """That of the index where it is asked for a time that the index has."""
+        if is_asked(request, EndedFilter):
+            return BY_END.columns(backwards=False)
+        return super().get_ordering(request)
 
     def count_states(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]

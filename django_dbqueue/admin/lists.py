@@ -13,7 +13,8 @@ from django.utils.functional import cached_property
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..monitor.report import known_queues
-from ..operate.keyset import COUNTED_ROWS_MAX, in_state
+from ..operate.keyset import COUNTED_ROWS_MAX
+from ..operate.orders import in_state
 from ..states import Status
 from .databases import alias_of
 

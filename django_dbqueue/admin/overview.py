@@ -21,7 +21,7 @@ from ..monitor.glance import Glance, glance
 from ..monitor.overview import Overview
 from ..monitor.verdict import Verdict
 from ..states import Status
-from . import activity, failures, slots
+from . import activity, failures, slots, words
 from .formatting import number, short, time_tag
 from .pages import auto_refresh, list_url, page_url, respond, row_url
 from .permissions import may
@@ -78,7 +78,8 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "summary": summary(seen.found),
         **_tables(seen, site, request),
         "problems": seen.found.problems,
-        "heads": [status.label for status in SHOWN],
+        "heads": list(words.of_states({status: status.label for status in SHOWN})),
+        "dbqueue_words": list(words.of_queues()),
         "most_queues": QUEUES_MAX,
         "may_pause": model_admin.has_pause_permission(request),
         "workers_url": list_url(site, request, Worker),

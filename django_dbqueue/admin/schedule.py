@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ..fields import DbNow
-from ..operate.keyset import BY_TIME, COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
+from ..operate.keyset import COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
+from ..operate.orders import BY_TIME
 from ..states import Status
 
 # Their ends, in seconds from now; None = never.
@@ -35,7 +36,7 @@ def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
     keyset = keyset_of(rows, Status.DELAYED, window_ends=window_ends)
     delayed, window_end = keyset.window(None, backwards=False)
     # The clock as a value: with the expression, PostgreSQL would search no index.
-    first = delayed.order_by(*BY_TIME.names).annotate(dbqueue_now=DbNow()).first()
+    first = delayed.order_by(BY_TIME.names[0]).annotate(dbqueue_now=DbNow()).first()
     if first is None:
         return []
     now, begin, groups = first.dbqueue_now, None, []

@@ -11,7 +11,9 @@ from django.http import HttpRequest
 from ..lifecycle.table import table_of
 from ..metrics.numbers import Count, Stored, sum_of
 from ..operate import keyset as pagination
+from ..operate.conditions import asked_queue
 from ..states import Status
+from . import words
 from .lists import StateFilter
 
 # What has to be done first, then what is done.
@@ -28,6 +30,7 @@ class Tab:
     count: str
     url: str
     is_selected: bool
+    hint: str = ""  # what its name means
 
 
 def tabs(
@@ -42,6 +45,7 @@ def tabs(
                 {StateFilter.parameter_name: None if status is None else str(status.value)}
             ),
             is_selected=status == selected,
+            hint="" if status is None else str(words.STATES[status]),
         )
         for status in (None, *TAB_ORDER)
     ]
@@ -74,7 +78,7 @@ def count_each(rows: QuerySet[Any], known: Counts, window_ends: pagination.Windo
 def as_counted(rows: QuerySet[Any], counts: Counts) -> Counts:
     """Where there are more than were looked at, as they were counted in the background: of a queue,
     or of the whole table. For a list with other filters that says nothing."""
-    is_by_queue, queue = pagination.asked_queue(rows)
+    is_by_queue, queue = asked_queue(rows)
     if not is_by_queue or not any(one.is_at_least for one in counts.values()):
         return counts
     stored = Stored(table_of(rows.model, rows.db))

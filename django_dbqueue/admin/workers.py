@@ -32,7 +32,7 @@ from ..monitor.worker_list import (
     with_ages,
 )
 from ..monitor.worker_pool import pool_of
-from . import confirmation
+from . import confirmation, words
 from .databases import DatabaseFilter, alias_of, query_of
 from .formatting import ago, number
 from .pages import auto_refresh, job_url, page_url
@@ -125,6 +125,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         context = {"title": "Workers", **auto_refresh(request), **(extra_context or {})}
+        context["dbqueue_words"] = list(words.others(words.OF_WORKERS))
         try:
             return super().changelist_view(request, context)
         except Error as error:
@@ -140,6 +141,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         verbs = VERB_LABELS if self.has_stop_permission(request) else {}
         ask = {"verbs": verbs, "ask_url": self._url(request, "ask", object_id)}
         context = {**auto_refresh(request), **ask, "show_close": True, **(extra_context or {})}
+        context["dbqueue_words"] = list(words.others(words.OF_WORKERS))
         return super().change_view(request, object_id, form_url, context)
 
     def ask_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -22,7 +22,7 @@ from ..models.queryset import new_owner
 from ..states import Status
 from ..worker.served import Served, parse_served
 from .columns import CannotFill, guess
-from .history import write_history
+from .history import forget_failures, write_failures, write_history
 
 QUEUE = "demo"
 REASON = "examples, which `manage.py dbqueue demo-data --remove` deletes"
@@ -71,6 +71,7 @@ def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]
             results.append(Filled(served.label, 0, f"left out: {why}"))
         else:
             write_history(served.using, served.job_table, QUEUE)
+            write_failures(table, QUEUE)
             results.append(Filled(served.label, jobs))
     return results
 
@@ -85,6 +86,7 @@ def _remove(served: Served) -> Filled:
     count, _ = rows.delete()
     if archive := policy_of(served.model).archive:
         apps.get_model(archive)._default_manager.using(served.using).filter(queue=QUEUE).delete()
+    forget_failures(table_of(served.model, served.using), QUEUE)
     Minute.objects.using(served.using).filter(job_table=served.job_table, queue=QUEUE).delete()
     Queue.objects.using(served.using).filter(job_table=served.job_table, name=QUEUE).delete()
     return Filled(served.label, count)

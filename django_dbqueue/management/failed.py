@@ -13,6 +13,7 @@ from ..states import Status
 from ..worker.served import Served, parse_served
 from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns
 from .commands._text import aligned
+from .reporting import VERSION
 from .verbs import Verb
 
 LISTED = 50  # unless --limit says otherwise
@@ -39,7 +40,7 @@ def run(options: dict[str, Any]) -> str:
     else:
         more = False
     if options["json"]:
-        return json.dumps({"failed": rows, "more": more}, indent=2)
+        return json.dumps({"version": VERSION, "failed": rows, "more": more}, indent=2)
     if not rows:
         return "no failed jobs"
     head = ["table", "id", "queue", "attempts", "failed at (UTC)", "error"]
@@ -51,7 +52,8 @@ def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[dict[str, Any
     """Table by table, the newest jobs first."""
     for served in tables:
         for keyset in choice.keysets(served, {Status.BURIED}):
-            rows = keyset.queryset.select_related(None).only(*COLUMNS)
+            names = {*COLUMNS, *keyset.order.names}
+            rows = keyset.queryset.select_related(None).only(*names)
             for chunk in keyset.of(rows).chunks(CHUNK_ROWS):
                 yield from (
                     told(name_of(served, tables), job) for job in chunk if choice.matches(job)

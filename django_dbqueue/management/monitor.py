@@ -15,6 +15,7 @@ from .commands._log import printable
 from .commands._text import aligned
 from .commands._types import positive
 from .durations import duration
+from .reporting import VERSION
 from .verbs import ProblemsFound, Verb
 
 MAX_WAITING = 1_000
@@ -47,6 +48,7 @@ def run(options: dict[str, Any]) -> str:
 
 def as_json(found: Watched, limits: Thresholds) -> str:
     content = {
+        "version": VERSION,
         "alert": bool(found.over or found.problems),
         "max": limits.waiting,
         "max_age": limits.age,

@@ -8,6 +8,7 @@ from typing import Any
 from ..monitor.worker_list import request_restarts
 from .commands._text import asked_text
 from .commands._types import alias
+from .reporting import VERSION
 from .verbs import Verb
 
 
@@ -25,7 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> str:
     asked = request_restarts(options["workers"], options["database"])
     if options["json"]:
-        return json.dumps([asdict(one) for one in asked], indent=2)
+        told = {"version": VERSION, "workers": [asdict(one) for one in asked]}
+        return json.dumps(told, indent=2)
     return asked_text(asked, "restart") or "no worker lives"
 
 

@@ -20,16 +20,17 @@ class HotIndex(models.Index):
     """An index over the rows that still move: partial on PostgreSQL and SQLite, whole elsewhere.
 
     ``where`` holds the lookups of the partial index; fields that it pins to one value are left
-    out there, since they would say nothing.
+    out there, since they would say nothing. ``more``: fields at its end where it is whole.
     """
 
-    def __init__(self, *, where: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(self, *, where: dict[str, Any], more: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.where = where
+        self.where, self.more = where, [*more]
 
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
-        return path, args, kwargs | {"where": self.where}
+        own = {"where": self.where} | ({"more": self.more} if self.more else {})
+        return path, args, kwargs | own
 
     def set_name_with_model(self, model: type[models.Model]) -> None:
         try:
@@ -46,7 +47,8 @@ class HotIndex(models.Index):
         **kwargs: Any,
     ) -> Statement:
         if not schema_editor.connection.features.supports_partial_indexes:
-            return super().create_sql(model, schema_editor, using, **kwargs)
+            whole = models.Index(fields=[*self.fields, *self.more], name=self.name)
+            return whole.create_sql(model, schema_editor, using, **kwargs)
         partial = models.Index(
             fields=[field for field in self.fields if field not in self.where],
             name=self.name,

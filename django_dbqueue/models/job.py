@@ -70,8 +70,14 @@ class Job(JobColumns):
         abstract = True
         indexes = [
             HotIndex(fields=["status", "queue", "priority", "id"], where={"status": 0}),
-            HotIndex(fields=["status", "retry_at"], where={"retry_at__isnull": False}),
+            # Where it is whole, buried jobs, which do not move, are in it by when they failed.
+            HotIndex(
+                fields=["status", "retry_at"],
+                where={"retry_at__isnull": False},
+                more=["failed_at"],
+            ),
             PartialIndex(fields=["status", "id"], where={"status": 4}),
+            PartialIndex(fields=["status", "failed_at", "id"], where={"status": 4}),
             HotIndex(fields=["failure", "failed_at", "id"], where={"failure__isnull": False}),
         ]
         constraints = [DedupConstraint(name="%(app_label)s_%(class)s_dedup")]

@@ -13,7 +13,6 @@ from django.db.utils import Error
 from ..exceptions import first_line
 from ..fields import InstantField
 from ..lifecycle.errors import entries
-from ..lifecycle.execute import rows
 from ..lifecycle.failures import Failure, failure_of
 from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table, table_of
@@ -23,6 +22,7 @@ from ..metrics.recorder import this_minute
 from ..models import FailureCount, FailureKind
 from ..models.failure import KINDS_MAX, MINUTES, OTHER
 from ..operate.choice import Choice
+from ..operate.moments import now_of
 from ..states import Status
 from ..worker.served import Served, all_served
 
@@ -119,11 +119,7 @@ def look(served: Served) -> Look:
 
 def clock(served: Served) -> datetime:
     """The moment, by the database's own clock."""
-    table = table_of(served.model, served.using)
-    now = table.dialect.readable_expression(table.dialect.now)
-    [(moment,)] = rows(table.connection, f"SELECT {now}", [])
-    found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    return found.replace(tzinfo=UTC)
+    return now_of(served.using)
 
 
 def groups_of(

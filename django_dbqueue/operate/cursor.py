@@ -26,7 +26,7 @@ Cursor = tuple[Any, ...]
 # The largest number in a column of numbers.
 BIGINT_MAX = 2**63 - 1
 # Columns that a list in their order has values of, though others have none.
-TIMES = ("retry_at", "failed_at")
+TIMES = ("retry_at", "failed_at", "finished_at")
 LOOKUPS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
@@ -70,6 +70,8 @@ class Order:
 
 
 BY_KEY = Order(("id",), is_descending=True)
+# Those without a time come last, and their cursors have None in its place.
+BY_FAILURE = Order(("failed_at", "id"), is_descending=True)
 
 
 def order_of(model: type[Model], ordering: Sequence[Any]) -> Order | None:
@@ -96,7 +98,7 @@ def order_of(model: type[Model], ordering: Sequence[Any]) -> Order | None:
 
 def encode(cursor: Cursor) -> str:
     """A cursor for an address."""
-    return json.dumps([value if isinstance(value, int) else str(value) for value in cursor])
+    return json.dumps([v if v is None or isinstance(v, int) else str(v) for v in cursor])
 
 
 def decode(model: type[Model], order: Order, text: str) -> Cursor | None:
@@ -110,7 +112,9 @@ def decode(model: type[Model], order: Order, text: str) -> Cursor | None:
     if not isinstance(values, list) or len(values) != len(order.names):
         raise ValueError(text)
     return tuple(
-        _value(model._meta.get_field(name), value)
+        None
+        if value is None and name == "failed_at"
+        else _value(model._meta.get_field(name), value)
         for name, value in zip(order.names, values, strict=True)
     )
 

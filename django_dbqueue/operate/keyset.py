@@ -4,15 +4,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import connections
-from django.db.models import F, QuerySet
-from django.db.models.lookups import Exact
+from django.db.models import QuerySet
 from django.db.models.sql.where import AND, WhereNode
 
 from ..metrics.numbers import Count
-from ..models import Job
 from ..states import Status
-from .cursor import BY_KEY, Cursor, Order
+from .conditions import by_queue_index, column_of, is_bound, leaves_of, without_bound
+from .cursor import BY_FAILURE, BY_KEY, Cursor, Order
+from .orders import (
+    BY_CLAIM,
+    BY_CLAIM_IN_QUEUE,
+    BY_CONCURRENCY_KEY,
+    BY_END,
+    INDEXED,
+    OF_ONE_FAILURE,
+    columns_of,
+    in_state,
+    index_order,
+    is_in_state,
+    without_time,
+)
 
 # Where no index answers for a filter, so many rows are scanned by one query; each may be a page of
 # the disk. The numbers of other tabs than the list's own are not worth as many.
@@ -20,34 +31,6 @@ WINDOW_ROWS = 1_000
 TAB_WINDOW_ROWS = 200
 CHUNK_WINDOW_ROWS = 5_000
 COUNTED_ROWS_MAX = 1_000
-TIMED = (Status.CLAIMED, Status.DELAYED)
-BY_TIME = Order(("retry_at", "id"))
-BY_CLAIM = Order(("queue", "priority", "id"))
-BY_CONCURRENCY_KEY = Order(("concurrency_key", "priority", "id"))
-BY_FAILURE = Order(("failed_at", "id"), is_descending=True)
-RETRYING = Order(("id",), is_descending=True, along=("failed_at",))
-OF_ONE_FAILURE = Order(("id",), is_descending=True, along=("failure",))
-# By a queue that is one and the same MariaDB would sort.
-BY_CLAIM_IN_QUEUE = Order(("priority", "id"))
-# In which an index holds the rows of a state: that of the claims, that of what moves by itself.
-ORDERS = {
-    Status.READY: BY_CLAIM,
-    Status.CLAIMED: BY_TIME,
-    Status.DELAYED: BY_TIME,
-}
-# What the index of a state knows in addition to it and the time.
-INDEXED = {Status.READY: {"queue"}}
-
-
-class LiteralExact(Exact):
-    """Equal to a number in the statement itself: by a parameter SQLite finds a partial index, too,
-    but then looks at each of its rows in the table."""
-
-    prepare_rhs = False
-
-    def process_rhs(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
-        return f"{int(self.rhs):d}", ()
-
 
 # Where the windows end, by what was asked of the index.
 WindowEnds = dict[Any, Cursor | None]
@@ -73,14 +56,52 @@ class Keyset:
     # By the index: the same for all lists of a page.
     window_ends: WindowEnds = field(default_factory=dict, compare=False)
     window_rows: int | None = None  # None = WINDOW_ROWS
+    # Of rows without the order's time, which come after all others, by their keys.
+    undated: Order | None = None
 
     def page(self, limit: int, cursor: Cursor | None = None, backwards: bool = False) -> Page:
         """Up to so many rows after a cursor (or before it), or from the beginning (the end)."""
+        if self.undated is not None:
+            return self._page_of_parts(limit, cursor, backwards)
         rows, window_end = self.window(cursor, backwards)
-        found = list(rows.order_by(*self.order.columns(backwards))[: limit + 1])
+        found = list(self._in_order(rows, backwards)[: limit + 1])
         shown = found[:limit]
         has_more = len(found) > limit
         return Page(shown[::-1] if backwards else shown, None if has_more else window_end, has_more)
+
+    def _page_of_parts(self, limit: int, cursor: Cursor | None, backwards: bool) -> Page:
+        is_undated = backwards if cursor is None else cursor[0] is None
+        dated, undated = self._parts()
+        first, second = (undated, dated) if is_undated else (dated, undated)
+        if is_undated and cursor is not None:
+            cursor = cursor[1:]
+        page = _in_whole(first.page(limit, cursor, backwards), is_undated)
+        if page.has_more or page.window_end is not None or is_undated != backwards:
+            return page
+        more = _in_whole(second.page(limit - len(page.rows), None, backwards), not is_undated)
+        return replace(more, rows=more.rows + page.rows if backwards else page.rows + more.rows)
+
+    def _parts(self) -> tuple["Keyset", "Keyset"]:
+        """The rows that have the order's time, and those without one."""
+        name, scanned = f"{self.order.names[0]}__isnull", self.scanned
+        parts = []
+        for is_null, order in ((False, self.order), (True, self.undated or BY_KEY)):
+            rows = self.queryset.filter(**{name: is_null})
+            others = None if scanned is None else scanned.filter(**{name: is_null})
+            parts.append(replace(self, queryset=rows, scanned=others, order=order, undated=None))
+        dated, undated = parts
+        if undated.scanned is not None and undated._first_of(undated.scanned) is None:
+            undated = replace(undated, queryset=self.queryset.none(), scanned=None)
+        return dated, undated
+
+    def _first_of(self, scanned: QuerySet[Any]) -> Cursor | None:
+        """Of all rows of a table most have no such time, so PostgreSQL expects that most of these
+        have none, either, and looks at all of them for those that pass a filter."""
+        known = "first", str(scanned.query)
+        if known not in self.window_ends:
+            rows = self._in_order(scanned, backwards=False).only(*self.order.names)[:1]
+            self.window_ends[known] = next(map(self.order.cursor_of, rows), None)
+        return self.window_ends[known]
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """All rows, by so many at once; those that come meanwhile may be among them."""
@@ -102,7 +123,7 @@ class Keyset:
         if self.order.is_descending:
             return self
         rows = self.queryset if self.scanned is None else self.scanned
-        last = rows.order_by(*self.order.columns(backwards=True)).only(*self.order.names)[:1]
+        last = self._in_order(rows, backwards=True).only(*self.order.names)[:1]
         end = next(map(self.order.cursor_of, last), None)
         if end is None or None in end:  # a hand wrote what is no instant
             return self
@@ -114,12 +135,22 @@ class Keyset:
 
     def count(self) -> Count:
         """The rows, at most 1,000; where others are passed over, those in the first window."""
-        rows, window_end = _by_queue_index(self.queryset), None
+        rows, window_end = by_queue_index(self.queryset), None
+        if rows is None and self.undated is not None and self.scanned is not None:
+            dated, undated = self._parts()
+            found = dated.count()
+            more = Count(0) if found.is_at_least else undated.count()
+            return capped(found.number + more.number, found.is_at_least or more.is_at_least)
         if rows is None:
             rows, window_end = self.window(None, backwards=False)
-            # Without an order, PostgreSQL may look up all entries of the index first.
-            rows = rows.order_by(self.order.columns(backwards=False)[0])
+            # Without an order, PostgreSQL may look up all entries of the index first; in this one
+            # those without a time are at its end.
+            backwards = self.order.is_descending and self.undated is not None
+            rows = rows.order_by(self.order.columns(backwards)[0])
         return capped(rows[: COUNTED_ROWS_MAX + 1].count(), window_end is not None)
+
+    def _in_order(self, rows: QuerySet[Any], backwards: bool) -> QuerySet[Any]:
+        return rows.order_by(*columns_of(self.order, rows.db, backwards))
 
     def window(self, cursor: Cursor | None, backwards: bool) -> tuple[QuerySet[Any], Cursor | None]:
         """The rows that one query sees, and where it ends."""
@@ -127,7 +158,11 @@ class Keyset:
         if cursor is not None:
             rows = self.order.after(rows, cursor, backwards)
         end = None if self.scanned is None else self._window_end(self.scanned, cursor, backwards)
-        return rows if end is None else self.order.up_to(rows, end, backwards), end
+        if end is None:
+            return rows, None
+        # The end is within what was asked for: by the wider bound SQLite would read beyond it.
+        lookups = {"gt", "gte"} if self.order.is_descending != backwards else {"lt", "lte"}
+        return self.order.up_to(without_bound(rows, self.order, lookups), end, backwards), end
 
     def _window_end(
         self, scanned: QuerySet[Any], cursor: Cursor | None, backwards: bool
@@ -135,7 +170,7 @@ class Keyset:
         """Where a window ends; next to it there is another row, or was just now."""
         known = (self.order, scanned.model, str(scanned.query), self.window_rows, cursor, backwards)
         if known not in self.window_ends:
-            rows = scanned.order_by(*self.order.columns(backwards))
+            rows = self._in_order(scanned, backwards)
             if cursor is not None:
                 rows = self.order.after(rows, cursor, backwards)
             # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
@@ -145,17 +180,14 @@ class Keyset:
         return self.window_ends[known]
 
 
+def _in_whole(page: Page, is_undated: bool) -> Page:
+    """A page of one part, with its end as that of a list of both."""
+    end = page.window_end
+    return replace(page, window_end=(None, *end)) if is_undated and end is not None else page
+
+
 def capped(number: int, is_at_least: bool) -> Count:
     return Count(min(number, COUNTED_ROWS_MAX), is_at_least or number > COUNTED_ROWS_MAX)
-
-
-def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
-    """Whether rows are asked for by nothing but a queue, or by nothing; and by which queue."""
-    leaves = list(_leaves(rows.query.where))
-    if rows.query.is_sliced or rows.query.extra or len(leaves) > 1:
-        return False, None
-    is_by_queue = all(_column(one) == "queue" and one.lookup_name == "exact" for one in leaves)
-    return is_by_queue, leaves[0].rhs if leaves and is_by_queue else None
 
 
 def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
@@ -163,18 +195,6 @@ def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
     whole = rows.model._base_manager.using(rows.db)
     found, window_end = Keyset(rows.order_by(), BY_KEY, whole).window(None, backwards=False)
     return found, window_end is not None
-
-
-def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
-    """The rows of a state, as the indexes hold them."""
-    if status is None:
-        return rows
-    rows = rows.filter(LiteralExact(F("status"), status))
-    if status in TIMED:
-        return rows.filter(retry_at__isnull=False)
-    is_partial = connections[rows.db].features.supports_partial_indexes
-    # Elsewhere (status, retry_at) ends in the key, and leads along it where there is no time.
-    return rows if is_partial or status != Status.BURIED else rows.filter(retry_at__isnull=True)
 
 
 def keyset_of(
@@ -197,13 +217,8 @@ def keyset_of(
 
 def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
     """Those that wait for their concurrency keys, which are among no delayed ones in an index."""
-    parked = rows.filter(LiteralExact(F("status"), Status.DELAYED), retry_at__isnull=True)
+    parked = rows.filter(is_in_state(Status.DELAYED), retry_at__isnull=True)
     return Keyset(parked.filter(concurrency_key__isnull=False), BY_CONCURRENCY_KEY)
-
-
-def index_order(indexed: Status | None) -> Order:
-    """The order in which the index of a state holds its rows; None = that of the table."""
-    return BY_KEY if indexed is None else ORDERS.get(indexed, BY_KEY)
 
 
 def keyset_in(
@@ -213,21 +228,28 @@ def keyset_in(
     window_ends: WindowEnds | None = None,
 ) -> Keyset:
     """A list in an order, by the index of a state (None = the table's) where that is its order."""
-    leaves = [(_column(leaf), leaf) for leaf in _leaves(queryset.query.where)]
+    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(queryset.query.where)]
     if any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves):
         return _of_failure(queryset, indexed)
-    if order != index_order(indexed):
+    if order not in {index_order(indexed), BY_END}:
         return Keyset(queryset, order)
     one_queue = any(name == "queue" and leaf.lookup_name == "exact" for name, leaf in leaves)
     if order == BY_CLAIM and one_queue:
         order = BY_CLAIM_IN_QUEUE
     known = set() if indexed is None else {"status", "retry_at"} | INDEXED.get(indexed, set())
-    asked = {name for name, _ in leaves}
-    scanned = None
+    bounds = [leaf for _, leaf in leaves if is_bound(leaf, order)]
+    asked = {name for name, leaf in leaves if leaf not in bounds}
+    keyset = Keyset(queryset, order, None, {} if window_ends is None else window_ends)
+    if order == BY_FAILURE and not bounds:
+        keyset = replace(keyset, undated=without_time(queryset.db))
     # By their keys a few rows are found, whatever else is asked of them.
-    if "id" not in asked and not asked <= known:
-        scanned = in_state(queryset.model._base_manager.using(queryset.db), indexed)
-    return Keyset(queryset, order, scanned, {} if window_ends is None else window_ends)
+    if "id" in asked or asked <= known:
+        return keyset
+    scanned = in_state(queryset.model._base_manager.using(queryset.db), indexed)
+    scanned.query.get_initial_alias()
+    for leaf in bounds:
+        scanned.query.where.add(leaf, AND)
+    return replace(keyset, scanned=scanned)
 
 
 def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
@@ -239,42 +261,9 @@ def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
         # That they are buried is what their time says; by the state PostgreSQL would expect few.
         buried = queryset.filter(failed_at__isnull=False)
         its_index = {"status", "retry_at"}
-        leaves = [leaf for leaf in _leaves(buried.query.where) if _column(leaf) not in its_index]
+        leaves = [
+            leaf for leaf in leaves_of(buried.query.where) if column_of(leaf) not in its_index
+        ]
         buried.query.where = WhereNode(leaves)
         return Keyset(buried, BY_FAILURE)
-    # Where the time that all lack is named as well, MariaDB sorts them.
-    is_partial = connections[queryset.db].features.supports_partial_indexes
-    return Keyset(queryset.filter(failed_at__isnull=True), RETRYING if is_partial else BY_KEY)
-
-
-def _by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
-    """The rows of a state and a queue without a condition on their times: where no index is
-    partial, the one that begins with both has them all. None where that does not answer."""
-    if connections[queryset.db].features.supports_partial_indexes:
-        return None
-    rest = [
-        leaf
-        for leaf in _leaves(queryset.query.where)
-        if _column(leaf) != "retry_at" or leaf.lookup_name != "isnull"
-    ]
-    if not issubclass(queryset.model, Job) or set(map(_column, rest)) != {"status", "queue"}:
-        return None
-    # In the order of that index: MySQL would take another one that begins with the queue.
-    found = queryset.order_by("priority")
-    found.query.where = WhereNode(rest)
-    return found
-
-
-def _leaves(node: Any) -> Iterator[Any]:
-    is_all = isinstance(node, WhereNode) and node.connector == AND and not node.negated
-    if not is_all:
-        yield node
-        return
-    for child in node.children:
-        yield from _leaves(child)
-
-
-def _column(leaf: Any) -> str | None:
-    target = getattr(getattr(leaf, "lhs", None), "target", None)
-    is_range = getattr(target, "primary_key", False) and leaf.lookup_name not in {"exact", "in"}
-    return None if is_range else getattr(target, "name", None)
+    return Keyset(queryset.filter(failed_at__isnull=True), without_time(queryset.db))

@@ -26,12 +26,19 @@ class Walk:
         return self.page.window_end is None and not self.page.has_more
 
 
-def walk(keyset: Keyset, limit: int, cursor: Cursor | None = None, backwards: bool = False) -> Walk:
+def walk(
+    keyset: Keyset,
+    limit: int,
+    cursor: Cursor | None = None,
+    backwards: bool = False,
+    seconds: float | None = None,
+) -> Walk:
     """Up to so many rows after a cursor, or before it. A filter that few rows pass has several
-    windows looked through; their size follows from what the last one took."""
+    windows looked through, for ``seconds`` (None = 0.3); their size follows from what the last one
+    took."""
     if keyset.scanned is None:
         return Walk(keyset.page(limit, cursor, backwards))
-    give_up = time.monotonic() + WALK_SECONDS
+    give_up = time.monotonic() + (WALK_SECONDS if seconds is None else seconds)
     size, looked_at = keyset.window_rows or pagination.WINDOW_ROWS, 0
     found: list[object] = []
     while True:

@@ -41,4 +41,4 @@ def test_without_the_permission_to_inspect_the_key_is_not_shown(people):
 
 def test_other_tables_have_no_filter_of_keys(browser):
     Note.objects.create()
-    assert "concurrency key" not in text_of(browser.get("/admin/queueapp/note/"))
+    assert "By concurrency key" not in text_of(browser.get("/admin/queueapp/note/"))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import JobAdmin
@@ -23,7 +23,7 @@ TABS = {
     "?state=1": ("Next", "Previous", ["retry_at", "id"]),
     "?state=2": ("Older", "Newer", ["-id"]),
     "?state=3": ("Next", "Previous", ["retry_at", "id"]),
-    "?state=4": ("Older", "Newer", ["-id"]),
+    "?state=4": ("Older", "Newer", [F("failed_at").desc(nulls_last=True), "-id"]),
 }
 
 

@@ -74,6 +74,7 @@ def fill(status):
             owner="w.1" if status == Status.CLAIMED else None,
             retry_at=now + timedelta(hours=1, seconds=n) if status in MOVE else None,
             finished_at=now if status in {Status.DONE, Status.BURIED} else None,
+            failed_at=now - timedelta(seconds=n) if status == Status.BURIED else None,
         )
         for n in range(SEED)
     )

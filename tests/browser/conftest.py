@@ -16,7 +16,11 @@ from tests.kit.connections import empty_tables
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items):
+# Looks at servers, too, at its full length.
+ALSO_ON_SERVERS = "test_operator.py"
+
+
+def pytest_collection_modifyitems(config, items):
     elsewhere = pytest.mark.skip(
         reason="browsers look at SQLite's pages; their contents are "
         "tested on every database by Django's test client"
@@ -24,7 +28,8 @@ def pytest_collection_modifyitems(items):
     if connection.vendor == "sqlite":
         return
     for item in items:
-        if item.path.parent == HERE:
+        is_long = item.path.name == ALSO_ON_SERVERS and config.getoption("--full")
+        if item.path.parent == HERE and not is_long:
             item.add_marker(elsewhere)
 
 

@@ -219,7 +219,9 @@ def test_the_command_prints_it_for_people_and_programs():
     assert out.getvalue().startswith(f"queueapp.note {job.pk}: ready\nNo living worker")
     out = StringIO()
     call_command("dbqueue", "explain", "queueapp.Note", str(job.pk), "--json", stdout=out)
-    assert json.loads(out.getvalue())["state"] == "ready"
+    found = json.loads(out.getvalue())
+    assert found.keys() == {"version", "state", "sentences", "until"}
+    assert (found["version"], found["state"]) == (1, "ready")
     with pytest.raises(CommandError, match="there is no such job"):
         call_command("dbqueue", "explain", "note", str(job.pk + 1))
     with pytest.raises(CommandError, match="is no queue table; installed are"):

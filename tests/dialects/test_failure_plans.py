@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.core.management.color import no_style
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from django_dbqueue.metrics import counts
@@ -96,6 +96,32 @@ def test_a_list_reads_what_it_shows(name, status):
     keyset = keyset_of(QuerySet(Big).filter(failure=name), status)
     reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
     assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
+
+
+@pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"attempts": 9}])
+@pytest.mark.parametrize("seconds", [None, 450])
+def test_what_failed_is_read_by_when_it_failed(asked, seconds):
+    """That of the last minutes, most of them, is the beginning of the same index."""
+    rows = QuerySet(Big).filter(**asked)
+    if seconds is not None:
+        newest = QuerySet(Big).order_by(F("failed_at").desc(nulls_last=True))[0].failed_at
+        rows = rows.filter(failed_at__gte=newest - timedelta(seconds=seconds))
+    keyset = keyset_of(rows, Status.BURIED)
+    reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
+    assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
+    times = [job.failed_at for job in keyset.page(50).rows]
+    assert times == sorted(times, reverse=True)
+    assert len(times) == (0 if "attempts" in asked else 50)
+
+
+def test_what_is_needed_of_the_index_is_none_of_the_rows():
+    """Neither is sorted: the first page and the last one of all that failed."""
+    keyset = keyset_of(QuerySet(Big), Status.BURIED)
+    with captured(BIG) as statements:
+        keyset.page(50)
+        keyset.page(50, backwards=True)
+        keyset.count()
+    assert_good(statements, at_least=3)
 
 
 @pytest.mark.parametrize("verb", [KICK, CANCEL])

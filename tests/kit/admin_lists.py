@@ -13,11 +13,13 @@ from tests.queueapp.models import Note
 
 NOTES = "/admin/queueapp/note/"
 START = datetime(2030, 1, 1, tzinfo=UTC)
+FAILED = Status.BURIED
 MOVES = {Status.CLAIMED, Status.DELAYED}
 
 
 def fill(number: int, states: Iterable[Status] = tuple(Status), **columns: Any) -> list[Note]:
-    """So many rows of each state, many of them with equal times and priorities."""
+    """So many rows of each state, many of them with equal times and priorities; a failed one in
+    five does not say when."""
     rows = [
         Note(
             status=status,
@@ -25,6 +27,7 @@ def fill(number: int, states: Iterable[Status] = tuple(Status), **columns: Any) 
             priority=n % 2,
             owner="w.1" if status == Status.CLAIMED else None,
             retry_at=START + timedelta(seconds=n % 4) if status in MOVES else None,
+            failed_at=START + timedelta(seconds=n % 4) if status == FAILED and n % 5 else None,
             **columns,
         )
         for n in range(number)

@@ -1,7 +1,5 @@
 """Jobs with a ``min_version`` wait for code that is new enough, and keep nothing else waiting."""
 
-import json
-
 import pytest
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
@@ -14,7 +12,7 @@ from django_dbqueue.lifecycle import versions
 from django_dbqueue.models import Job, Worker
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
-from tests.kit.command_line import dbqueue
+from tests.kit.command_line import as_json, dbqueue
 from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.overview import a_worker
 from tests.queueapp.models import Note, Versioned
@@ -118,7 +116,7 @@ def test_it_is_told_which_code_a_job_waits_for_and_which_there_is():
     held = "held back for code of version 3 or newer (its min_version)"
     assert f"It is {held}: the newest living worker that serves it has 2." in words
     assert held in dbqueue("explain", "queueapp.Versioned", job.pk)
-    assert {one["code_version"] for one in json.loads(dbqueue("workers", "--json"))} == {1, 2, 9}
+    assert {one["code_version"] for one in as_json("workers")["workers"]} == {1, 2, 9}
     Worker.objects.filter(code_version=1).update(code_version=3)
     words = " ".join(explain(table(Versioned), job.pk).sentences)
     assert "which 1 of 2 living workers have" in words

@@ -118,7 +118,7 @@ def test_failed_jobs_are_filtered_and_limited():
     ended(buried(text="3"), 1)
     assert [one["id"] for one in as_json("failed", "--error=DISK")["failed"]] == [kept.pk]
     assert [one["id"] for one in as_json("failed", "--older-than=2h")["failed"]] == [kept.pk]
-    assert as_json("failed", "--queue=slow") == {"failed": [], "more": False}
+    assert as_json("failed", "--queue=slow") == {"version": 1, "failed": [], "more": False}
     limited = as_json("failed", "--limit=2")
     assert (len(limited["failed"]), limited["more"]) == (2, True)
     assert "--limit" in dbqueue("failed", "--limit=2")

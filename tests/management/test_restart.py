@@ -47,7 +47,7 @@ def test_where_one_name_is_unknown_nobody_is_asked(four):
 
 def test_without_workers_it_says_so():
     assert dbqueue("restart") == "no worker lives\n"
-    assert as_json("restart") == []
+    assert as_json("restart") == {"version": 1, "workers": []}
 
 
 def test_who_is_asked_to_stop_after_that_stays_stopped(four):
@@ -78,4 +78,4 @@ def test_a_worker_of_many_tables_is_shown_in_a_short_line():
     tables = [f"shop.table{number}" for number in range(9)]
     Worker.objects.create(uuid="a" * 32, host="web1", pid=1, beat_at=DbNow(), serves=tables)
     assert "  shop.table0, shop.table1 and 7 more  " in dbqueue("workers")
-    assert as_json("workers")[0]["serves"] == tables
+    assert as_json("workers")["workers"][0]["serves"] == tables

@@ -27,7 +27,9 @@ def command(*args):
 
 
 def listed(*args):
-    return {member["pid"]: member for member in json.loads(command("workers", "--json", *args))}
+    found = json.loads(command("workers", "--json", *args))
+    assert found["version"] == 1
+    return {member["pid"]: member for member in found["workers"]}
 
 
 def states():
@@ -152,7 +154,7 @@ def test_a_time_zone_without_use_tz_changes_no_age(settings):
 
 def test_without_workers_it_says_so():
     assert command("workers").strip() == "no workers"
-    assert json.loads(command("workers", "--json")) == []
+    assert json.loads(command("workers", "--json")) == {"version": 1, "workers": []}
 
 
 def test_the_living_come_first():

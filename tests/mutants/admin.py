@@ -8,7 +8,33 @@ CURSOR, PAUSE, QUEUES, WORKERS = (
 )
 EMAILS, CONTENTS, PAGE = "mail/admin/emails.py", "mail/admin/contents.py", "mail/admin/page.py"
 
+TIMES, ORDERS, CHANGELIST = "admin/times.py", "operate/orders.py", "admin/changelist.py"
+
 MUTANTS = [
+    (
+        TIMES,
+        "return queryset.none()",
+        "return queryset",
+        "an action on all that match no time is done to all jobs",
+    ),
+    (
+        TIMES,
+        'return queryset if end is None else queryset.filter(**{f"{self.column}__lte": end})',
+        "return queryset",
+        "a list until a moment shows what came after it",
+    ),
+    (
+        ORDERS,
+        "    Status.BURIED: BY_FAILURE,\n",
+        "",
+        "failed jobs are not shown by when they failed",
+    ),
+    (
+        CHANGELIST,
+        "LONG_WALK_SECONDS if self.is_long else walking.WALK_SECONDS",
+        "walking.WALK_SECONDS",
+        "a list that looks on asks for hundreds of clicks",
+    ),
     (
         PERMISSIONS,
         'has_cancel_permission = allows("delete")',

@@ -7,8 +7,10 @@ from django.core.management import CommandError, call_command
 
 from django_dbqueue.demo_data import fill
 from django_dbqueue.mail.models import ArchivedEmail, Email
-from django_dbqueue.models import Minute, Queue
+from django_dbqueue.models import FailureCount, FailureKind, Minute, Queue
+from django_dbqueue.monitor.failures import failures
 from django_dbqueue.states import Status
+from django_dbqueue.worker.served import all_served
 from tests.queueapp.models import Note
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
@@ -31,6 +33,11 @@ def test_there_are_examples_in_every_state_with_errors_and_a_history():
         assert all(len(job.errors) == 2 for job in jobs.buried())
         assert "Traceback" in jobs.buried().last().errors[0]["traceback"]
         assert Minute.objects.filter(job_table=model._meta.db_table).count() > 1000
+        [found] = [one for one in all_served() if one.model is model]
+        groups = failures([found]).groups
+        assert len(groups) > 1
+        assert all(one.day and one.here.buried + one.here.retrying for one in groups)
+        assert any(one.hour for one in groups)
     message = Email.objects.in_queue("demo").first().to_message()
     assert message.to[0].endswith("@customer.example")
 
@@ -42,7 +49,7 @@ def test_nobody_may_claim_an_example_and_they_can_be_removed():
     assert Note.objects.claim(queue="demo") == []
     assert "removed from queueapp.note: 100 jobs" in command("demo-data", *TABLES, "--remove")
     assert Note.objects.get().text == "not an example"
-    for model in (Email, ArchivedEmail, Minute, Queue):
+    for model in (Email, ArchivedEmail, Minute, Queue, FailureCount, FailureKind):
         assert not model.objects.exists()
 
 

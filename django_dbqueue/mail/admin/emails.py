@@ -248,9 +248,11 @@ class EmailAdmin(MailPages, JobAdmin):
     )
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        is_claimed = tabs.selected_state(request) is Status.CLAIMED
-        hidden = NOT_OF_CLAIMED if is_claimed else OF_CLAIMED
-        return [name for name in super().get_list_display(request) if name not in hidden]
+        selected = tabs.selected_state(request)
+        hidden = NOT_OF_CLAIMED if selected is Status.CLAIMED else OF_CLAIMED
+        names = [name for name in super().get_list_display(request) if name not in hidden]
+        is_failed = selected is Status.BURIED
+        return ["failed_at" if is_failed and n == "created_at" else n for n in names]
 
     @admin.action(permissions=["retry"], description="Retry")
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:

@@ -31,6 +31,7 @@ from ...worker.served import UnknownTable, parse_one
 from ..advice import with_advice
 from ..colours import is_coloured
 from ..operating import OPERATING
+from ..reporting import VERSION
 from ..status import coloured
 from ..verbs import VERBS, ProblemsFound, Refused
 from ._log import printable
@@ -136,14 +137,14 @@ def workers(options: dict[str, Any]) -> str:
     using = options["database"]
     members = list_workers(using) if asked is None else ASKS[asked](options[asked], using)
     if options["json"]:
-        return as_json([asdict(member) for member in members])
+        return as_json({"workers": [asdict(member) for member in members]})
     return workers_text(members) if asked is None else asked_text(members, asked)
 
 
 def check(options: dict[str, Any]) -> str:
     """One line where all is well, else ``ProblemsFound``."""
     examined = check_integrity(options["database"], options["rows"])
-    text = json.dumps(asdict(examined), indent=2) if options["json"] else check_text(examined)
+    text = as_json(asdict(examined)) if options["json"] else check_text(examined)
     if examined.is_clean:
         return text
     count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
@@ -191,5 +192,5 @@ def torture(options: dict[str, Any]) -> str:
     return ""
 
 
-def as_json(content: Any) -> str:
-    return json.dumps(content, indent=2)
+def as_json(content: dict[str, Any]) -> str:
+    return json.dumps({"version": VERSION, **content}, indent=2)

@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
-                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_tor_status_7a071d_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='dbqueue_tor_status_8fcca1_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_tor_status_668d71_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_tor_failure_08c8cb_idx', where={'failure__isnull': False})],
+                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='dbqueue_tor_status_7a071d_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], more=['failed_at'], name='dbqueue_tor_status_8fcca1_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='dbqueue_tor_status_668d71_idx', where={'status': 4}), django_dbqueue.models.index.PartialIndex(fields=['status', 'failed_at', 'id'], name='dbqueue_tor_status_e865eb_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='dbqueue_tor_failure_08c8cb_idx', where={'failure__isnull': False})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='dbqueue_torture_testjob_dedup')],
             },
         ),

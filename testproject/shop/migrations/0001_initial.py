@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'default_permissions': ('add', 'change', 'delete', 'view', 'inspect', 'retry', 'bury', 'release', 'amend', 'export'),
-                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='shop_thumbn_status_acc6ad_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], name='shop_thumbn_status_015921_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='shop_thumbn_status_1701be_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='shop_thumbn_failure_f730a2_idx', where={'failure__isnull': False})],
+                'indexes': [django_dbqueue.models.index.HotIndex(fields=['status', 'queue', 'priority', 'id'], name='shop_thumbn_status_acc6ad_idx', where={'status': 0}), django_dbqueue.models.index.HotIndex(fields=['status', 'retry_at'], more=['failed_at'], name='shop_thumbn_status_015921_idx', where={'retry_at__isnull': False}), django_dbqueue.models.index.PartialIndex(fields=['status', 'id'], name='shop_thumbn_status_1701be_idx', where={'status': 4}), django_dbqueue.models.index.PartialIndex(fields=['status', 'failed_at', 'id'], name='shop_thumbn_status_6a3587_idx', where={'status': 4}), django_dbqueue.models.index.HotIndex(fields=['failure', 'failed_at', 'id'], name='shop_thumbn_failure_f730a2_idx', where={'failure__isnull': False})],
                 'constraints': [django_dbqueue.models.index.DedupConstraint(fields=('dedup_key', 'queue'), name='shop_thumbnail_dedup')],
             },
         ),

@@ -1,0 +1,71 @@
+"""What a list is asked for: its conditions, as far as an index may answer them."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from django.db import connections
+from django.db.models import QuerySet
+from django.db.models.sql.where import AND, WhereNode
+
+from ..models import Job
+from .cursor import Order
+
+
+def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
+    """Whether rows are asked for by nothing but a queue, or by nothing; and by which queue."""
+    leaves = list(leaves_of(rows.query.where))
+    if rows.query.is_sliced or rows.query.extra or len(leaves) > 1:
+        return False, None
+    is_by_queue = all(column_of(one) == "queue" and one.lookup_name == "exact" for one in leaves)
+    return is_by_queue, leaves[0].rhs if leaves and is_by_queue else None
+
+
+def by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
+    """The rows of a state and a queue without a condition on their times: where no index is
+    partial, the one that begins with both has them all. None where that does not answer."""
+    if connections[queryset.db].features.supports_partial_indexes:
+        return None
+    rest = [
+        leaf
+        for leaf in leaves_of(queryset.query.where)
+        if column_of(leaf) != "retry_at" or leaf.lookup_name != "isnull"
+    ]
+    if not issubclass(queryset.model, Job) or set(map(column_of, rest)) != {"status", "queue"}:
+        return None
+    # In the order of that index: MySQL would take another one that begins with the queue.
+    found = queryset.order_by("priority")
+    found.query.where = WhereNode(rest)
+    return found
+
+
+def leaves_of(node: Any) -> Iterator[Any]:
+    is_all = isinstance(node, WhereNode) and node.connector == AND and not node.negated
+    if not is_all:
+        yield node
+        return
+    for child in node.children:
+        yield from leaves_of(child)
+
+
+def column_of(leaf: Any) -> str | None:
+    target = getattr(getattr(leaf, "lhs", None), "target", None)
+    is_range = getattr(target, "primary_key", False) and leaf.lookup_name not in {"exact", "in"}
+    return None if is_range else getattr(target, "name", None)
+
+
+def is_bound(leaf: Any, order: Order) -> bool:
+    """Whether it says where rows begin or end in this order."""
+    target = getattr(getattr(leaf, "lhs", None), "target", None)
+    name = getattr(target, "name", None)
+    return name == order.names[0] and leaf.lookup_name in {"gt", "gte", "lt", "lte"}
+
+
+def without_bound(rows: QuerySet[Any], order: Order, lookups: Collection[str]) -> QuerySet[Any]:
+    """The same without the conditions on one end of the order."""
+    every = list(leaves_of(rows.query.where))
+    kept = [leaf for leaf in every if not (is_bound(leaf, order) and leaf.lookup_name in lookups)]
+    if len(kept) == len(every):
+        return rows
+    found = rows.all()
+    found.query.where = WhereNode(kept)
+    return found
