@@ -4,6 +4,7 @@ import csv
 import json
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -21,6 +22,7 @@ from django_dbqueue.monitor.web import HEALTH, healthz_view, status_view
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.schedules.problems import problems_of
 from django_dbqueue.states import Status
+from django_dbqueue.texts.labels import label
 from django_dbqueue.texts.wording import ago, duration, number
 from tests.kit.jobs import buried, fresh, overwrite
 from tests.kit.mail import finished, letter, queued
@@ -190,6 +192,21 @@ WORDS = {
 def test_times_and_numbers_are_those_of_the_language(language):
     with translation.override(language):
         assert (duration(5400), ago(20), number(1_234_567)) == WORDS[language]
+
+
+def test_a_column_is_called_as_its_class_says_where_that_says_something():
+    meta: Any = Email._meta
+    subject, using = map(meta.get_field, ("subject", "using"))
+    with translation.override("de"):
+        assert (str(subject.verbose_name), str(using.verbose_name)) == ("Betreff", "Mailer")
+        given = vars(meta.get_field("queue"))
+        before = given["_verbose_name"], given["verbose_name"]
+        try:
+            given["_verbose_name"] = given["verbose_name"] = "line"
+            label(Email)
+            assert given["verbose_name"] == "line"
+        finally:
+            given["_verbose_name"], given["verbose_name"] = before
 
 
 def test_a_language_without_a_catalogue_reads_english_with_its_own_numbers():
