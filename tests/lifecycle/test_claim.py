@@ -5,10 +5,11 @@ from decimal import Decimal
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError, connection, connections, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
+from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
@@ -246,3 +247,12 @@ def test_an_owner_that_is_used_again_gets_what_it_has_claimed_now_and_no_more():
     job.complete()
     again = Strict.objects.claim(limit=2, owner="me")
     assert [job.pk for job in again] == [first.pk, last.pk]
+
+
+@pytest.mark.parametrize("_", range(2))
+def test_a_claim_of_a_test_knows_nothing_of_those_that_another_test_met(_):
+    dialect = dialect_of(connections["default"])
+    if not hasattr(dialect, "contended"):
+        pytest.skip("its claims take no jobs out of their order")
+    assert dialect.contended == {}
+    dialect.contended[table().name, "default"] = 20

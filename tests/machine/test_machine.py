@@ -9,14 +9,14 @@ import random
 from collections import Counter
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.kit.clock import only_virtual_clock
-from tests.kit.jobs import forget_tables, table
+from tests.kit.connections import forget_others
+from tests.kit.jobs import forget_tables
 from tests.machine.game import Game
-from tests.queueapp.models import StagedPruned
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -27,7 +27,7 @@ SEED = int(os.environ.get("MACHINE_SEED", "5"))
 def game():
     """Of this test's clock; no claim of another test has left its contention behind."""
     forget_tables()
-    vars(table(StagedPruned).dialect).get("contended", {}).clear()
+    forget_others(connections["default"])
     with only_virtual_clock() as clock:
         yield type("Game", (Game,), {"clock": clock, "tally": Counter()})
 

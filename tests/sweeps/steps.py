@@ -7,6 +7,7 @@ import threading
 from django.db import connections
 
 from django_dbqueue.dialects import dialect_of
+from tests.kit.connections import forget_others
 
 DEADLINE = 60
 
@@ -68,8 +69,7 @@ class Act:
     def _prepare(self, connection):
         connection.ensure_connection()
         dialect = dialect_of(connection)
-        # What it learned of other claimers belongs to another run.
-        vars(dialect).get("contended", {}).clear()
+        forget_others(connection)
         with connection.cursor() as cursor:
             # Our own connections do not wait for SQLite's one writer, they try again; users' do.
             waiting = self.waits and dialect.one_writer
