@@ -11,12 +11,6 @@ MUTANTS = [
         "a table with trouble is asked for with all others again and again",
     ),
     (
-        LOOK,
-        "in {ErrorKind.LOST, ErrorKind.READ_ONLY}",
-        "in set()",
-        "a connection that is lost counts as the trouble of a table",
-    ),
-    (
         TABLES,
         "if is_slow(part[0], time.monotonic() - began, width * len(part)):",
         "if False:",
