@@ -47,6 +47,9 @@ FILES = {
     "worker/reaper.py": VERBS
     + SWEEPS
     + "worker/unknown_tables metrics/recorder worker/clocks_of_nodes",
+    "worker/beat_monitor.py": VERBS + "worker/unknown_tables worker/clocks_of_nodes",
+    "worker/joint_look.py": "worker/many_tables",
+    "lifecycle/many_tables.py": "worker/many_tables lifecycle/low_instants",
     "monitor/worker_list.py": "monitor/workers_command admin/workers management/restart",
     "monitor/web.py": "admin/languages monitor/web",
     "operate/recording.py": "admin/languages admin/activity",
