@@ -32,7 +32,7 @@ from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, V
 TOLD = {StateFilter.parameter_name, QueueFilter.parameter_name, FailureFilter.parameter_name}
 OPTIONS = {"queue": "--to", "priority": "--to", "due": "--at", "time_to_run": "--time-to-run"}
 # By verb and the values that it is told, what was done.
-DEEDS: dict[tuple[str, ...], Any] = {
+SENTENCES: dict[tuple[str, ...], Any] = {
     ("move", "queue"): gettext_lazy("Move to %(queue)s"),
     ("prioritize", "priority"): gettext_lazy("Prioritize to %(priority)s"),
     ("reschedule", "due"): gettext_lazy("Reschedule at %(due)s"),
@@ -61,10 +61,10 @@ class Action:
             verb = replace(self.verb, title=str(own))
         return replace(self, verb=verb, question=replace(self.question, title=own, button=own))
 
-    def deed(self, verb: Verb) -> str:
+    def sentence(self, verb: Verb) -> str:
         """What was done, with the values, to the one who did it; ``Verb.told`` is for the log."""
         values = dict(verb.values)
-        text = DEEDS.get((verb.name, *sorted(values)), self.question.title)
+        text = SENTENCES.get((verb.name, *sorted(values)), self.question.title)
         return str(text) % {name: told(value) for name, value in values.items()}
 
 
@@ -199,7 +199,7 @@ def _do(
         flag = DELETION if verb.is_final else CHANGE
         message = f"{verb.told}: {progress}"
         confirmation.log(request, progress.first, message, progress.taken, flag)
-    text, is_limited = outcome(action.deed(verb), progress), progress.taken >= ROWS_MAX
+    text, is_limited = outcome(action.sentence(verb), progress), progress.taken >= ROWS_MAX
     if progress.has_more and is_limited and not progress.is_full:
         more = _("More match: at most %(most)s are changed at once. Repeat it for the others.")
         if command := command_line(model_admin, request, verb):
@@ -211,10 +211,10 @@ def _do(
     model_admin.message_user(request, text, level_of(progress))
 
 
-def outcome(deed: str, progress: Progress) -> str:
+def outcome(action: str, progress: Progress) -> str:
     """What was done, and to how many."""
     result = wording.changed(progress.result or Changed())
-    return _("%(deed)s: %(result)s.") % {"deed": deed, "result": result}
+    return _("%(action)s: %(result)s.") % {"action": action, "result": result}
 
 
 def level_of(progress: Progress) -> int:

@@ -190,6 +190,6 @@ def _retry(model_admin: Any, request: HttpRequest, asked: Asked, verb: Verb) -> 
         said = f"{verb.told}: {progress}; failure {asked.fingerprint}"
         confirmation.log(request, progress.first, said, progress.taken)
     progress.has_more = False  # what failed since it was shown is not meant
-    text = outcome(RETRYING.deed(verb), progress)
+    text = outcome(RETRYING.sentence(verb), progress)
     model_admin.message_user(request, text, level_of(progress))
     return HttpResponseRedirect(page_url(model_admin.admin_site, LIST))

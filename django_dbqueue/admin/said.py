@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy, ngettext, override, pgettext_lazy
 
 from ..texts.wording import SKIPPED, number, skipped, were_changed
-from .actions import BURY, CANCEL, DEEDS, KICK, MOVE, PRIORITIZE, RELEASE, RESCHEDULE
+from .actions import BURY, CANCEL, KICK, MOVE, PRIORITIZE, RELEASE, RESCHEDULE, SENTENCES
 from .pause import PAUSED, RESUMED
 from .workers import VERBS
 
@@ -17,7 +17,7 @@ BETWEEN = re.compile(r"(, |; )(?=\d+ skipped: )")
 SKIP = re.compile(r"(\d+) skipped: (.+)")
 # Whole entries, or what stands before their numbers; a name in %()s stays as it is.
 FORMS: list[Any] = [
-    *DEEDS.values(),
+    *SENTENCES.values(),
     *(one.question.title for one in (KICK, BURY, RELEASE, CANCEL, MOVE, PRIORITIZE, RESCHEDULE)),
     *(words for _, words in VERBS.values()),
     *(PAUSED, RESUMED),

@@ -111,11 +111,13 @@ def period_word(rate: Rate) -> str:
 def changed(result: Changed) -> str:
     """What an action did, to how many jobs."""
     why = {name: getattr(result, name, 0) for name in ("twins", "no_room", "barred")}
-    moved_on = result.skipped - sum(why.values())
+    reasons = [(count, str(SKIPPED[name])) for name, count in why.items() if count]
+    if hasattr(result, "reasons"):  # of an app
+        reasons += result.reasons()
     said = were_changed(result.changed)
-    if moved_on:
+    if moved_on := result.skipped - sum(count for count, _ in reasons):
         said += f", {skipped(moved_on, str(SKIPPED['moved_on']))}"
-    return "; ".join([said, *(skipped(n, str(SKIPPED[name])) for name, n in why.items() if n)])
+    return "; ".join([said, *(skipped(*reason) for reason in reasons)])
 
 
 def were_changed(count: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from django.apps import apps
 from django.db import models, router
 from django.db.models import QuerySet
+from django.utils.translation import gettext, override
 
 from ...lifecycle import operator
 from ...lifecycle.execute import in_transaction, placeholders, rows
@@ -37,16 +38,21 @@ class Kicked(Changed):
         return Kicked(both.changed, both.skipped, self.resends | getattr(other, "resends", {}))
 
     def __str__(self) -> str:
-        moved_on = self.skipped - len(self.resends)
-        said = str(Changed(self.changed, moved_on))
+        said = str(Changed(self.changed, self.skipped - len(self.resends)))
+        with override(None):
+            others = [f"{count} skipped: {why}" for count, why in self.reasons()]
+        return "; ".join([said, *others])
+
+    def reasons(self) -> list[tuple[int, str]]:
+        """How many were skipped for what reason of mail's own, in the reader's language."""
         if not self.resends:
-            return said
+            return []
         others = ", ".join(str(pk) for pk in list(self.resends.values())[:OTHERS_NAMED_MAX])
         more = ", .." if len(self.resends) > OTHERS_NAMED_MAX else ""
-        return (
-            f"{said}; {len(self.resends)} skipped: being sent again by email {others}{more}: "
-            "retry that one, or mark it as failed first"
+        text = gettext(
+            "being sent again by email %(others)s: retry that one, or mark it as failed first"
         )
+        return [(len(self.resends), text % {"others": f"{others}{more}"})]
 
 
 class WithRecipients(QuerySet[Any]):
