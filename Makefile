@@ -32,7 +32,7 @@ SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -196,6 +196,12 @@ docs: $(STAMPS)/docs  ## build the site into build/docs; a warning is an error
 pictures: $(STAMPS)/check  ## take the pictures of the docs: the admin's pages, a film of a kill, the chart of rates (2 minutes)
 	$(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/speed_chart.py
+
+# Django's own tools, which are gettext's: nobody who installs the package needs them.
+messages: $(STAMPS)/check | packages  ## gather the texts into the catalogues of translations, and compile these
+	PYTHON=$(PYTHON) sh scripts/install_debian.sh gettext
+	cd django_dbqueue && ../$(BIN)/django-admin makemessages --all --no-wrap --no-obsolete --add-location file
+	cd django_dbqueue && ../$(BIN)/django-admin compilemessages
 
 mysql:  ## unpack a MySQL server of Debian's unstable suite into build/; nothing is installed
 	sh scripts/fetch_mysql.sh $(MYSQL)

@@ -10,12 +10,17 @@ from django.contrib.admin.models import CHANGE, DELETION
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
+from ..lifecycle.operator import Changed
 from ..operate import acting, recording
-from ..operate.acting import Progress, Verb
+from ..operate.acting import Progress, Verb, told
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..states import Status
+from ..texts import wording
 from . import confirmation, tabs
 from .changelist import NOT_FILTERS
 from .confirmation import ROWS_MAX, Question
@@ -26,6 +31,15 @@ from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, V
 # What the command line can be told of a list's filters, and the word of a verb there.
 TOLD = {StateFilter.parameter_name, QueueFilter.parameter_name, FailureFilter.parameter_name}
 OPTIONS = {"queue": "--to", "priority": "--to", "due": "--at", "time_to_run": "--time-to-run"}
+# By verb and the values that it is told, what was done.
+DEEDS: dict[tuple[str, ...], Any] = {
+    ("move", "queue"): gettext_lazy("Move to %(queue)s"),
+    ("prioritize", "priority"): gettext_lazy("Prioritize to %(priority)s"),
+    ("reschedule", "due"): gettext_lazy("Reschedule at %(due)s"),
+    ("kick", "due"): gettext_lazy("Retry at %(due)s"),
+    ("kick", "time_to_run"): gettext_lazy("Retry with %(time_to_run)s s to run"),
+    ("kick", "due", "time_to_run"): gettext_lazy("Retry with %(time_to_run)s s to run at %(due)s"),
+}
 
 
 @dataclass(frozen=True)
@@ -39,27 +53,86 @@ class Action:
 
     def titled(self, model_admin: Any) -> "Action":
         """By the word of a table's own, as mail has one for bury."""
-        title = model_admin.action_titles.get(self.verb.name, self.verb.title)
-        question = replace(self.question, title=title, button=title)
-        return replace(self, verb=replace(self.verb, title=title), question=question)
+        own = model_admin.action_titles.get(self.verb.name)
+        if own is None:
+            return self
+        # A word in English is for the log, too.
+        with override(None):
+            verb = replace(self.verb, title=str(own))
+        return replace(self, verb=verb, question=replace(self.question, title=own, button=own))
+
+    def deed(self, verb: Verb) -> str:
+        """What was done, with the values, to the one who did it; ``Verb.told`` is for the log."""
+        values = dict(verb.values)
+        text = DEEDS.get((verb.name, *sorted(values)), self.question.title)
+        return str(text) % {name: told(value) for name, value in values.items()}
 
 
 def _action(
-    verb: Verb, of_these: str = "", form: type[ValuesForm] | None = None, name: str = ""
+    verb: Verb,
+    title: Promise,
+    text: Promise,
+    form: type[ValuesForm] | None = None,
+    name: str = "",
 ) -> Action:
-    text = f"Each of these {of_these}{verb.says}."
     name = name or f"{verb.name}_selected"
-    return Action(verb, Question(name, verb.title, text, verb.title), form)
+    return Action(verb, Question(name, title, text, title), form)
 
 
-KICK = _action(acting.KICK, "buried or delayed jobs ")
-KICK_WITH = _action(acting.KICK, "buried or delayed jobs ", RetryForm, "kick_with_selected")
-BURY = _action(acting.BURY)
-RELEASE = _action(acting.RELEASE, "claimed jobs ")
-CANCEL = _action(acting.CANCEL)
-MOVE = _action(acting.MOVE, form=MoveForm)
-PRIORITIZE = _action(acting.PRIORITIZE, form=PriorityForm)
-RESCHEDULE = _action(acting.RESCHEDULE, "ready or delayed jobs ", RescheduleForm)
+RETRIED = gettext_lazy(
+    "Each of these buried or delayed jobs becomes ready now, with all its attempts."
+)
+KICK = _action(acting.KICK, pgettext_lazy("action", "Retry"), RETRIED)
+KICK_WITH = _action(
+    acting.KICK, pgettext_lazy("action", "Retry"), RETRIED, RetryForm, "kick_with_selected"
+)
+BURY = _action(
+    acting.BURY,
+    pgettext_lazy("action", "Bury"),
+    gettext_lazy(
+        "Each of these is parked, and does not run until somebody retries it. What runs at the "
+        "moment goes on, but cannot write its outcome any more."
+    ),
+)
+RELEASE = _action(
+    acting.RELEASE,
+    pgettext_lazy("action", "Release"),
+    gettext_lazy(
+        "Each of these claimed jobs is taken away from its worker and becomes ready; what runs at "
+        "the moment may run twice."
+    ),
+)
+CANCEL = _action(
+    acting.CANCEL,
+    pgettext_lazy("action", "Cancel"),
+    gettext_lazy(
+        "Each of these is taken out for good: into the archive as it is, or deleted where there is "
+        "none. What runs at the moment goes on, but cannot write its outcome any more."
+    ),
+)
+MOVE = _action(
+    acting.MOVE,
+    pgettext_lazy("action", "Move"),
+    gettext_lazy(
+        "Each of these goes to another queue, and stays in its state. One whose dedup key a job "
+        "there has, and one for which that queue has no room, stays where it is."
+    ),
+    MoveForm,
+)
+PRIORITIZE = _action(
+    acting.PRIORITIZE,
+    pgettext_lazy("action", "Prioritize"),
+    gettext_lazy("Each of these gets another priority; 0 is the most urgent."),
+    PriorityForm,
+)
+RESCHEDULE = _action(
+    acting.RESCHEDULE,
+    pgettext_lazy("action", "Reschedule"),
+    gettext_lazy(
+        "Each of these ready or delayed jobs runs at another time, be it sooner or later."
+    ),
+    RescheduleForm,
+)
 
 
 def act(
@@ -75,13 +148,14 @@ def act(
     if not is_confirmed and (across or form is not None or action.verb.is_final):
         asked = _ask(model_admin, request, queryset, action, form)
         if asked is None:  # what was chosen has gone
-            _do(model_admin, request, Progress(action.verb, ROWS_MAX), [])
+            _do(model_admin, request, action, Progress(action.verb, ROWS_MAX), [])
         return asked
     verb = action.verb if form is None else action.verb.with_values(**form.values())
     keysets = [Keyset(queryset.order_by(), BY_KEY)]
     if across:
         keysets = list(_by_state(request, queryset, verb).values())
-    _do(model_admin, request, Progress(verb, ROWS_MAX, recording.KEYS_NAMED_MAX), keysets)
+    progress = Progress(verb, ROWS_MAX, recording.KEYS_NAMED_MAX)
+    _do(model_admin, request, action, progress, keysets)
     return None
 
 
@@ -110,7 +184,11 @@ def _ask(
 
 
 def _do(
-    model_admin: Any, request: HttpRequest, progress: Progress, keysets: Sequence[Keyset]
+    model_admin: Any,
+    request: HttpRequest,
+    action: Action,
+    progress: Progress,
+    keysets: Sequence[Keyset],
 ) -> None:
     verb = progress.verb
     try:
@@ -121,12 +199,22 @@ def _do(
         flag = DELETION if verb.is_final else CHANGE
         message = f"{verb.told}: {progress}"
         confirmation.log(request, progress.first, message, progress.taken, flag)
-    text, is_limited = f"{verb.told}: {progress}.", progress.taken >= ROWS_MAX
+    text, is_limited = outcome(action.deed(verb), progress), progress.taken >= ROWS_MAX
     if progress.has_more and is_limited and not progress.is_full:
-        text += f" More match: at most {ROWS_MAX:,} are changed at once. Repeat it for the others"
-        command = command_line(model_admin, request, verb)
-        text += f", or have all of them done by {command}" if command else "."
+        more = _("More match: at most %(most)s are changed at once. Repeat it for the others.")
+        if command := command_line(model_admin, request, verb):
+            more = _(
+                "More match: at most %(most)s are changed at once. Repeat it for the others, or "
+                "have all of them done by %(command)s"
+            )
+        text += f" {more % {'most': wording.number(ROWS_MAX), 'command': command}}"
     model_admin.message_user(request, text, level_of(progress))
+
+
+def outcome(deed: str, progress: Progress) -> str:
+    """What was done, and to how many."""
+    result = wording.changed(progress.result or Changed())
+    return _("%(deed)s: %(result)s.") % {"deed": deed, "result": result}
 
 
 def level_of(progress: Progress) -> int:

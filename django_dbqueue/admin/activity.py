@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from ..monitor.activity import RecordedAction, activity
 from ..operate.cursor import BIGINT_MAX
@@ -15,6 +16,7 @@ from .databases import aliases, query_of
 from .formatting import time_tag
 from .pages import list_url, page_url, respond, row_url
 from .permissions import may
+from .said import in_words
 
 LIST = "dbqueue_queue_activity"
 ACTIONS_A_PAGE = 50
@@ -43,8 +45,8 @@ def activity_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     page = activity(ACTIONS_A_PAGE, before, lambda model: may(request, model, "view"))
     older = "" if page.before is None else page_url(site, LIST, before=page.before)
     context = {
-        "title": "Activity",
-        "parent_title": "Queues",
+        "title": _("Activity"),
+        "parent_title": _("Queues"),
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "rows": [row_of(one, site, request) for one in page.found],
         "older_url": older,
@@ -57,7 +59,7 @@ def row_of(one: RecordedAction, site: AdminSite, request: HttpRequest) -> Row:
     return Row(
         moment=time_tag(one.moment),
         person=one.person,
-        said=one.said,
+        said=in_words(one.said),
         about=one.about,
         url=_url(one, site, request),
         table=str(one.model._meta.verbose_name_plural),

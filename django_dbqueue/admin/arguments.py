@@ -7,10 +7,12 @@ from typing import Any
 
 from django.db import models
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
 
 from ..guard import clean
 from ..models import KeyColumns, Traced
 from ..models.columns import JobColumns
+from ..texts.wording import number
 from .masking import MASK, is_sensitive, masked
 
 CHARACTERS_MAX = 20_000
@@ -61,17 +63,20 @@ def arguments(
                     other = getattr(job, field.name)
                     value = f"{other} ({field.related_model._meta.verbose_name} {value})"
                 except field.related_model.DoesNotExist:
-                    value = f"{value} (which is not there any more)"
+                    value = _("%(key)s (which is not there any more)") % {"key": value}
             yield argument(name, value, more)
 
 
 def argument(name: str, value: Any, more: Collection[str]) -> Argument:
     if value is None:
-        return Argument(name, "", "none")
+        return Argument(name, "", _("none"))
     if value == "":
-        return Argument(name, "", "empty")
+        return Argument(name, "", _("empty"))
+    if isinstance(value, bool):
+        return Argument(name, _("Yes") if value else _("No"))
     if isinstance(value, bytes | bytearray | memoryview):
-        return Argument(name, "", f"{filesizeformat(len(value))} of binary data")
+        size = {"size": filesizeformat(len(value))}
+        return Argument(name, "", _("%(size)s of binary data") % size)
     if isinstance(value, dict | list):
         # Numbers stay exact: no browser reads them.
         text = json.dumps(masked(value, more), indent=2, ensure_ascii=False, default=str)
@@ -80,6 +85,6 @@ def argument(name: str, value: Any, more: Collection[str]) -> Argument:
     text = clean(text)
     if len(text) <= CHARACTERS_MAX:
         return Argument(name, text)
-    return Argument(
-        name, text[:CHARACTERS_MAX], f"the first {CHARACTERS_MAX:,} of {len(text):,} characters"
-    )
+    lengths = {"shown": number(CHARACTERS_MAX), "all": number(len(text))}
+    note = _("the first %(shown)s of %(all)s characters") % lengths
+    return Argument(name, text[:CHARACTERS_MAX], note)

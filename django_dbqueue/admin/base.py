@@ -14,11 +14,14 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..dialects import dialect_of
 from ..exceptions import QueueFull
 from ..models.columns import JobColumns
 from ..states import Status
+from ..texts.wording import STATES, state_word
 from . import confirmation, search, tabs, words
 from .changelist import JobList
 from .databases import DatabaseFilter, alias_of, aliases
@@ -49,9 +52,9 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
     paginator = CappedPaginator
     # Any other order than the indexes' would sort the whole table.
     sortable_by: ClassVar[Any] = ()
-    state_words: ClassVar[dict[Status, str]] = {status: status.label for status in Status}
+    state_words: ClassVar[dict[Status, Any]] = {status: STATES[status.label] for status in Status}
     # By verb, what an action is called here, where it has another name.
-    action_titles: ClassVar[dict[str, str]] = {}
+    action_titles: ClassVar[dict[str, Any]] = {}
     ordering = ("-id",)
     # Whether there are indexes over the states.
     has_states: ClassVar[bool] = True
@@ -144,7 +147,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         except Error as error:
             if not self.is_spread():
                 raise
-            text = f"Database {alias_of(request, self.model)!r} cannot be asked: {error}"
+            text = _("Database %(name)s cannot be asked: %(why)s")
+            text %= {"name": repr(alias_of(request, self.model)), "why": error}
             self.message_user(request, text, messages.ERROR)
             return HttpResponseRedirect(page_url(self.admin_site, "dbqueue_queue_changelist"))
 
@@ -223,17 +227,25 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         """Its name on the page that asks before an action; all who may see the list read it."""
         return str(job)
 
-    @admin.action(description="Export as CSV", permissions=["export"])
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, job: Any) -> str:
+        return state_word(job.state)
+
+    @admin.display(description=gettext_lazy("last error"))
+    def last_error(self, job: Any) -> str:
+        return str(job.last_error)
+
+    @admin.action(description=gettext_lazy("Export as CSV"), permissions=["export"])
     def export_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return export(self, request, queryset)
 
-    @admin.display(description="retry at", ordering="retry_at")
+    @admin.display(description=gettext_lazy("retry at"), ordering="retry_at")
     def due(self, job: Any) -> str:
         """When a delayed job is due; in other states the column says when a claim ends, say."""
         instant = job.retry_at if job.status == Status.DELAYED else None
         return str(display_for_value(instant, self.get_empty_value_display()))
 
-    @admin.display(description="owner")
+    @admin.display(description=gettext_lazy("owner"))
     def held_by(self, job: Any) -> SafeString | None:
         """The owner, shortened for lists: a whole one is as wide as three other columns."""
         if not job.owner:

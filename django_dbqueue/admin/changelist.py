@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
 
 from ..metrics.numbers import Count
 from ..operate import walking
@@ -34,15 +36,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Labels:
-    first: str
-    previous: str
-    next: str
-    last: str
-    further: str
+    first: Any
+    previous: Any
+    next: Any
+    last: Any
 
 
-NEWEST_FIRST_LABELS = Labels("Newest", "Newer", "Older", "Oldest", "Look further, from job")
-OTHER_LABELS = Labels("First", "Previous", "Next", "Last", "Look further, from job")
+NEWEST_FIRST_LABELS = Labels(
+    pgettext_lazy("jobs", "Newest"),
+    pgettext_lazy("jobs", "Newer"),
+    pgettext_lazy("jobs", "Older"),
+    pgettext_lazy("jobs", "Oldest"),
+)
+OTHER_LABELS = Labels(
+    pgettext_lazy("page", "First"),
+    pgettext_lazy("page", "Previous"),
+    pgettext_lazy("page", "Next"),
+    pgettext_lazy("page", "Last"),
+)
 
 
 class JobList(ChangeList):
@@ -75,7 +86,7 @@ class JobList(ChangeList):
         try:
             cursor = None if text is None else self._cursor_in(keyset, text)
         except ValueError:
-            what = "The address names no place in this list, which is shown from its beginning."
+            what = _("The address names no place in this list, which is shown from its beginning.")
             messages.warning(request, what)
             cursor, backwards = None, False
         self.is_long = LONG in request.GET
@@ -128,7 +139,7 @@ class JobList(ChangeList):
             before = None if cursor is None else first
             after = last if page.has_more else page.window_end
         if backwards or cursor is not None:
-            yield Step(labels.first, self.get_query_string())
+            yield Step(str(labels.first), self.get_query_string())
         for name, parameter, target, relation in (
             (labels.previous, BEFORE, before, "prev"),
             (labels.next, AFTER, after, "next"),
@@ -136,9 +147,10 @@ class JobList(ChangeList):
             if target is None:
                 continue
             is_window_end = target == page.window_end
-            text = f"{labels.further} {target[-1]}" if is_window_end else name
+            further = _("Look further, from job %(key)s") % {"key": target[-1]}
+            text = further if is_window_end else str(name)
             more = {LONG: "1"} if is_window_end else {}
             url = self.get_query_string({parameter: encode(target), **more})
             yield Step(text, url, relation, is_window_end)
         if after is not None:
-            yield Step(labels.last, self.get_query_string({BEFORE: END}))
+            yield Step(str(labels.last), self.get_query_string({BEFORE: END}))

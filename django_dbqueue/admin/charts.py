@@ -8,6 +8,8 @@ from django.http import Http404, HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..lifecycle.table import table_of
 from ..metrics.counts import QUEUES_MAX
@@ -19,7 +21,11 @@ from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
 
-SPAN_LABELS = {"hour": "the last hour", "day": "the last day", "week": "the last week"}
+SPAN_LABELS = {
+    "hour": gettext_lazy("the last hour"),
+    "day": gettext_lazy("the last day"),
+    "week": gettext_lazy("the last week"),
+}
 TEMPLATE = "dbqueue/charts.html"
 
 
@@ -29,7 +35,7 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     site, span = model_admin.admin_site, request.GET.get("span", "")
     span = span if span in CHARTED else "hour"
     context: dict[str, Any] = {
-        "parent_title": "Queues",
+        "parent_title": _("Queues"),
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "tables": sorted(one.title for one in all_served()),
         "spans": SPAN_LABELS,
@@ -38,7 +44,7 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     try:
         served, queue = _chosen(request)
     except Http404 as error:
-        context |= {"title": "Not found", "problem": str(error)}
+        context |= {"title": _("Not found"), "problem": str(error)}
         return respond(model_admin, request, TEMPLATE, context, status=404)
     points = history(served.using, served.job_table, queue, span)
     known = known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
@@ -47,7 +53,7 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     context |= {
         **auto_refresh(request),
         "jobs_url": list_url(site, request, served.model, **filters),
-        "title": f"{served.title}: {queue or 'all queues'}, {SPAN_LABELS[span]}",
+        "title": f"{served.title}: {queue or _('all queues')}, {SPAN_LABELS[span]}",
         "table": served.title,
         "queue": queue or "",
         "queues": sorted({*known, *([queue] if queue else [])}),
@@ -72,10 +78,10 @@ def _chosen(request: HttpRequest) -> tuple[Served, str | None]:
     except UnknownTable as error:
         raise Http404(str(error)) from error
     if not served:
-        raise Http404("No queue table is installed.")
+        raise Http404(_("No queue table is installed."))
     # What was written by hand may be no name of ours, and yet is shown.
     if queue and "\x00" in queue:
-        raise Http404("No queue can have this name.")
+        raise Http404(_("No queue can have this name."))
     return served[0], queue
 
 

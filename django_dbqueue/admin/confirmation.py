@@ -18,11 +18,15 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
 from ..states import Status
+from ..texts.wording import number as spoken
+from ..texts.wording import state_word
 from . import tabs
 from .changelist import NOT_FILTERS
 from .pages import page_url, respond
@@ -36,7 +40,7 @@ MOST = 500
 SAMPLE_ROWS = 10
 LIGHT = ("pk", "status", "queue", "priority", "retry_at", "failed_at")  # what lists go by
 KEYS_FIELD = "dbqueue_keys"  # the keys of more, in one
-EVERYTHING, ALL_THAT_MATCH = "everything", "All that match"
+EVERYTHING, ALL_THAT_MATCH = "everything", gettext_lazy("All that match")
 # The key of the job whose page had the button.
 PAGE_FIELD = "dbqueue_page"
 
@@ -59,9 +63,9 @@ class Question:
     """What is asked before something that cannot be undone, or that is done to many."""
 
     action: str
-    title: str
-    text: str
-    button: str
+    title: Any  # texts that are made before anybody reads them
+    text: Any
+    button: Any
     form: Any = None  # of what it is told besides the jobs
     queues: Sequence[str] = ()  # that it may name
 
@@ -118,7 +122,8 @@ def confirmed(
         light = queryset.select_related(None).only(*LIGHT)
         keys = [row.pk for row in some(model_admin, request, light, ROWS_MAX + 1)]
     if len(keys) > ROWS_MAX:
-        text = f"At most {ROWS_MAX:,} at once: choose fewer. Nothing was changed."
+        text = _("At most %(most)s at once: choose fewer. Nothing was changed.")
+        text %= {"most": spoken(ROWS_MAX)}
         model_admin.message_user(request, text, messages.ERROR)
         return None
     rows = rows_of(queryset, keys)
@@ -192,7 +197,7 @@ def ask_about_keys(
         return ask_about_rows(model_admin, request, rows, question)
     sample = [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]]
     packed, others = ",".join(map(str, keys)), len(keys) - SAMPLE_ROWS
-    asked = Asked(question, [("rows", f"{len(keys):,}")], sample, [], others, packed)
+    asked = Asked(question, [(_("rows"), spoken(len(keys)))], sample, [], others, packed)
     return _ask(model_admin, request, asked)
 
 
@@ -200,10 +205,10 @@ def ask_about_rows(
     model_admin: Any, request: HttpRequest, rows: list[Any], question: Question
 ) -> TemplateResponse:
     labels = model_admin.state_words
-    states = Counter(labels.get(row.status, row.state) for row in rows)
+    states = Counter(str(labels.get(row.status, state_word(row.state))) for row in rows)
     asked = Asked(
         question,
-        [(name, f"{number:,}") for name, number in states.items()],
+        [(name, spoken(number)) for name, number in states.items()],
         [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]],
         [row.pk for row in rows],
         len(rows[SAMPLE_ROWS:]),
@@ -214,7 +219,8 @@ def ask_about_rows(
 def ask_about_all(
     model_admin: Any, request: HttpRequest, by_state: dict[Status, Keyset], question: Question
 ) -> TemplateResponse:
-    counts = [(model_admin.state_words[s], str(keyset.count())) for s, keyset in by_state.items()]
+    words = model_admin.state_words
+    counts = [(str(words[s]), str(keyset.count())) for s, keyset in by_state.items()]
     pages = (keyset.page(SAMPLE_ROWS).rows for keyset in by_state.values())
     rows: Iterator[Any] = chain.from_iterable(pages)
     sample = [model_admin.describe(row) for row in islice(rows, SAMPLE_ROWS)]
@@ -253,4 +259,4 @@ def _chosen_filters(changelist: Any) -> list[tuple[str, str]]:
             found.append((str(spec.title), shown[0] if shown else str(mine[0][-1])))
     asked.pop("q", None)
     found += [(name, ", ".join(map(str, values))) for name, values in asked.items()]
-    return found + ([("search", changelist.query)] if changelist.query else [])
+    return found + ([(_("search"), changelist.query)] if changelist.query else [])

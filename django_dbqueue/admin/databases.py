@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from ..lifecycle.policy import policy_of
 from ..models import Job
@@ -57,7 +58,7 @@ def others(model: type[Model]) -> list[type[Any]]:
 class DatabaseFilter(admin.SimpleListFilter):
     """Only where there are several."""
 
-    title = "database"
+    title = gettext_lazy("database")
     parameter_name = DATABASE
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:

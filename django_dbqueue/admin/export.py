@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connections
 from django.db.models import BinaryField, Field, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.translation import override
 
 from ..dialects import dialect_of
 from ..operate.recording import on, record_of
@@ -32,7 +33,7 @@ class Export:
             is_left_out = field.name in model_admin.not_exported or isinstance(field, BinaryField)
             if is_seen and not is_left_out:
                 self.fields.append(field)
-        self.labels, self.more = model_admin.state_words, model_admin.masked
+        self.more = model_admin.masked
         names = [one.attname for one in self.fields]
         rows = queryset.select_related(None).only(*names)
         self.keyset = selected_keyset(model_admin, request, rows)
@@ -40,7 +41,9 @@ class Export:
         self.filters = filters(request) or "none"
         self.place = on(rows.db)
         model = model_admin.model
-        about = str(model._meta.verbose_name_plural)
+        with override(None):  # the log is English, and so is the file
+            about = str(model._meta.verbose_name_plural)
+            self.labels = {status: str(word) for status, word in model_admin.state_words.items()}
         self.entry = record_of(request.user.pk, model, about, self._message("begun"))
         self.rows = 0
 

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from ..fields import InstantField
 from ..metrics.counts import Failed
@@ -20,7 +21,8 @@ from ..operate.acting import KICK, Progress, Verb
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation, words
-from .actions import level_of
+from .actions import KICK as RETRYING
+from .actions import level_of, outcome
 from .confirmation import ROWS_MAX
 from .databases import query_of
 from .formatting import number, time_tag
@@ -64,8 +66,8 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     found, site = failures(), model_admin.admin_site
     context = {
         **auto_refresh(request),
-        "title": "Failures",
-        "parent_title": "Queues",
+        "title": _("Failures"),
+        "parent_title": _("Queues"),
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "rows": rows_of(found, site, request),
         "problems": found.problems,
@@ -86,12 +88,13 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
     model, name = one.served.model, one.failure.exception.rpartition(".")[2]
     query = {"failure": one.fingerprint, **query_of(model, one.served.using)}
     here, shown_at = one.here, found.shown_at[one.served.using]
+    day = {"number": number(one.day)}
     buried, retrying = Status.BURIED.value, Status.DELAYED.value
     return Row(
         group=one,
-        name="of other kinds" if one.is_other else name or "an error",
+        name=_("of other kinds") if one.is_other else name or _("an error"),
         words=one.failure.words if may(request, one.served.model, "inspect") else "",
-        spark=sparkline(one.per_point, f"{one.day:,} in the last 24 hours, by half hours"),
+        spark=sparkline(one.per_point, _("%(number)s in the last 24 hours, by half hours") % day),
         last_seen=time_tag(one.last_seen),
         first_seen=time_tag(one.first_seen),
         failed=counted(here, here.buried),
@@ -139,11 +142,11 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     may_inspect = may(request, asked.served.model, "inspect")
     count = 0 if group is None else group.here.buried
     context = {
-        "title": KICK.title,
+        "title": RETRYING.question.title,
         "form": form,
         "zone": timezone.get_current_timezone_name(),
         "all_url": _list_of(model_admin.admin_site, request, asked),
-        "parent_title": "Failures",
+        "parent_title": _("Failures"),
         "parent_url": page_url(model_admin.admin_site, LIST),
         "group": group,
         "words": group.failure.words if group and may_inspect else "",
@@ -161,9 +164,9 @@ def _asked(request: HttpRequest) -> Asked:
         served = parse_one(data.get("table", "").partition(":")[0])
         until = InstantField().get_prep_value(datetime.fromisoformat(data.get("until", "")))
     except (UnknownTable, ValidationError, ValueError) as error:
-        raise Http404("No such failures.") from error
+        raise Http404(_("No such failures.")) from error
     if served.using not in connections or "\x00" in data.get("failure", ""):
-        raise Http404("No such failures.")
+        raise Http404(_("No such failures."))
     return Asked(served, data.get("failure", ""), until)
 
 
@@ -187,5 +190,6 @@ def _retry(model_admin: Any, request: HttpRequest, asked: Asked, verb: Verb) -> 
         said = f"{verb.told}: {progress}; failure {asked.fingerprint}"
         confirmation.log(request, progress.first, said, progress.taken)
     progress.has_more = False  # what failed since it was shown is not meant
-    model_admin.message_user(request, f"{verb.told}: {progress}.", level_of(progress))
+    text = outcome(RETRYING.deed(verb), progress)
+    model_admin.message_user(request, text, level_of(progress))
     return HttpResponseRedirect(page_url(model_admin.admin_site, LIST))

@@ -12,6 +12,8 @@ from django.db.models import Model
 from django.db.utils import Error
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 
 from ..dialects import dialect_of
 from ..exceptions import first_line
@@ -20,6 +22,7 @@ from ..models.failure import KINDS_MAX
 from ..operate import walking
 from ..operate.cursor import order_of
 from ..operate.keyset import keyset_in
+from ..texts.wording import state_word, worker_state_word
 from ..worker.served import all_served
 from . import search
 from .base import ReadOnlyAdmin
@@ -63,8 +66,8 @@ def search_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     term = term.encode(errors="replace").decode()
     sections = list(_sections(site, request, term)) if term else []
     context = {
-        "title": "Search",
-        "parent_title": "Queues",
+        "title": _("Search"),
+        "parent_title": _("Queues"),
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "term": term,
         "sections": [one for one in sections if one.hits or one.notes or one.problem],
@@ -87,24 +90,25 @@ def _guarded(look: Any, *args: Any) -> Section:
     try:
         section: Section = look(*args)
     except Error as error:
-        return Section("A table cannot be asked", problem=first_line(error))
+        return Section(_("A table cannot be asked"), problem=first_line(error))
     return section
 
 
 def _jobs(model_admin: Any, request: HttpRequest, term: str, alias: str) -> Section:
     model: type[Model] = model_admin.model
     site, place = model_admin.admin_site, query_of(model, alias)
-    title = str(model._meta.verbose_name_plural).capitalize()
+    title = str(capfirst(str(model._meta.verbose_name_plural)))
     found = Section(title, list_url(site, request, model, q=term, **place))
     names = search.columns_searched(model, list(model_admin.get_search_fields(request)))
     order = order_of(model, ("-pk",))
     if names is None or order is None:  # its own search may read all of the table
-        found.notes = [Note("Its list searches in a way of its own.", found.url, "Look there")]
+        text = _("Its list searches in a way of its own.")
+        found.notes = [Note(text, found.url, _("Look there"))]
         return found
     search.notes(request).clear()
     with dialect_of(connections[alias]).decode_leniently():
         rows = model_admin.get_queryset(request).using(alias)
-        rows, _ = model_admin.get_search_results(request, rows, term)
+        rows, _twice = model_admin.get_search_results(request, rows, term)
         walked = walking.walk(keyset_in(rows.order_by(), order, None), HITS_MAX)
     found.hits = [
         Hit(
@@ -123,14 +127,17 @@ def _jobs(model_admin: Any, request: HttpRequest, term: str, alias: str) -> Sect
 
 
 def _state(model_admin: Any, row: Any) -> str:
-    own = getattr(row, "mail_state", None)
-    return str(own or model_admin.state_words.get(row.status, row.state))
+    own = getattr(row, "mail_state_word", None)
+    return str(own or model_admin.state_words.get(row.status, state_word(row.state)))
 
 
 def _failures(site: AdminSite, request: HttpRequest, term: str) -> Section:
     """Kinds of failures in whose class, place or words it is; the words are for those who may
     inspect the jobs."""
-    found, sought = Section("Failures", page_url(site, "dbqueue_queue_failures")), term.casefold()
+    found, sought = (
+        Section(_("Failures"), page_url(site, "dbqueue_queue_failures")),
+        term.casefold(),
+    )
     for served in all_served():
         url = list_url(site, request, served.model, **query_of(served.model, served.using))
         if not url:
@@ -154,7 +161,7 @@ def _failures(site: AdminSite, request: HttpRequest, term: str) -> Section:
 def _workers(site: AdminSite, request: HttpRequest, term: str, alias: str) -> Section:
     """By a part of its name or host, its process, or an owner of claims, of which the beginning
     will do."""
-    found = Section("Workers", list_url(site, request, Worker, **query_of(Worker, alias)))
+    found = Section(_("Workers"), list_url(site, request, Worker, **query_of(Worker, alias)))
     if not found.url:
         return found
     sought = term.casefold()
@@ -163,7 +170,7 @@ def _workers(site: AdminSite, request: HttpRequest, term: str, alias: str) -> Se
         is_owner = len(name) >= OWNER_MIN_CHARS and worker.uuid.startswith(name)
         parts = f"{worker.name}\n{worker.host}".casefold()
         if is_owner or sought in parts or sought == str(worker.pid):
-            state = "stopped" if worker.stopped_at else ""
+            state = worker_state_word("stopped") if worker.stopped_at else ""
             url = row_url(site, request, Worker, worker.pk, alias)
             found.hits.append(Hit(str(worker), url, state, time_tag(worker.started_at)))
     found.has_more, found.hits = len(found.hits) > HITS_MAX, found.hits[:HITS_MAX]

@@ -10,11 +10,14 @@ from django.contrib.admin.utils import unquote
 from django.db.models import DateTimeField, Field, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from ..diagnose import Explanation, UnknownJob, explain, explain_archived
 from ..lifecycle.table import table_of
 from ..models import Job
 from ..states import Status
+from ..texts.wording import state_word
 from .arguments import Argument, arguments, own_fields
 from .base import INSPECTED, ReadOnlyAdmin
 from .confirmation import PAGE_FIELD
@@ -35,13 +38,16 @@ else:
 SHOWN = (DateTimeField, IntegerField)
 UNFINISHED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 # By action, what its button says, and the states in which it makes sense.
-Buttons = dict[str, tuple[str, Collection[Status]]]
+Buttons = dict[str, tuple[Any, Collection[Status]]]
 # Those that ask for a value.
 VALUED: Buttons = {
-    "kick_with_selected": ("Retry with...", (Status.BURIED,)),
-    "reschedule_selected": ("Reschedule...", (Status.READY, Status.DELAYED)),
-    "prioritize_selected": ("Prioritize...", (Status.READY, Status.DELAYED, Status.BURIED)),
-    "move_selected": ("Move...", (Status.READY, Status.DELAYED, Status.BURIED)),
+    "kick_with_selected": (gettext_lazy("Retry with..."), (Status.BURIED,)),
+    "reschedule_selected": (gettext_lazy("Reschedule..."), (Status.READY, Status.DELAYED)),
+    "prioritize_selected": (
+        gettext_lazy("Prioritize..."),
+        (Status.READY, Status.DELAYED, Status.BURIED),
+    ),
+    "move_selected": (gettext_lazy("Move..."), (Status.READY, Status.DELAYED, Status.BURIED)),
 }
 
 
@@ -50,9 +56,10 @@ class Page:
     """What the template shows next to the columns."""
 
     job: Any
+    word: str  # its state
     explanation: Explanation
     events: list[Event]
-    buttons: list[tuple[str, str]]
+    buttons: list[tuple[str, Any]]
     list_url: str
     may_inspect: bool
     permission: str
@@ -70,11 +77,11 @@ class JobPage(Base):
 
     change_form_template = "dbqueue/change_form.html"
     buttons: ClassVar[Buttons] = {
-        "kick_selected": ("Retry", (Status.DELAYED, Status.BURIED)),
+        "kick_selected": (pgettext_lazy("action", "Retry"), (Status.DELAYED, Status.BURIED)),
         **VALUED,
-        "bury_selected": ("Bury", UNFINISHED),
-        "release_selected": ("Release", (Status.CLAIMED,)),
-        "cancel_selected": ("Cancel", tuple(Status)),
+        "bury_selected": (pgettext_lazy("action", "Bury"), UNFINISHED),
+        "release_selected": (pgettext_lazy("action", "Release"), (Status.CLAIMED,)),
+        "cancel_selected": (pgettext_lazy("action", "Cancel"), tuple(Status)),
     }
 
     def render_change_form(
@@ -98,6 +105,7 @@ class JobPage(Base):
                 now = job.created_at - timedelta(seconds=age)  # by the database's clock
         return Page(
             job=job,
+            word=self.state_word(job, explanation),
             explanation=explanation,
             events=timeline(job, may_inspect, now),
             buttons=self.buttons_for(request, job),
@@ -135,9 +143,12 @@ class JobPage(Base):
                 return explain_archived(table_of(model, alias), job.pk)
         except UnknownJob as error:  # it was archived or deleted a moment ago
             return Explanation("gone", [str(error)])
-        return Explanation(job.state, ["It has ended, and is kept in the archive."])
+        return Explanation(job.state, [_("It has ended, and is kept in the archive.")])
 
-    def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, str]]:
+    def state_word(self, job: Any, explanation: Explanation) -> str:
+        return state_word(explanation.state)
+
+    def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, Any]]:
         allowed = self.get_actions(request)
         return [
             (action, label)
@@ -174,7 +185,7 @@ class JobPage(Base):
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> Any:
         """To the archive's page, where the job has gone there."""
-        for _, url in self._elsewhere(request, unquote(object_id)):
+        for _name, url in self._elsewhere(request, unquote(object_id)):
             return HttpResponseRedirect(url)
         return super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
 
@@ -190,5 +201,7 @@ class JobPage(Base):
 
 def _shown(row: Model, field: "Field[Any, Any]") -> object:
     """An instant as people and programs read it, and a number as it is stored."""
-    found = getattr(row, f"get_{field.name}_display")() if field.choices else stored(row, field)
+    found = stored(row, field)
+    if field.choices:
+        found = state_word(getattr(row, f"get_{field.name}_display")())
     return "-" if found is None else time_tag(found)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from ..models import Job
 from ..operate.cursor import BY_FAILURE, BY_KEY
@@ -50,42 +51,42 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
     list_display: Any = ("id", *LIFECYCLE_LIST)
     list_filter: ClassVar[Any] = (StateFilter, QueueFilter)
     search_fields: ClassVar[Any] = ("id__exact", "dedup_key__exact")
-    search_help_text = "The number of a job, or a whole dedup key"
+    search_help_text = gettext_lazy("The number of a job, or a whole dedup key")
     actions: Any = (
         *("kick_selected", "kick_with_selected", "reschedule_selected", "prioritize_selected"),
         *("move_selected", "bury_selected", "release_selected", "cancel_selected"),
         "export_selected",
     )
 
-    @admin.action(description="Retry", permissions=["retry"])
+    @admin.action(description=pgettext_lazy("action", "Retry"), permissions=["retry"])
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, KICK)
 
-    @admin.action(description="Retry with...", permissions=["retry"])
+    @admin.action(description=gettext_lazy("Retry with..."), permissions=["retry"])
     def kick_with_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, KICK_WITH)
 
-    @admin.action(description="Reschedule...", permissions=["amend"])
+    @admin.action(description=gettext_lazy("Reschedule..."), permissions=["amend"])
     def reschedule_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, RESCHEDULE)
 
-    @admin.action(description="Prioritize...", permissions=["amend"])
+    @admin.action(description=gettext_lazy("Prioritize..."), permissions=["amend"])
     def prioritize_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, PRIORITIZE)
 
-    @admin.action(description="Move...", permissions=["amend"])
+    @admin.action(description=gettext_lazy("Move..."), permissions=["amend"])
     def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, MOVE)
 
-    @admin.action(description="Bury", permissions=["bury"])
+    @admin.action(description=pgettext_lazy("action", "Bury"), permissions=["bury"])
     def bury_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, BURY)
 
-    @admin.action(description="Release", permissions=["release"])
+    @admin.action(description=pgettext_lazy("action", "Release"), permissions=["release"])
     def release_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, RELEASE)
 
-    @admin.action(description="Cancel", permissions=["cancel"])
+    @admin.action(description=pgettext_lazy("action", "Cancel"), permissions=["cancel"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> Any:
         return act(self, request, queryset, CANCEL)
 
@@ -138,7 +139,7 @@ class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     list_filter: ClassVar[Any] = (StateFilter,)
     list_display: Any = ("id", *LIFECYCLE_LIST, "finished_at")
     search_fields: ClassVar[Any] = ("id__exact",)
-    search_help_text = "The number of a job"
+    search_help_text = gettext_lazy("The number of a job")
     actions: Any = ("export_selected",)
     has_states = False
 

@@ -9,6 +9,8 @@ from django.core.paginator import Paginator
 from django.db.models import Field, IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..lifecycle.table import table_of
 from ..models import Job
@@ -21,7 +23,10 @@ from .databases import alias_of
 QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for
 # What is no error, but what its own code, or a person, wanted.
-ON_PURPOSE = {"Bury": "buried on purpose", "Retry": "to be retried on purpose"}
+ON_PURPOSE = {
+    "Bury": gettext_lazy("buried on purpose"),
+    "Retry": gettext_lazy("to be retried on purpose"),
+}
 
 if TYPE_CHECKING:  # at run time it takes no parameters
     PaginatorBase = Paginator[Any]
@@ -41,7 +46,7 @@ class CappedPaginator(PaginatorBase):
 class StateFilter(admin.SimpleListFilter):
     """The five states, named by ``state_words`` of the ModelAdmin."""
 
-    title = "state"
+    title = gettext_lazy("state")
     parameter_name = "state"
     # The tabs above the list are this filter.
     template = "dbqueue/no_filter.html"
@@ -51,7 +56,7 @@ class StateFilter(admin.SimpleListFilter):
         self.has_states = model_admin.has_states
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        labels: dict[Status, str] = model_admin.state_words
+        labels: dict[Status, Any] = model_admin.state_words
         return [(str(status.value), labels[status]) for status in Status]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -64,7 +69,7 @@ class StateFilter(admin.SimpleListFilter):
 class QueueFilter(admin.SimpleListFilter):
     """The names of the queues, found without reading the table; at most 100."""
 
-    title = "queue"
+    title = gettext_lazy("queue")
     parameter_name = "queue"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
@@ -77,7 +82,7 @@ class QueueFilter(admin.SimpleListFilter):
 class FailureFilter(admin.SimpleListFilter):
     """The jobs with one failure, as the page of failures links to them."""
 
-    title = "failure"
+    title = gettext_lazy("failure")
     parameter_name = "failure"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -95,11 +100,11 @@ def is_of_failure(changelist: Any) -> bool:
 class KeyFilter(admin.SimpleListFilter):
     """What waits for its concurrency key, and for no time."""
 
-    title = "concurrency key"
+    title = gettext_lazy("concurrency key")
     parameter_name = "key"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return [("waits", "waiting for their key")]
+        return [("waits", _("waiting for their key"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() != "waits":
@@ -128,7 +133,7 @@ def without_error_texts(names: Iterable[Any], of_errors: Collection[str]) -> lis
     return list(dict.fromkeys(found))
 
 
-@admin.display(description="last error")
+@admin.display(description=gettext_lazy("last error"))
 def error_class(job: Any) -> str:
     if not job.errors:
         return ""
@@ -137,9 +142,9 @@ def error_class(job: Any) -> str:
     except (LookupError, TypeError):
         name = None
     if name in ON_PURPOSE:
-        return ON_PURPOSE[name]
+        return str(ON_PURPOSE[name])
     # It may have been edited by hand.
-    return name if isinstance(name, str) else "an error"
+    return name if isinstance(name, str) else _("an error")
 
 
 def columns(model: type[Model], names: Iterable[Any]) -> list[Any]:

@@ -11,6 +11,8 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from ..metrics.counts import QUEUES_MAX
 from ..metrics.numbers import sum_of
@@ -19,8 +21,9 @@ from ..monitor.activity import activity as last_actions
 from ..monitor.alerts import Alert
 from ..monitor.glance import Glance, glance
 from ..monitor.overview import Overview
-from ..monitor.verdict import Verdict
+from ..monitor.verdict import Verdict, with_level
 from ..states import Status
+from ..texts.wording import STATES
 from . import activity, failures, slots, words
 from .formatting import number, short, time_tag
 from .pages import auto_refresh, list_url, page_url, respond, row_url
@@ -37,7 +40,6 @@ SUMMED = {
     "working": {Status.CLAIMED},
     "buried": {Status.BURIED},
 }
-WORDS = {"ok": "All is well", "look": "Worth a look", "act": "Act now"}
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,12 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     seen, site = glance(), model_admin.admin_site
     context = {
         **auto_refresh(request),
-        "title": "Queues",
+        "title": _("Queues"),
         "judgement": judgement(seen.verdict, site, request),
         "summary": summary(seen.found),
         **_tables(seen, site, request),
         "problems": seen.found.problems,
-        "heads": list(words.of_states({status: status.label for status in SHOWN})),
+        "heads": list(words.of_states({status: STATES[status.label] for status in SHOWN})),
         "dbqueue_words": list(words.of_queues()),
         "most_queues": QUEUES_MAX,
         "may_pause": model_admin.has_pause_permission(request),
@@ -140,7 +142,7 @@ def _activity(site: AdminSite, request: HttpRequest) -> list[tuple[SafeString | 
 def judgement(found: Verdict, site: AdminSite, request: HttpRequest) -> Judgement:
     problems = [_problem(one, site, request) for one in found.problems]
     first = problems[0] if problems else None
-    sentence = f"{WORDS[found.level]}: {first.text}" if first else found.sentence
+    sentence = with_level(found.level, first.text) if first else found.sentence
     pauses = [_problem(one, site, request) for one in found.pauses]
     icon = ICONS[found.level]
     return Judgement(found.level, icon, sentence, first, problems[1:], found.paused, pauses)
@@ -149,21 +151,32 @@ def judgement(found: Verdict, site: AdminSite, request: HttpRequest) -> Judgemen
 def _problem(one: Alert, site: AdminSite, request: HttpRequest) -> Problem:
     url, link = "", ""
     if one.kind == "buried":
-        url, link = page_url(site, failures.LIST), "See what failed"
+        url, link = page_url(site, failures.LIST), _("See what failed")
     elif one.queue is not None and one.state is not None:
-        url, link = jobs_url(one.queue, one.state, site, request), "See the jobs"
+        url, link = jobs_url(one.queue, one.state, site, request), _("See the jobs")
     elif one.worker is not None:
         worker = one.worker
-        url, link = row_url(site, request, Worker, worker.uuid, worker.database), "See the worker"
+        url = row_url(site, request, Worker, worker.uuid, worker.database)
+        link = _("See the worker")
     return Problem(one.text, one.advice, one.is_urgent, url, link if url else "")
 
 
-def summary(found: Overview) -> list[tuple[str, str, str]]:
-    """Labels and numbers of all queues together, and how old these are, '' where they are not."""
+def summary(found: Overview) -> list[tuple[str, str, str, str]]:
+    """Names, labels and numbers of all queues together, and how old these are, '' where they are
+    not."""
+    words = {
+        "waiting": pgettext("jobs", "waiting"),
+        "working": pgettext("jobs", "working"),
+        "buried": pgettext("jobs", "buried"),
+    }
     lines = []
     for name, states in SUMMED.items():
         total = sum_of(one.count(status) for one in found.queues for status in states)
-        lines.append((name, total.text, total.age))
+        lines.append((name, words[name], total.text, total.age))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     rate = number(sum(one.hour.rate_out for one in found.queues))
-    return [*lines, ("living workers", number(living), ""), ("jobs per minute", rate, "")]
+    return [
+        *lines,
+        ("workers", _("living workers"), number(living), ""),
+        ("rate", _("jobs per minute"), rate, ""),
+    ]

@@ -8,11 +8,15 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
 from ..fields import check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
+from ..texts.wording import number_later
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
 from .pages import page_url, respond
@@ -20,13 +24,20 @@ from .pages import page_url, respond
 DAYS_MAX = 366
 MINUTES_MAX = DAYS_MAX * 24 * 60
 REASON_CHARACTERS_MAX = 500
-MINUTES = f"Minutes: a whole number between 1 and {MINUTES_MAX:,}."
-UNTIL = f"Until: a date and time in the future, at most {DAYS_MAX} days from now."
-REASON = f"Reason: at most {REASON_CHARACTERS_MAX} characters."
+MINUTES = format_lazy(
+    gettext_lazy("Minutes: a whole number between 1 and {most}."), most=number_later(MINUTES_MAX)
+)
+UNTIL = format_lazy(
+    gettext_lazy("Until: a date and time in the future, at most {days} days from now."),
+    days=DAYS_MAX,
+)
+REASON = format_lazy(gettext_lazy("Reason: at most {most} characters."), most=REASON_CHARACTERS_MAX)
+PAUSED: Any = gettext_lazy("Paused %(table)s, queue %(queue)s, %(end)s: %(reason)s.")
+RESUMED: Any = gettext_lazy("Resumed %(table)s, queue %(queue)s.")
 HOW = {
-    "minutes": "for some minutes",
-    "until": "until a date and time",
-    "good": "until somebody resumes it",
+    "minutes": gettext_lazy("for some minutes"),
+    "until": gettext_lazy("until a date and time"),
+    "good": pgettext_lazy("a queue is paused", "until somebody resumes it"),
 }
 
 
@@ -34,9 +45,10 @@ class PauseForm(forms.Form):
     """For how long, and why: those who find the queue paused have to know the reason."""
 
     how = forms.ChoiceField(
-        label="For how long", choices=HOW, widget=forms.RadioSelect, initial="minutes"
+        label=gettext_lazy("For how long"), choices=HOW, widget=forms.RadioSelect, initial="minutes"
     )
     minutes = forms.IntegerField(
+        label=gettext_lazy("Minutes"),
         required=False,
         initial=60,
         min_value=1,
@@ -44,14 +56,16 @@ class PauseForm(forms.Form):
         error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), MINUTES),
     )
     until = forms.DateTimeField(
+        label=gettext_lazy("Until"),
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
         error_messages={"invalid": UNTIL},
     )
     reason = forms.CharField(
+        label=gettext_lazy("Reason"),
         max_length=REASON_CHARACTERS_MAX,
         widget=forms.TextInput(attrs={"size": 60}),
-        error_messages={"required": "Reason: say why.", "max_length": REASON},
+        error_messages={"required": gettext_lazy("Reason: say why."), "max_length": REASON},
     )
 
     def clean(self) -> dict[str, Any]:
@@ -85,14 +99,16 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         manager: Any = served.model.objects
         manager.using(served.using).pause(queue, seconds, reason)
         end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
-        said = f"Paused {served.title}, queue {queue}, {pause_end(end)}: {reason}"
-        return _done(model_admin, request, served, queue, said)
+        with override(None):  # for the log
+            logged = f"Paused {served.title}, queue {queue}, {pause_end(end)}: {reason}"
+        said = PAUSED % {**_names(served, queue), "end": pause_end(end), "reason": reason}
+        return _done(model_admin, request, served, queue, logged, said)
     context = {
-        "title": f"Pause {served.title}, queue {queue}",
+        "title": _("Pause %(table)s, queue %(queue)s") % _names(served, queue),
         "form": form,
         "hidden": {"table": served.title, "queue": queue},
         "zone": timezone.get_current_timezone_name(),
-        "parent_title": "Queues",
+        "parent_title": _("Queues"),
         "parent_url": page_url(model_admin.admin_site, "dbqueue_queue_changelist"),
     }
     return respond(model_admin, request, "dbqueue/pause.html", context)
@@ -102,8 +118,13 @@ def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     served, queue = _chosen(model_admin, request)
     manager: Any = served.model.objects
     manager.using(served.using).resume(queue)
-    said = f"Resumed {served.title}, queue {queue}"
-    return _done(model_admin, request, served, queue, said)
+    logged = f"Resumed {served.title}, queue {queue}"
+    said = RESUMED % _names(served, queue)
+    return _done(model_admin, request, served, queue, logged, said)
+
+
+def _names(served: Served, queue: str) -> dict[str, str]:
+    return {"table": served.title, "queue": queue}
 
 
 def _chosen(model_admin: Any, request: HttpRequest) -> tuple[Served, str]:
@@ -121,11 +142,11 @@ def _chosen(model_admin: Any, request: HttpRequest) -> tuple[Served, str]:
 
 
 def _done(
-    model_admin: Any, request: HttpRequest, served: Served, queue: str, said: str
+    model_admin: Any, request: HttpRequest, served: Served, queue: str, logged: str, said: str
 ) -> HttpResponse:
     row = Queue.objects.using(served.using).get(job_table=served.job_table, name=queue)
-    confirmation.log(request, [row], said)
-    model_admin.message_user(request, f"{said}.", messages.SUCCESS)
+    confirmation.log(request, [row], logged)
+    model_admin.message_user(request, said, messages.SUCCESS)
     may_see = model_admin.has_view_permission(request)
     name = "dbqueue_queue_changelist" if may_see else "index"
     return HttpResponseRedirect(page_url(model_admin.admin_site, name))

@@ -9,14 +9,16 @@ from django.contrib.admin import AdminSite
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ..conf import conf
 from ..fields import check_name
-from ..lifecycle.claim_end import duration
 from ..metrics.time_series import Quantiles
-from ..monitor.alerts import pause_end, scope_of
+from ..monitor.alerts import pause_with_scope
 from ..monitor.overview import Overview, QueueOverview
 from ..states import Status
+from ..texts.wording import duration, state_word
 from . import plots
 from .bars import gauge
 from .databases import query_of
@@ -25,15 +27,16 @@ from .pages import list_url, page_url
 from .svg import sparkline
 
 SHOWN = (Status.READY, Status.DELAYED, Status.CLAIMED, Status.BURIED)
-NOT_KNOWN = "There may be more: a worker has not counted them yet."
+NOT_KNOWN = gettext_lazy("There may be more: a worker has not counted them yet.")
 
 
 @dataclass(frozen=True)
 class Cell:
     """A number, why it is not exact, the list of the jobs that it counts, how old it is, and what
-    is said below."""
+    is said below. ``name`` is that of the state, ``word`` what people read."""
 
     name: str
+    word: str
     text: str
     title: str
     url: str
@@ -111,7 +114,8 @@ def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group
 
 def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
     hour, query = one.hour, {"table": one.title, "queue": one.queue}
-    title = f"Charts of {one.queue}: {hour.completed:,} done in the last hour"
+    title = _("Charts of %(queue)s: %(number)s done in the last hour")
+    title %= {"queue": one.queue, "number": number(hour.completed)}
     target, seconds = conf["LATE_AFTER"], max(0.0, one.oldest_seconds or 0.0)
     is_late = seconds > target and one.paused is None
     try:
@@ -134,7 +138,7 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
         spark=sparkline(hour.per_minute, title),
         charts_url=page_url(site, "dbqueue_queue_charts", **query, span="hour"),
         pause_url=pause_url,
-        paused=f"{pause_end(one.paused.paused_until)}{scope_of(one.paused)}" if one.paused else "",
+        paused=pause_with_scope(one.paused) if one.paused else "",
         filled=_filled(one),
     )
 
@@ -142,7 +146,7 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
 def _filled(one: QueueOverview) -> str:
     if one.max_length is None:
         return ""
-    return f"holds {one.held} of {number(one.max_length)}"
+    return _("holds %(held)s of %(most)s") % {"held": one.held, "most": number(one.max_length)}
 
 
 def _slowest(times: Quantiles | None) -> str:
@@ -154,8 +158,9 @@ def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequ
     counted = one.count(status)
     text = "?" if counted.is_at_least and not counted.number else counted.text
     url = jobs_url(one, status, site, request) if counted.number else ""
-    title = NOT_KNOWN if counted.is_at_least else ""
-    return Cell(status.label, text, title, url, counted.age, _below(one, status))
+    title = str(NOT_KNOWN) if counted.is_at_least else ""
+    word = state_word(status.label)
+    return Cell(status.label, word, text, title, url, counted.age, _below(one, status))
 
 
 def jobs_url(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> str:
@@ -169,10 +174,11 @@ def _below(one: QueueOverview, status: Status) -> str:
     """When what waits is done, when the next one is due, how many slots are busy."""
     if status is Status.READY and one.drain_seconds is not None:
         if isinf(one.drain_seconds):
-            return "more come than go"
-        return f"done in {duration(one.drain_seconds)}"
+            return _("more come than go")
+        return _("done in %(time)s") % {"time": duration(one.drain_seconds)}
     if status is Status.DELAYED and one.next_seconds is not None:
-        return f"next in {duration(one.next_seconds)}"
+        return _("next in %(time)s") % {"time": duration(one.next_seconds)}
     if status is Status.CLAIMED and one.slots and (one.busy or one.counts.get(status)):
-        return f"{one.busy} of {one.slots} slots"
+        text = ngettext("%(busy)s of %(all)s slots", "%(busy)s of %(all)s slots", one.slots)
+        return text % {"busy": number(one.busy), "all": number(one.slots)}
     return ""

@@ -6,22 +6,23 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from ..fields import DbNow
 from ..operate.keyset import COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
 from ..operate.orders import BY_TIME
 from ..states import Status
 
-# Their ends, in seconds from now; None = never.
-GROUPS = {
-    "overdue": 0,
-    "within a minute": 60,
-    "within 10 minutes": 600,
-    "within an hour": 3600,
-    "within 6 hours": 6 * 3600,
-    "within a day": 86400,
-    "later": None,
-}
+# With their ends, in seconds from now; None = never.
+GROUPS = (
+    (gettext_lazy("overdue"), 0),
+    (gettext_lazy("within a minute"), 60),
+    (gettext_lazy("within 10 minutes"), 600),
+    (gettext_lazy("within an hour"), 3600),
+    (gettext_lazy("within 6 hours"), 6 * 3600),
+    (gettext_lazy("within a day"), 86400),
+    (pgettext_lazy("jobs are due", "later"), None),
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
     now, begin, groups = first.dbqueue_now, None, []
     if timezone.is_naive(now):
         now = timezone.make_aware(now)
-    for name, seconds in GROUPS.items():
+    for name, seconds in GROUPS:
         end = None if seconds is None else now + timedelta(seconds=seconds)
         group = delayed if begin is None else delayed.filter(retry_at__gt=begin)
         if end is not None:
@@ -50,6 +51,6 @@ def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
         # In the order of the index: without one, PostgreSQL may look up all of its entries first.
         number = group.order_by("retry_at")[: COUNTED_ROWS_MAX + 1].count()
         is_whole = window_end is None or (end is not None and end < window_end[0])
-        groups.append(Group(name, str(capped(number, not is_whole))))
+        groups.append(Group(str(name), str(capped(number, not is_whole))))
         begin = end
     return groups

@@ -8,12 +8,15 @@ from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
 
-from ..lifecycle.claim_end import duration
 from ..metrics.due import STRETCH_MAX, Stretch
 from ..monitor.glance import Glance
 from ..monitor.running import Slot
 from ..states import Status
+from ..texts.wording import duration
 from .bars import Bar, gauge, histogram
 from .databases import query_of
 from .formatting import clock, number
@@ -39,8 +42,9 @@ def running_rows(
     slots: Sequence[Slot], site: AdminSite, request: HttpRequest
 ) -> Iterator[RunningRow]:
     for slot in slots[:SHOWN_MAX]:
-        seconds = "" if slot.seconds is None else duration(slot.seconds)
-        limit = f" of {duration(slot.limit)}" if slot.limit else ""
+        text = "" if slot.seconds is None else duration(slot.seconds)
+        if slot.limit:
+            text = _("%(time)s of %(limit)s") % {"time": text, "limit": duration(slot.limit)}
         kind = "dbqueue-full" if slot.share >= 1 else "dbqueue-nearly" * (slot.share >= NEARLY)
         yield RunningRow(
             job=slot.job,
@@ -48,7 +52,7 @@ def running_rows(
             queue=slot.queue or "",
             worker=slot.worker.name,
             picture=gauge(slot.share, kind),
-            text=f"{seconds}{limit}",
+            text=text,
             is_late=slot.share >= 1,
         )
 
@@ -70,18 +74,19 @@ class DueRow:
 
 def due_rows(found: Glance, site: AdminSite, request: HttpRequest) -> Iterator[DueRow]:
     for title, due in found.due.items():
-        label, _, alias = title.partition(SEPARATOR)
+        label, _at, alias = title.partition(SEPARATOR)
         model = apps.get_model(label)
         query: dict[str, Any] = {"state": Status.DELAYED.value, **query_of(model, alias)}
         whole = list_url(site, request, model, **query)
-        name = str(model._meta.verbose_name_plural).capitalize()
+        name = str(capfirst(str(model._meta.verbose_name_plural)))
+        jobs = {"jobs": name}
         yield DueRow(
             name=f"{name} ({alias})" if alias else name,
             url=whole,
-            hour=histogram(_bars(due.hour, whole), f"{name} due in the next hour"),
+            hour=histogram(_bars(due.hour, whole), _("%(jobs)s due in the next hour") % jobs),
             hour_times=_times(due.hour),
             hour_number=_summed(due.hour),
-            day=histogram(_bars(due.day, whole), f"{name} due in the next day"),
+            day=histogram(_bars(due.day, whole), _("%(jobs)s due in the next day") % jobs),
             day_times=_times(due.day),
             day_number=_summed(due.day),
             later=_counted(due.later) if due.later.number else "",
@@ -93,9 +98,20 @@ def _bars(stretches: Sequence[Stretch], url: str) -> list[Bar]:
     for one in stretches:
         bounds = {"retry_at__gte": one.begin, "retry_at__lt": one.end}
         query = "".join(f"&{name}={_text(at)}" for name, at in bounds.items() if at is not None)
-        since = f"{clock(one.begin)} to " if one.begin else "before "
-        until = clock(one.end) if one.end else ""
-        words = f"{since}{until}: {_counted(one)} due"
+        text = ngettext(
+            "before %(end)s: %(number)s due", "before %(end)s: %(number)s due", one.number
+        )
+        if one.begin:
+            text = ngettext(
+                "%(begin)s to %(end)s: %(number)s due",
+                "%(begin)s to %(end)s: %(number)s due",
+                one.number,
+            )
+        words = text % {
+            "begin": clock(one.begin) if one.begin else "",
+            "end": clock(one.end) if one.end else "",
+            "number": _counted(one),
+        }
         number_shown = min(one.number, STRETCH_MAX)
         bars.append(Bar(number_shown, words, f"{url}{query}" if url else "", one.is_at_least))
     return bars
@@ -118,4 +134,8 @@ def _times(stretches: Sequence[Stretch]) -> list[str]:
     """Of the beginning, the middle and the end."""
     middle = stretches[len(stretches) // 2].begin
     end = stretches[-1].end
-    return ["now", clock(middle) if middle else "", clock(end) if end else ""]
+    return [
+        pgettext("beginning of a span of time", "now"),
+        clock(middle) if middle else "",
+        clock(end) if end else "",
+    ]

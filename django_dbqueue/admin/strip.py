@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from ..monitor.last_hour import LANES, MINUTES, LastHour, Mark
 from .bars import lane
 from .formatting import clock, number, rounded
 
-TITLES = {"in": "Came in", "done": "Done", "failed": "Failed attempts"}
 MARKS_MAX = 8  # that are told
 SIGNS = {"start": "▲", "stop": "■", "code": "◆", "pause": "❚❚", "resume": "▶"}
 LABELLED_EVERY = 15  # minutes
@@ -68,16 +69,36 @@ def _lane(found: LastHour, name: str) -> Lane:
     bands = [(str(n), band.values[name]) for n, band in enumerate(found.bands)]
     sums = [sum(column) for column in zip(*(values for _, values in bands), strict=True)]
     total, most = found.total(name), max(sums, default=0.0)
-    about = "about " if name == "in" else ""
-    title = TITLES[name]
-    text = f"{title} in the last hour: {about}{total:,.0f}, at most {rounded(most)} in a minute"
+    told = number(round(total))
+    if name == "in":
+        told = _("about %(number)s") % {"number": told}
+    title, text = _titles(name)
+    text %= {"number": told, "most": rounded(most)}
     marks = Counter((mark.minute, mark.kind) for mark in found.marks)
     return Lane(
         title=title,
-        total=about + number(round(total)),
-        most=f"{rounded(most)}/min",
+        total=told,
+        most=_("%(number)s/min") % {"number": rounded(most)},
         picture=lane(bands, list(marks), text),
         is_bad=name == "failed" and total > 0,
+    )
+
+
+def _titles(name: str) -> tuple[str, str]:
+    """And what its picture says."""
+    if name == "in":
+        return (
+            pgettext("jobs in the last hour", "Came in"),
+            _("Came in in the last hour: %(number)s, at most %(most)s in a minute"),
+        )
+    if name == "done":
+        return (
+            pgettext("jobs in the last hour", "Done"),
+            _("Done in the last hour: %(number)s, at most %(most)s in a minute"),
+        )
+    return (
+        _("Failed attempts"),
+        _("Failed attempts in the last hour: %(number)s, at most %(most)s in a minute"),
     )
 
 

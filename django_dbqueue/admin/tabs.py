@@ -7,6 +7,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import pgettext_lazy
 
 from ..lifecycle.table import table_of
 from ..metrics.numbers import Count, Stored, sum_of
@@ -18,7 +19,7 @@ from .lists import StateFilter
 
 # What has to be done first, then what is done.
 TAB_ORDER = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED, Status.DONE)
-ALL = "all"
+ALL = pgettext_lazy("jobs of every state", "all")
 
 # By state, None for all of them.
 Counts = dict[Status | None, Count]
@@ -34,12 +35,12 @@ class Tab:
 
 
 def tabs(
-    changelist: Any, selected: Status | None, labels: dict[Status, str], counts: Counts
+    changelist: Any, selected: Status | None, labels: dict[Status, Any], counts: Counts
 ) -> list[Tab]:
     """Links that change the state and keep the other filters."""
     return [
         Tab(
-            name=ALL if status is None else labels[status],
+            name=str(ALL if status is None else labels[status]),
             count=str(counts[status]),
             url=changelist.get_query_string(
                 {StateFilter.parameter_name: None if status is None else str(status.value)}

@@ -8,24 +8,27 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from ..guard import clean
-from ..lifecycle.claim_end import duration
 from ..lifecycle.errors import MAX_ERRORS, VERBS, entries
 from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.reap import WorkerLost
 from ..models import Job
 from ..models.archived import UNENDED
 from ..states import Status
+from ..texts.wording import ago, duration, number, state_word
 from .formatting import time_tag
 
 WAITING = {Status.READY, Status.DELAYED}
 ATTEMPTS_MAX = 1000  # among which missing ones are looked for
 # What became of an attempt that was ended by one of these.
 OUTCOMES = {
-    "Retry": "asked for another one",
-    "Bury": "asked to be buried",
-    "TimeToRunExceeded": "took too long",
+    "Retry": gettext_lazy("Attempt %(number)s asked for another one"),
+    "Bury": gettext_lazy("Attempt %(number)s asked to be buried"),
+    "TimeToRunExceeded": gettext_lazy("Attempt %(number)s took too long"),
 }
 
 
@@ -35,9 +38,9 @@ class Event:
     those who may inspect it. ``age``: how long ago, or in how long."""
 
     kind: str
-    title: str
+    title: Any
     at: Any = None
-    facts: str = ""
+    facts: Any = ""
     text: str = ""
     traceback: str = ""
     age: str = ""
@@ -47,27 +50,32 @@ class Event:
         return time_tag(self.at)
 
 
-KICKED = Event("kicked", "Retried by a person", facts="its attempts begin again")
+KICKED = Event(
+    "kicked",
+    gettext_lazy("Retried by a person"),
+    facts=gettext_lazy("its attempts begin again"),
+)
 
 
 def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:
     """Users who may not inspect it see that and when attempts failed, but not what they said."""
-    events = [Event("enqueued", "Enqueued", job.created_at), *_attempts(job, may_inspect)]
+    events = [Event("enqueued", _("Enqueued"), job.created_at), *_attempts(job, may_inspect)]
     return [replace(one, age=_age(one.at, now)) for one in [*events, *_now(job)]]
 
 
 def _attempts(job: Any, may_inspect: bool) -> Iterator[Event]:
     found, ended, least = entries(job.errors), job.created_at, 0
     if len(found) >= MAX_ERRORS:
-        yield Event("gap", f"Of its failures the last {MAX_ERRORS} are kept")
+        kept = _("Of its failures the last %(number)s are kept") % {"number": number(MAX_ERRORS)}
+        yield Event("gap", kept)
     for one in found:
-        number = _integer(one.get("attempt"))
-        if number < least:
+        which = _integer(one.get("attempt"))
+        if which < least:
             yield KICKED
         yield _attempt(one, ended, may_inspect)
         ended = _end(one) or ended
         # Where its worker died, the attempt was taken back.
-        least = number if _is_crash(one) else number + 1
+        least = which if _is_crash(one) else which + 1
     failed = _integer(job.attempts)
     if job.status == Status.CLAIMED or job.state == Status.DONE.label:
         failed -= 1  # the last one runs, or did well
@@ -76,22 +84,22 @@ def _attempts(job: Any, may_inspect: bool) -> Iterator[Event]:
     elif failed < ATTEMPTS_MAX and len(found) < MAX_ERRORS:
         told = {_integer(one.get("attempt")) for one in found if not _is_crash(one)}
         if missing := len(set(range(1, failed + 1)) - told):
-            yield Event("gap", f"Attempts that left no word: {missing}")
+            text = _("Attempts that left no word: %(number)s") % {"number": number(missing)}
+            yield Event("gap", text)
 
 
 def _attempt(one: dict[str, Any], ready_since: Any, may_inspect: bool) -> Event:
     started, exception = moment(one.get("started")), _text(one.get("exception"))
     said = _text(one.get("message")) if may_inspect else ""
     shown = exception if exception not in VERBS else ""
-    number = one.get("attempt")
-    name = f"Attempt {number}" if isinstance(number, int) else "An attempt"
     if _is_crash(one):
-        title = f"{name}: its worker died with it; not charged"
+        title = _("Attempt %(number)s: its worker died with it; not charged")
     else:
-        title = f"{name} {OUTCOMES.get(exception, 'failed')}"
+        title = str(OUTCOMES.get(exception) or _("Attempt %(number)s failed"))
+    which = one.get("attempt")
     return Event(
         "failed",
-        title,
+        title % {"number": which if isinstance(which, int) else "?"},
         started or None,
         ", ".join(_facts(one, started, ready_since)),
         ": ".join(filter(None, [shown, said])),
@@ -114,55 +122,74 @@ def _integer(value: Any) -> int:
 def _facts(one: dict[str, Any], started: Any, ready_since: Any) -> Iterator[str]:
     waited = _between(ready_since, started)
     if waited is not None:
-        yield f"waited {duration(waited)}"
+        yield _("waited %(time)s") % {"time": duration(waited)}
     if isinstance(seconds := one.get("seconds"), int | float):
-        yield f"ran {duration(seconds)}"
+        yield _("ran %(time)s") % {"time": duration(seconds)}
     if host := one.get("host"):
-        yield f"on {_text(host)}"
+        yield _("on %(host)s") % {"host": _text(host)}
     if owner := one.get("owner"):
-        yield f"owner {_text(owner)}"
+        yield _owner(_text(owner))
+
+
+def _owner(name: str) -> str:
+    return _("owner %(name)s") % {"name": name}
 
 
 def _due(job: Any) -> Event:
     if getattr(job, "waits_for_key", False):
-        return Event("next", "Ready once its key is free")
-    return Event("next", "Retry due" if job.attempts else "Due", job.retry_at)
+        return Event("next", _("Ready once its key is free"))
+    title = _("Retry due") if job.attempts else pgettext("a job", "Due")
+    return Event("next", title, job.retry_at)
 
 
 def _now(job: Any) -> Iterator[Event]:
-    if job.crashes:
-        yield Event("failed", f"Its worker died with it: {job.crashes} of {MAX_CRASHES} times")
-    if job.losses:
-        times = "1 time" if job.losses == 1 else f"{job.losses} times"
-        yield Event("failed", f"Lost with its whole worker: {times}, not charged")
+    yield from _deaths(job)
     is_archived = not isinstance(job, Job)
     if is_archived and job.status in UNENDED:
-        yield Event("done", "Cancelled", None, f"while it was {Status(job.status).label}")
+        was = {"state": state_word(Status(job.status).label)}
+        facts = _("while it was %(state)s") % was
+        yield Event("done", capfirst(state_word("cancelled")), None, facts)
     elif job.status == Status.CLAIMED:
-        yield Event("claimed", "Claimed", job.dequeued_time, f"owner {job.owner}")
-        yield Event("next", "The claim ends", job.retry_at, "unless it is completed or touched")
+        title = capfirst(state_word("claimed"))
+        yield Event("claimed", title, job.dequeued_time, _owner(job.owner))
+        ends = _("unless it is completed or touched")
+        yield Event("next", _("The claim ends"), job.retry_at, ends)
     elif job.status == Status.DELAYED:
         yield _due(job)
     elif job.status == Status.DONE:
-        yield Event("done", job.state.capitalize(), job.finished_at, ", ".join(_run_facts(job)))
+        title = capfirst(state_word(job.state))
+        yield Event("done", title, job.finished_at, ", ".join(_run_facts(job)))
         if job.retry_at is not None and not is_archived:
-            yield Event("next", "Leaves the table", job.retry_at)
+            yield Event("next", _("Leaves the table"), job.retry_at)
     elif job.status == Status.BURIED:
-        facts = "" if is_archived else "until somebody puts it back to work"
-        yield Event("failed", "Buried", job.finished_at, facts)
+        facts = "" if is_archived else _("until somebody puts it back to work")
+        yield Event("failed", capfirst(state_word("buried")), job.finished_at, facts)
     if job.expires_at is not None and job.status in WAITING and not is_archived:
-        yield Event("next", "Expires", job.expires_at)
+        yield Event("next", _("Expires"), job.expires_at)
+
+
+def _deaths(job: Any) -> Iterator[Event]:
+    if job.crashes:
+        text = _("Its worker died with it: %(number)s of %(most)s times")
+        yield Event("failed", text % {"number": job.crashes, "most": MAX_CRASHES})
+    if job.losses:
+        text = ngettext(
+            "Lost with its whole worker: %(number)s time, not charged",
+            "Lost with its whole worker: %(number)s times, not charged",
+            job.losses,
+        )
+        yield Event("failed", text % {"number": job.losses})
 
 
 def _run_facts(job: Any) -> Iterator[str]:
     waited = _between(job.created_at, job.dequeued_time)
     ran = _between(job.dequeued_time, job.finished_at)
     if waited is not None:
-        yield f"claimed {duration(waited)} after it came"
+        yield _("claimed %(time)s after it came") % {"time": duration(waited)}
     if ran is not None:
-        yield f"done {duration(ran)} after that"
+        yield _("done %(time)s after that") % {"time": duration(ran)}
     if job.owner:
-        yield f"owner {job.owner}"
+        yield _owner(job.owner)
 
 
 def _age(at: Any, now: datetime) -> str:
@@ -170,8 +197,8 @@ def _age(at: Any, now: datetime) -> str:
         return ""
     seconds = (_aware(now) - _aware(at)).total_seconds()
     if abs(seconds) < 1:
-        return "now"
-    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+        return _("now")
+    return ago(seconds) if seconds > 0 else _("in %(time)s") % {"time": duration(-seconds)}
 
 
 def moment(text: Any) -> datetime | None:

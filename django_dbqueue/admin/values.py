@@ -5,16 +5,32 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy
 
 from ..fields import InstantField, check_name
 from ..lifecycle.enqueue import MAX_PRIORITY
 from ..lifecycle.policy import MAX_SECONDS
+from ..texts.wording import number_later
 
 PREFIX = "dbqueue"  # of its fields: the admin has names of its own
 QUEUE_CHARACTERS_MAX = 200
-PRIORITY = f"Priority: a whole number between 0, the most urgent, and {MAX_PRIORITY:,}."
-TIME = "Run at: a date and a time."
-TIME_TO_RUN = f"Time to run: whole seconds between 1 and {MAX_SECONDS:,}."
+PRIORITY = format_lazy(
+    gettext_lazy("Priority: a whole number between 0, the most urgent, and {most}."),
+    most=number_later(MAX_PRIORITY),
+)
+NAME = format_lazy(
+    gettext_lazy(
+        "To queue: a name of at most {most} bytes, without control characters, and with no space "
+        "at its beginning or end."
+    ),
+    most=number_later(QUEUE_CHARACTERS_MAX),
+)
+TIME = gettext_lazy("Run at: a date and a time.")
+TIME_TO_RUN = format_lazy(
+    gettext_lazy("Time to run: whole seconds between 1 and {most}."),
+    most=number_later(MAX_SECONDS),
+)
 
 
 class ValuesForm(forms.Form):
@@ -29,11 +45,11 @@ class ValuesForm(forms.Form):
 
 class MoveForm(ValuesForm):
     queue = forms.CharField(
-        label="To queue",
+        label=gettext_lazy("To queue"),
         max_length=QUEUE_CHARACTERS_MAX,
         strip=False,
         widget=forms.TextInput(attrs={"list": "dbqueue-known-queues", "autocomplete": "off"}),
-        error_messages={"required": "To queue: name it."},
+        error_messages={"required": gettext_lazy("To queue: name it.")},
     )
 
     def clean_queue(self) -> str:
@@ -41,12 +57,13 @@ class MoveForm(ValuesForm):
         try:
             check_name(name, "queue")
         except ValidationError as error:
-            raise forms.ValidationError(error.messages) from error
+            raise forms.ValidationError(NAME) from error
         return name
 
 
 class PriorityForm(ValuesForm):
     priority = forms.IntegerField(
+        label=gettext_lazy("Priority"),
         min_value=0,
         max_value=MAX_PRIORITY,
         error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), PRIORITY),
@@ -55,7 +72,7 @@ class PriorityForm(ValuesForm):
 
 def moment_field(*, required: bool) -> forms.DateTimeField:
     return forms.DateTimeField(
-        label="Run at",
+        label=gettext_lazy("Run at"),
         required=required,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
         error_messages={"required": TIME, "invalid": TIME},
@@ -81,11 +98,11 @@ class RescheduleForm(TimesForm):
 
 class RetryForm(TimesForm):
     time_to_run = forms.IntegerField(
-        label="Time to run",
+        label=gettext_lazy("Time to run"),
         required=False,
         min_value=1,
         max_value=MAX_SECONDS,
-        help_text="Seconds; empty: as it was.",
+        help_text=gettext_lazy("Seconds; empty: as it was."),
         error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), TIME_TO_RUN),
     )
     due = moment_field(required=False)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.text import slugify
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext
 
 from ..states import Status
+from ..texts.wording import STATES as STATE_WORDS
 
 Words = dict[str, Any]  # what each means, translated when it is shown
 STATES: dict[Status, Any] = {
@@ -148,35 +149,37 @@ OF_QUEUES = ("attempt", "beat", "claim", "failure", "lane", "overdue", "queue, q
 class Word:
     """A word as it stands on a page, and what it means."""
 
+    name: str  # the same in all languages
     term: str
     meaning: str
 
     @property
     def anchor(self) -> str:
-        return f"dbqueue-word-{slugify(self.term)}"
+        return f"dbqueue-word-{slugify(self.name)}"
 
 
 def of_states(labels: Mapping[Status, Any]) -> Iterator[Word]:
     for status, label in labels.items():
-        yield Word(str(label), str(STATES[status]))
+        yield Word(status.label, str(label), str(STATES[status]))
 
 
 def others(names: Iterable[str]) -> Iterator[Word]:
     for name in names:
         term, meaning = OTHERS[name]
-        yield Word(str(term), str(meaning))
+        yield Word(name, str(term), str(meaning))
 
 
 def of_queues() -> Iterator[Word]:
     """Those of the first page."""
-    yield from of_states({status: status.label for status in Status})
+    yield from of_states({status: STATE_WORDS[status.label] for status in Status})
     yield from others(OF_QUEUES)
-    for name in ("Pause", "Resume"):
-        yield Word(name, str(ACTIONS[name]))
+    terms = {"Pause": pgettext("action", "Pause"), "Resume": pgettext("action", "Resume")}
+    for name, term in terms.items():
+        yield Word(name, term, str(ACTIONS[name]))
 
 
 def of_actions(labels: Iterable[tuple[str, Any]]) -> Iterator[Word]:
     """Those of buttons, by the names of their actions, as they are called on a table."""
     for action, label in labels:
         if action in BY_ACTION:
-            yield Word(str(label), str(ACTIONS[BY_ACTION[action]]))
+            yield Word(BY_ACTION[action], str(label), str(ACTIONS[BY_ACTION[action]]))

@@ -15,10 +15,11 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, override
 from django.views.decorators.http import require_POST
 
 from ..conf import conf
-from ..lifecycle.claim_end import duration
 from ..models import Worker
 from ..monitor.worker_list import (
     UnknownWorker,
@@ -31,7 +32,8 @@ from ..monitor.worker_list import (
     state_of,
     with_ages,
 )
-from ..monitor.worker_pool import pool_of
+from ..monitor.worker_pool import WorkerPool, pool_of
+from ..texts.wording import duration, worker_state_word
 from . import confirmation, words
 from .databases import DatabaseFilter, alias_of, query_of
 from .formatting import ago, number
@@ -46,35 +48,38 @@ else:
 LIST_JOBS_MAX = 3  # that the list shows of each worker
 PAGE_JOBS_MAX = 100
 NOTHING = "-"
-# What is done, and what is said then; {} is the time to shut down.
-VERBS: dict[str, tuple[Callable[..., Any], str]] = {
+# What is done, and what is said then; the time is that to shut down.
+VERBS: dict[str, tuple[Callable[..., Any], Any]] = {
     "stop": (
         request_stop,
-        "asked to stop: it finishes what it runs (up to {}), then exits",
+        gettext_lazy("asked to stop: it finishes what it runs (up to %(time)s), then exits"),
     ),
     "restart": (
         request_restart,
-        "asked to restart: it finishes what it runs (up to {}), then exits to be started again",
+        gettext_lazy(
+            "asked to restart: it finishes what it runs (up to %(time)s), then exits to be started "
+            "again"
+        ),
     ),
     "drain": (
         request_drain,
-        "asked to drain: it claims nothing more, finishes what it has, and lives on",
+        gettext_lazy("asked to drain: it claims nothing more, finishes what it has, and lives on"),
     ),
-    "resume": (request_resume, "asked to go on: it claims again"),
+    "resume": (request_resume, gettext_lazy("asked to go on: it claims again")),
 }
 VERB_LABELS = {
-    "stop": "Ask to stop",
-    "restart": "Ask to restart",
-    "drain": "Ask to drain",
-    "resume": "Let go on",
+    "stop": gettext_lazy("Ask to stop"),
+    "restart": gettext_lazy("Ask to restart"),
+    "drain": gettext_lazy("Ask to drain"),
+    "resume": gettext_lazy("Let go on"),
 }
 # A mark next to each state, and what it means where that is not said by its name.
 STATES = {
     "alive": ("●", ""),
-    "paused": ("❚❚", "claims nothing for now"),
-    "draining": ("▼", "claims nothing more, and lives on"),
-    "stopping": ("▼", "claims nothing more, and exits"),
-    "silent": ("▲", "counts as dead: others take over its jobs"),
+    "paused": ("❚❚", gettext_lazy("claims nothing for now")),
+    "draining": ("▼", gettext_lazy("claims nothing more, and lives on")),
+    "stopping": ("▼", gettext_lazy("claims nothing more, and exits")),
+    "silent": ("▲", gettext_lazy("counts as dead: others take over its jobs")),
     "stopped": ("■", ""),
 }
 
@@ -124,14 +129,15 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         return [path("<path:object_id>/ask/", ask, name="dbqueue_worker_ask"), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        context = {"title": "Workers", **auto_refresh(request), **(extra_context or {})}
+        context = {"title": _("Workers"), **auto_refresh(request), **(extra_context or {})}
         context["dbqueue_words"] = list(words.others(words.OF_WORKERS))
         try:
             return super().changelist_view(request, context)
         except Error as error:
             if alias_of(request, Worker) == DEFAULT_DB_ALIAS:
                 raise
-            text = f"Database {alias_of(request, Worker)!r} cannot be asked: {error}"
+            text = _("Database %(name)s cannot be asked: %(why)s")
+            text %= {"name": repr(alias_of(request, Worker)), "why": error}
             self.message_user(request, text, messages.ERROR)
             return HttpResponseRedirect(page_url(self.admin_site, "index"))
 
@@ -151,7 +157,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
             raise PermissionDenied
         worker = self.get_queryset(request).filter(pk=unquote(object_id)).first()
         if worker is None or verb not in VERBS:
-            raise Http404("No such worker, or nothing that it can be asked for.")
+            raise Http404(_("No such worker, or nothing that it can be asked for."))
         self._ask(request, [worker], verb)
         return HttpResponseRedirect(self._url(request, "change", object_id))
 
@@ -159,34 +165,40 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         # Without its row a dead worker is missed by nobody, and its jobs wait for their time.
         return False
 
-    @admin.action(description="Ask to stop", permissions=["stop"])
+    @admin.action(description=gettext_lazy("Ask to stop"), permissions=["stop"])
     def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         self._ask(request, queryset, "stop")
 
-    @admin.action(description="Ask to restart", permissions=["stop"])
+    @admin.action(description=gettext_lazy("Ask to restart"), permissions=["stop"])
     def restart_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         self._ask(request, queryset, "restart")
 
-    @admin.action(description="Ask to drain: claim nothing more", permissions=["stop"])
+    @admin.action(
+        description=gettext_lazy("Ask to drain: claim nothing more"), permissions=["stop"]
+    )
     def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         self._ask(request, queryset, "drain")
 
-    @admin.action(description="Let go on after draining", permissions=["stop"])
+    @admin.action(description=gettext_lazy("Let go on after draining"), permissions=["stop"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         self._ask(request, queryset, "resume")
 
     def _ask(self, request: HttpRequest, workers: Iterable[Any], verb: str) -> None:
-        do, said = VERBS[verb]
-        said = said.format(duration(conf["SHUTDOWN_TIMEOUT"]))
+        do, words = VERBS[verb]
+        with override(None):  # for the log
+            logged = f"{verb}: {words % {'time': duration(conf['SHUTDOWN_TIMEOUT'])}}"
+        said = words % {"time": duration(conf["SHUTDOWN_TIMEOUT"])}
         for worker in workers:
             try:
                 do(worker.uuid, alias_of(request, Worker))
             except UnknownWorker:
-                text = f"Worker {worker}: not alive, so that nothing was asked of it."
+                text = _("Worker %(worker)s: not alive, so that nothing was asked of it.")
+                text %= {"worker": worker}
                 self.message_user(request, text, messages.WARNING)
             else:
-                confirmation.log(request, [worker], f"{verb}: {said}")
-                self.message_user(request, f"Worker {worker}: {said}.", messages.SUCCESS)
+                confirmation.log(request, [worker], logged)
+                text = _("Worker %(worker)s: %(said)s.") % {"worker": worker, "said": said}
+                self.message_user(request, text, messages.SUCCESS)
 
     def _url(self, request: HttpRequest, name: str, key: str) -> str:
         query = query_of(Worker, alias_of(request, Worker))
@@ -196,7 +208,7 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         """What a worker runs, with a link to each job that may be seen, and for how long: the time
         at the last beat, and what has passed since."""
 
-        @admin.display(description="runs")
+        @admin.display(description=gettext_lazy("runs"))
         def runs(worker: Any) -> SafeString | str:
             jobs, since_beat = running_jobs(worker), max(0.0, worker.beat_age or 0)
             lines = []
@@ -205,23 +217,29 @@ class WorkerAdmin(ViewOnly, WorkerBase):
                 link = (
                     format_html('<a href="{}">{}</a>', url, job) if url else format_html("{}", job)
                 )
-                age = "" if seconds is None else f"for {duration(seconds + since_beat)}"
+                age = ""
+                if seconds is not None:
+                    age = _("for %(time)s") % {"time": duration(seconds + since_beat)}
                 lines.append((format_html("{} {}", link, age),))
             if jobs[most:]:
-                lines.append((format_html("and {} more", len(jobs[most:])),))
+                more = len(jobs[most:])
+                text = ngettext("and %(number)s more", "and %(number)s more", more)
+                lines.append((format_html("{}", text % {"number": number(more)}),))
             return format_html_join("", '<span class="dbqueue-run">{}</span>', lines) or NOTHING
 
         return runs
 
-    @admin.display(description="worker", ordering="host")
+    @admin.display(description=gettext_lazy("worker"), ordering="host")
     def worker(self, worker: Worker) -> SafeString:
+        host = {"name": worker.name, "host": worker.host}
         return format_html(
-            '{} <span class="dbqueue-quiet">pid {}, <span class="dbqueue-whole">{}</span></span>',
-            f"{worker.name} on {worker.host}" if worker.name else worker.host,
-            *(worker.pid, worker.uuid[:8]),
+            '{} <span class="dbqueue-quiet">{}, <span class="dbqueue-whole">{}</span></span>',
+            _("%(name)s on %(host)s") % host if worker.name else worker.host,
+            _("pid %(number)s") % {"number": worker.pid},
+            worker.uuid[:8],
         )
 
-    @admin.display(description="state")
+    @admin.display(description=gettext_lazy("state"))
     def condition(self, worker: Any) -> SafeString:
         state = state_of(worker)
         mark, means = STATES[state]
@@ -229,41 +247,49 @@ class WorkerAdmin(ViewOnly, WorkerBase):
         return format_html(
             '<span class="dbqueue-state dbqueue-state-{}"><span class="dbqueue-icon" '
             'aria-hidden="true">{}</span> {}</span>{}',
-            *(state, mark, state),
+            *(state, mark, worker_state_word(state)),
             format_html_join("", '<span class="dbqueue-reason">{}</span>', ((t,) for t in said)),
         )
 
-    @admin.display(description="last beat", ordering="beat_at")
+    @admin.display(description=gettext_lazy("last beat"), ordering="beat_at")
     def beat(self, worker: Any) -> str:
         return ago(worker.beat_age) or NOTHING
 
-    @admin.display(description="processes")
+    @admin.display(description=gettext_lazy("processes"))
     def processes(self, worker: Worker) -> SafeString | str:
         """With why there are no more, or what was decided last."""
         pool = pool_of(worker)
         said = pool.held or next((one.text for one in pool.decisions), "")
         reason = format_html('<span class="dbqueue-reason">{}</span>', said) if said else ""
-        return format_html("{}{}", str(pool) if pool.most else NOTHING, reason)
+        return format_html("{}{}", _processes(pool) if pool.most else NOTHING, reason)
 
-    @admin.display(description="processes by queue")
+    @admin.display(description=gettext_lazy("processes by queue"))
     def queues(self, worker: Worker) -> str:
         named = [f"{name} {count}" for name, count in pool_of(worker).queues.items()]
-        return ", ".join(named) or "each serves all queues"
+        return ", ".join(named) or _("each serves all queues")
 
-    @admin.display(description="decisions on processes")
+    @admin.display(description=gettext_lazy("decisions on processes"))
     def decisions(self, worker: Worker) -> SafeString | str:
         lines = [(f"{ago(one.seconds)}: {one.text}",) for one in pool_of(worker).decisions]
         return format_html_join("", '<span class="dbqueue-run">{}</span>', lines) or NOTHING
 
-    @admin.display(description="jobs per minute", ordering="jobs_per_minute")
+    @admin.display(description=gettext_lazy("jobs per minute"), ordering="jobs_per_minute")
     def rate(self, worker: Worker) -> str:
         is_number = isinstance(worker.jobs_per_minute, int)
         return number(worker.jobs_per_minute) if is_number else str(worker.jobs_per_minute)
 
-    @admin.display(description="serves")
+    @admin.display(description=gettext_lazy("serves"))
     def tables(self, worker: Worker) -> str:
-        return ", ".join(served_by(worker)) or "nothing: it only reaps"
+        return ", ".join(served_by(worker)) or _("nothing: it only reaps")
 
-    @admin.display(description="memory", ordering="memory")
+    @admin.display(description=gettext_lazy("memory"), ordering="memory")
     def resident(self, worker: Worker) -> str:
-        return filesizeformat(worker.memory) if worker.memory else "unknown"
+        return filesizeformat(worker.memory) if worker.memory else _("unknown")
+
+
+def _processes(pool: WorkerPool) -> str:
+    """``3 of 1-8``, or ``2`` where the number is fixed."""
+    if pool.least == pool.most:
+        return number(pool.processes)
+    text = _("%(number)s of %(least)s-%(most)s")
+    return text % {"number": pool.processes, "least": pool.least, "most": pool.most}

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
 from ..models import Job
@@ -50,12 +51,15 @@ class TubeJob(Job):
     burial = models.BigIntegerField(default=0, editable=False)
 
     class Meta(Job.Meta):
-        verbose_name = "tube job"
+        verbose_name = gettext_lazy("tube job")
         indexes: ClassVar[Any] = [
             *Job.Meta.indexes,
             HotIndex(fields=["status", "queue", "retry_at"], where={"status": Status.DELAYED}),
             HotIndex(fields=["status", "queue", "burial"], where={"status": Status.BURIED}),
         ]
+
+    def __str__(self) -> str:
+        return f"tube job {self.pk}"  # as logs have it, whatever language is active
 
     checked_columns = MappingProxyType({"body": check_body, "ttr": check_ttr})
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
-from ..exceptions import Bury, QueueFull
-from ..lifecycle.claim_end import duration
-from ..lifecycle.policy import MAX_CRASHES
 from ..lifecycle.table import Table
 from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
+from ..texts.wording import duration, state_word
 from .facts import OWNER_OF_A_WORKER, Facts, read
 from .keys import key_of, of_key
+from .parked import parked, was_dropped, when
 from .reasons import (
     of_app,
     of_limit,
@@ -36,7 +36,8 @@ class UnknownJob(ValueError):
 
 @dataclass
 class Explanation:
-    """The state in one word, and sentences: why it is so, and what comes next.
+    """The state in one word, in English, and sentences in the language that is active: why it is
+    so, and what comes next.
 
     ``until``: by column, the seconds from now, by the database's clock; negative where it is past.
     """
@@ -57,8 +58,9 @@ def explain(table: Table, key: Any) -> Explanation:
             return explain_archived(table, key)
         say = SENTENCES.get(facts.status)
         if say is None:
-            words = f"Its status, {facts.status!r}, means nothing: somebody wrote it by hand."
-            return Explanation("unknown", [words, "No worker will ever take it: cancel it."])
+            words = _("Its status, %(status)s, means nothing: somebody wrote it by hand.")
+            words %= {"status": repr(facts.status)}
+            return Explanation("unknown", [words, _("No worker will ever take it: cancel it.")])
         return Explanation(_state(facts), list(say(facts)), facts.until)
 
 
@@ -68,16 +70,19 @@ def explain_archived(table: Table, key: Any) -> Explanation:
     archive: Any = apps.get_model(label) if label else None
     facts = read(table, _db_key(table, key), archive) if archive else None
     if facts is None:
-        raise UnknownJob(f"{table.label} {key}: there is no such job, and none in the archive")
+        text = _("%(table)s %(key)s: there is no such job, and none in the archive")
+        raise UnknownJob(text % {"table": table.label, "key": key})
     if facts.status == Status.DONE:
         state, ended = _state(facts), list(_completed(facts))
     elif facts.status == Status.BURIED:
-        was_cancelled = [] if _was_dropped(facts) else ["It was cancelled after that."]
-        state, ended = _state(facts), [*_parked(facts), *was_cancelled]
+        was_cancelled = [] if was_dropped(facts) else [_("It was cancelled after that.")]
+        state, ended = _state(facts), [*parked(facts), *was_cancelled]
     else:
         was = dict(Status.choices).get(facts.status)
-        state, ended = "cancelled", [f"It was cancelled{f' while it was {was}' if was else ''}."]
-    return Explanation(state, [*ended, f"It is kept in the archive, {label}."], facts.until)
+        text = _("It was cancelled while it was %(state)s.") if was else _("It was cancelled.")
+        state, ended = "cancelled", [text % {"state": state_word(str(was))}]
+    kept = _("It is kept in the archive, %(table)s.") % {"table": label}
+    return Explanation(state, [*ended, kept], facts.until)
 
 
 def _state(facts: Facts) -> str:
@@ -98,18 +103,22 @@ def _db_key(table: Table, key: Any) -> Any:
         table.model._meta.pk.run_validators(value)
         return table.db_key(value)
     except (ValidationError, ValueError, TypeError, OverflowError) as error:
-        raise UnknownJob(f"{table.label}: {key!r:.80} is no key of a job") from error
+        text = _("%(table)s: %(key)s is no key of a job")
+        raise UnknownJob(text % {"table": table.label, "key": f"{key!r:.80}"}) from error
 
 
 def _ready(facts: Facts) -> Iterator[str]:
     expires = facts.until["expires_at"]
     if expires is not None and expires <= 0:
-        yield f"It expired {duration(-expires)} ago: once claimed it is finished without a run."
+        text = _("It expired %(time)s ago: once claimed it is finished without a run.")
+        yield text % {"time": duration(-expires)}
     elif expires is not None:
-        yield f"It expires in {duration(expires)}: if it is claimed later, it is not run."
+        text = _("It expires in %(time)s: if it is claimed later, it is not run.")
+        yield text % {"time": duration(expires)}
     yield from of_waiting(facts)
     if facts.attempts:
-        yield f"{_attempt(facts, facts.attempts + 1).capitalize()} comes next."
+        text = _("Attempt %(number)s of %(most)s comes next.")
+        yield text % {"number": facts.attempts + 1, "most": facts.attempts_max}
     yield from of_limit(facts)
     yield from _of_twins(facts, "claimed")
     yield from of_app(facts)
@@ -117,8 +126,9 @@ def _ready(facts: Facts) -> Iterator[str]:
 
 def _of_twins(facts: Facts, end: str) -> Iterator[str]:
     if facts.has_dedup_key:
+        text = _("Until it is %(state)s, enqueuing another with its dedup key yields this one.")
         until = "done" if facts.table.policy.dedup_until == "done" else end
-        yield f"Until it is {until}, enqueuing another with its dedup key yields this one."
+        yield text % {"state": state_word(until)}
 
 
 def _delayed(facts: Facts) -> Iterator[str]:
@@ -130,23 +140,9 @@ def _delayed(facts: Facts) -> Iterator[str]:
         yield from of_app(facts)
         return
     if wait is None:
-        yield "It is delayed for ever: its retry_at was cleared by hand. Kick it."
+        yield _("It is delayed for ever: its retry_at was cleared by hand. Kick it.")
         return
-    if wait > 0 and not facts.attempts and facts.min_version:
-        yield f"It becomes ready in {duration(wait)}, as was asked, or put off by older code."
-    elif wait > 0 and not facts.attempts:
-        yield f"It becomes ready in {duration(wait)}, as was asked."
-    elif wait > 0 and facts.last_exception == "Retry":
-        last = _attempt(facts, facts.attempts)
-        yield f"It is retried in {duration(wait)}, as it asked for in {last}."
-    elif wait > 0:
-        by = f" ({facts.last_exception})" if facts.last_exception else ""
-        last = _attempt(facts, facts.attempts)
-        yield f"It is retried in {duration(wait)}, since {last} failed{by}."
-    else:
-        yield f"It has been due for {duration(-wait)}: a worker or a reaper makes it ready soon."
-        if -wait > PROMOTION_SECONDS:
-            yield "Where that takes longer, no worker and no reaper lives, or its row is locked."
+    yield from _until_ready(facts, wait)
     yield from of_pause(facts)
     yield from of_workers(facts)
     yield from of_version(facts)
@@ -154,21 +150,51 @@ def _delayed(facts: Facts) -> Iterator[str]:
     yield from of_app(facts)
 
 
+def _until_ready(facts: Facts, wait: float) -> Iterator[str]:
+    values = {
+        "time": duration(abs(wait)),
+        "number": facts.attempts,
+        "most": facts.attempts_max,
+        "error": facts.last_exception,
+    }
+    if wait <= 0:
+        text = _("It has been due for %(time)s: a worker or a reaper makes it ready soon.")
+    elif not facts.attempts and facts.min_version:
+        text = _("It becomes ready in %(time)s, as was asked, or put off by older code.")
+    elif not facts.attempts:
+        text = _("It becomes ready in %(time)s, as was asked.")
+    elif facts.last_exception == "Retry":
+        text = _("It is retried in %(time)s, as it asked for in attempt %(number)s of %(most)s.")
+    elif facts.last_exception:
+        text = _(
+            "It is retried in %(time)s, since attempt %(number)s of %(most)s failed (%(error)s)."
+        )
+    else:
+        text = _("It is retried in %(time)s, since attempt %(number)s of %(most)s failed.")
+    yield text % values
+    if -wait > PROMOTION_SECONDS:
+        yield _("Where that takes longer, no worker and no reaper lives, or its row is locked.")
+
+
 def _claimed(facts: Facts) -> Iterator[str]:
     match = OWNER_OF_A_WORKER.fullmatch(facts.owner or "")
     since = facts.ago("dequeued_time")
-    held = "" if since is None else f" for {duration(since)}"
+    held = "" if since is None else duration(since)
     if match:
         yield from _by_worker(facts, match[1], held)
     else:
-        yield f"It is claimed{held} by {facts.owner or 'nobody'}, which is no worker of ours."
+        text = _("It is claimed by %(owner)s, which is no worker of ours.")
+        if held:
+            text = _("It is claimed for %(time)s by %(owner)s, which is no worker of ours.")
+        yield text % {"time": held, "owner": facts.owner or _("nobody")}
     left = facts.until["retry_at"]
     if left is None:
-        yield "Its claim never ends: its retry_at was cleared by hand. Bury and kick it."
+        yield _("Its claim never ends: its retry_at was cleared by hand. Bury and kick it.")
     elif left > 0:
-        yield f"Its claim ends in {duration(left)}, unless it is touched."
+        yield _("Its claim ends in %(time)s, unless it is touched.") % {"time": duration(left)}
     else:
-        yield f"Its claim ended {duration(-left)} ago: a reaper takes it back."
+        text = _("Its claim ended %(time)s ago: a reaper takes it back.")
+        yield text % {"time": duration(-left)}
         yield from of_reapers(facts)
     yield from of_app(facts)
 
@@ -176,91 +202,60 @@ def _claimed(facts: Facts) -> Iterator[str]:
 def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
     rows = with_ages(Worker.objects.using(facts.table.connection.alias).filter(pk=uuid))
     worker = rows.first()
+    values = {"worker": worker, "time": held}
     if worker is None or state_of(worker) == "stopped":
-        yield f"It is claimed{held} by a worker that is gone: a reaper takes it back."
+        text = _("It is claimed by a worker that is gone: a reaper takes it back.")
+        if held:
+            text = _("It is claimed for %(time)s by a worker that is gone: a reaper takes it back.")
+        yield text % values
         yield from of_reapers(facts)
         return
-    yield f"Worker {worker} has it{held}."
+    text = _("Worker %(worker)s has it for %(time)s.") if held else _("Worker %(worker)s has it.")
+    yield text % values
     yield from of_silence(float(worker.beat_age or 0))
     if state_of(worker) == "silent":
         yield from of_reapers(facts)
     runs = dict(running_jobs(worker))
     name = f"{facts.table.label} {facts.key}"
     if name in runs:
-        yield f"At its last beat it ran for {duration(float(runs[name] or 0))}."
+        ran = {"time": duration(float(runs[name] or 0))}
+        yield _("At its last beat it ran for %(time)s.") % ran
     else:
-        yield "At its last beat it did not run yet: it is fetched ahead, or has just begun."
+        yield _("At its last beat it did not run yet: it is fetched ahead, or has just begun.")
 
 
 def _buried(facts: Facts) -> Iterator[str]:
-    yield from _parked(facts)
+    yield from parked(facts)
     yield from of_app(facts)
-    yield "It stays until somebody puts it back to work (kick), with all its attempts."
-
-
-def _parked(facts: Facts) -> Iterator[str]:
-    when, most = facts.ago("finished_at"), facts.attempts_max
-    held = "" if when is None else f" {_ago(when)}"
-    if facts.crashes >= MAX_CRASHES:
-        yield f"It was buried{held}: its worker died with it {facts.crashes} times."
-    elif _was_dropped(facts):
-        yield f"It was dropped{held}: its queue was full, and a newer job needed room."
-    elif reason := _why_others_buried_it(facts):
-        yield f"It was buried{held}: {reason}."
-    elif facts.last_exception == "Bury" and facts.attempts:
-        yield f"It was buried{held}, as it asked for itself."
-    elif facts.attempts >= most:
-        yield (
-            f"It was buried{held}: {facts.attempts} of {most} attempts are used up, the last one "
-            f"by {facts.last_exception or '?'}."
-        )
-    elif reason := facts.last_reason:
-        yield f"It was buried{held}: {reason}."
-    else:
-        attempts = "1 attempt" if facts.attempts == 1 else f"{facts.attempts} attempts"
-        yield f"It was buried{held} on request{f', after {attempts}' if facts.attempts else ''}."
-
-
-def _was_dropped(facts: Facts) -> bool:
-    """Else a job of its own raised that, which has an owner."""
-    is_named = facts.last_exception == QueueFull.__name__
-    return is_named and not facts.errors[-1].get("owner")
-
-
-def _why_others_buried_it(facts: Facts) -> str:
-    """Of a job whose key has a failed one before it; what a job raises itself has an owner."""
-    if facts.last_exception != Bury.__name__ or facts.errors[-1].get("owner"):
-        return ""
-    return str(facts.errors[-1].get("message"))
+    yield _("It stays until somebody puts it back to work (kick), with all its attempts.")
 
 
 def _done(facts: Facts) -> Iterator[str]:
     yield from _completed(facts)
     left = facts.until["retry_at"]
-    if left is not None:
-        where = "moves into the archive" if facts.table.policy.archive else "is deleted"
-        yield f"It {where} {f'in {duration(left)}' if left > 0 else 'any moment'}."
+    if left is None:
+        return
+    if facts.table.policy.archive:
+        soon, later = (
+            _("It moves into the archive any moment."),
+            _("It moves into the archive in %(time)s."),
+        )
+    else:
+        soon, later = _("It is deleted any moment."), _("It is deleted in %(time)s.")
+    yield later % {"time": duration(left)} if left > 0 else soon
 
 
 def _completed(facts: Facts) -> Iterator[str]:
     finished, created = facts.ago("finished_at"), facts.ago("created_at")
     if _has_expired(facts):
-        yield "It had expired when it was claimed: it was finished without a run."
+        yield _("It had expired when it was claimed: it was finished without a run.")
     elif finished is None:
-        yield "It is done; nobody wrote down since when."
+        yield _("It is done; nobody wrote down since when.")
+    elif created is None:
+        yield _("It was completed %(time)s.") % {"time": when(finished)}
     else:
-        took = (
-            "" if created is None else f", {duration(max(0.0, created - finished))} after it came"
-        )
-        yield f"It was completed {_ago(finished)}{took}."
-
-
-def _ago(seconds: float) -> str:
-    return "a moment ago" if seconds < 1 else f"{duration(seconds)} ago"
-
-
-def _attempt(facts: Facts, number: int) -> str:
-    return f"attempt {number} of {facts.attempts_max}"
+        text = _("It was completed %(time)s, %(took)s after it came.")
+        yield text % {"time": when(finished), "took": duration(max(0.0, created - finished))}
 
 
 SENTENCES: dict[Any, Callable[[Facts], Iterator[str]]] = {

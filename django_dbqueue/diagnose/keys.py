@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from django.utils.translation import gettext as _
+
 from ..lifecycle.execute import rows
 from ..lifecycle.key_facts import count_claimed, find_heads
 from ..lifecycle.keys import BLOCK, FAIL, Rule, rule_in
@@ -35,14 +37,15 @@ def key_of(facts: Facts) -> Key | None:
 def of_key(facts: Facts, key: Key) -> Iterator[str]:
     """One sentence: who has the key, or comes before."""
     claimed = count_claimed(facts.table, [key.name]).get(key.name, 0)
+    values = {"key": key.name, "running": claimed, "limit": key.rule.limit}
     if claimed >= key.rule.limit:
-        yield f"It waits for its key {key.name}: {claimed} of {key.rule.limit} run."
+        yield _("It waits for its key %(key)s: %(running)s of %(limit)s run.") % values
     elif key.rule.is_fifo and (before := _before(facts, key)):
         yield before
     elif facts.status == Status.DELAYED:
-        yield f"Its key {key.name} is free: it becomes ready within seconds."
+        yield _("Its key %(key)s is free: it becomes ready within seconds.") % values
     else:
-        yield f"Its key {key.name} is free: {claimed} of {key.rule.limit} run."
+        yield _("Its key %(key)s is free: %(running)s of %(limit)s run.") % values
 
 
 def _before(facts: Facts, key: Key) -> str:
@@ -50,11 +53,20 @@ def _before(facts: Facts, key: Key) -> str:
     heads = find_heads(facts.table, [key.name])[key.name]
     order, me = key.rule.order, facts.key
     if order in (BLOCK, FAIL) and _is_lower(heads.buried, me):
-        then = "kick or cancel that one" if order == BLOCK else "so this one will be, too"
-        return f"Job {heads.buried} of its key {key.name} comes before it, and is buried: {then}."
+        then = _(
+            "Job %(job)s of its key %(key)s comes before it, and is buried: so this one will be, "
+            "too."
+        )
+        if order == BLOCK:
+            then = _(
+                "Job %(job)s of its key %(key)s comes before it, and is buried: kick or cancel "
+                "that one."
+            )
+        return then % {"job": heads.buried, "key": key.name}
     first = heads.first(order)
     if _is_lower(first, me):
-        return f"It waits for its turn by its key {key.name}: job {first} comes before it."
+        text = _("It waits for its turn by its key %(key)s: job %(job)s comes before it.")
+        return text % {"key": key.name, "job": first}
     return ""
 
 

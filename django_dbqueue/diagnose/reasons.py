@@ -5,9 +5,10 @@ from typing import Any
 
 from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ..conf import conf
-from ..lifecycle.claim_end import duration
 from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.policy import MAX_CRASHES, SUSPECT_LOSSES
@@ -18,6 +19,7 @@ from ..models.queue import ALL, is_for_good
 from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
 from ..states import Status
+from ..texts.wording import digits, duration, number, rate_word
 from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
 from .keys import key_of, of_key
 
@@ -32,25 +34,50 @@ def of_waiting(facts: Facts) -> Iterator[str]:
     yield from of_rate(facts)
     yield from of_workers(facts)
     yield from of_version(facts)
-    if facts.crashes:
-        words = {1: "once", MAX_CRASHES - 1: "twice"}
-        times = words.get(facts.crashes, f"{facts.crashes} times")
-        yield (
-            f"Its worker died with it {times} (the third time buries it): it runs in a child apart "
-            "from the others."
-        )
-    elif facts.losses >= SUSPECT_LOSSES:
-        times = f"Its whole worker was lost with it {facts.losses} times"
-        yield f"{times}: it runs in a child apart from the others."
+    yield from _of_deaths(facts)
     if key := key_of(facts):
         yield from of_key(facts, key)
     count = jobs_ahead(facts)
-    if count:
-        shown = f"{JOBS_AHEAD_MAX:,} or more" if count > JOBS_AHEAD_MAX else f"{count:,}"
-        jobs = "ready job of its queue is" if count == 1 else "ready jobs of its queue are"
-        yield f"{shown} {jobs} before it: more urgent, or older."
+    if count > JOBS_AHEAD_MAX:
+        text = _("%(number)s or more ready jobs of its queue are before it: more urgent, or older.")
+        yield text % {"number": number(JOBS_AHEAD_MAX)}
+    elif count:
+        text = ngettext(
+            "%(number)s ready job of its queue is before it: more urgent, or older.",
+            "%(number)s ready jobs of its queue are before it: more urgent, or older.",
+            count,
+        )
+        yield text % {"number": number(count)}
     else:
-        yield "It is the next one of its queue."
+        yield _("It is the next one of its queue.")
+
+
+def _of_deaths(facts: Facts) -> Iterator[str]:
+    if facts.crashes:
+        text = _(
+            "Its worker died with it %(number)s times (the third time buries it): it runs in a "
+            "child apart from the others."
+        )
+        if facts.crashes == 1:
+            text = _(
+                "Its worker died with it once (the third time buries it): it runs in a child "
+                "apart from the others."
+            )
+        elif facts.crashes == MAX_CRASHES - 1:
+            text = _(
+                "Its worker died with it twice (the third time buries it): it runs in a child "
+                "apart from the others."
+            )
+        yield text % {"number": facts.crashes}
+    elif facts.losses >= SUSPECT_LOSSES:
+        text = ngettext(
+            "Its whole worker was lost with it %(number)s time: it runs in a child apart from the "
+            "others.",
+            "Its whole worker was lost with it %(number)s times: it runs in a child apart from the "
+            "others.",
+            facts.losses,
+        )
+        yield text % {"number": facts.losses}
 
 
 def of_pause(facts: Facts) -> Iterator[str]:
@@ -59,12 +86,22 @@ def of_pause(facts: Facts) -> Iterator[str]:
     rows = pauses.filter(name__in=[*_names(facts), ALL])
     left = RawSQL(until, (), FloatField())  # noqa: S611  # the name is our own
     for queue in rows.annotate(left=left):
-        is_open = is_for_good(queue.paused_until) or queue.left is None
-        more = "" if is_open else f", for {duration(float(queue.left))} more"
-        reason = f" ({queue.pause_reason})" if queue.pause_reason else ""
-        is_whole = queue.name == ALL
-        what = queue.scope.capitalize() if is_whole else f"Its queue, {queue.name},"
-        yield f"{what} is paused {pause_end(queue.paused_until)}{more}{reason}."
+        yield _paused(queue)
+
+
+def _paused(queue: Any) -> str:
+    end = pause_end(queue.paused_until)
+    if not is_for_good(queue.paused_until) and queue.left is not None:
+        left = {"end": end, "time": duration(float(queue.left))}
+        end = _("%(end)s, for %(time)s more") % left
+    if queue.pause_reason:
+        end = f"{end} ({queue.pause_reason})"
+    text = _("Its queue, %(queue)s, is paused %(end)s.")
+    if queue.job_table == ALL:
+        text = _("Everything is paused %(end)s.")
+    elif queue.name == ALL:
+        text = _("Its whole table is paused %(end)s.")
+    return text % {"queue": queue.name, "end": end}
 
 
 def of_rate(facts: Facts) -> Iterator[str]:
@@ -75,8 +112,9 @@ def of_rate(facts: Facts) -> Iterator[str]:
         buckets = RateBucket.objects.db_manager(facts.table.connection.alias)
         name = limiter.bucket_of(facts.queue)
         if buckets.peek(facts.table.job_table, name, rates).is_empty:
-            shown = ", ".join(map(str, rates))
-            yield f"The rate of its queue, {facts.queue} ({shown}), is used up for now."
+            shown = ", ".join(map(rate_word, rates))
+            text = _("The rate of its queue, %(queue)s (%(rate)s), is used up for now.")
+            yield text % {"queue": facts.queue, "rate": shown}
 
 
 def _names(facts: Facts) -> set[str]:
@@ -91,14 +129,22 @@ def of_workers(facts: Facts) -> Iterator[str]:
     willing = [one for one in serving if one.state == "alive"]
     if not willing:
         yield from _of_the_unwilling([one for one in serving if one.state != "stopped"])
-        yield f"No living worker serves its queue. Start one: manage.py runworker {label}"
+        text = _("No living worker serves its queue. Start one: %(command)s")
+        yield text % {"command": f"manage.py runworker {label}"}
         return
-    count = "A worker serves" if len(willing) == 1 else f"{len(willing)} workers serve"
     names = ", ".join(one.name for one in willing[:NAMED_WORKERS_MAX])
     dots = " ..." if willing[NAMED_WORKERS_MAX:] else ""
-    yield f"{count} its queue: {names}{dots}."
+    text = _("A worker serves its queue: %(names)s.")
+    if len(willing) > 1:
+        text = ngettext(
+            "%(number)s worker serves its queue: %(names)s.",
+            "%(number)s workers serve its queue: %(names)s.",
+            len(willing),
+        )
+    yield text % {"number": number(len(willing)), "names": f"{names}{dots}"}
     for one in [one for one in willing if one.trouble][:NAMED_WORKERS_MAX]:
-        yield f"Worker {one.name} is in trouble: {one.trouble}."
+        text = _("Worker %(name)s is in trouble: %(trouble)s.")
+        yield text % {"name": one.name, "trouble": one.trouble}
 
 
 def of_version(facts: Facts) -> Iterator[str]:
@@ -108,13 +154,25 @@ def of_version(facts: Facts) -> Iterator[str]:
     queues = _names(facts)
     serving = [w for w in workers if w.lives and any(w.takes(label, name) for name in queues)]
     able = [one for one in serving if one.code_version >= facts.min_version]
-    needed = f"code of version {facts.min_version} or newer (its min_version)"
-    if able:
-        yield f"It needs {needed}, which {len(able)} of {len(serving)} living workers have."
-        return
     newest = max((one.code_version for one in serving), default=None)
-    have = "" if newest is None else f": the newest living worker that serves it has {newest}"
-    yield f"It is held back for {needed}{have}. Deploy that code, with CODE_VERSION set."
+    if able:
+        text = _(
+            "It needs code of version %(version)s or newer (its min_version), which %(able)s of "
+            "%(living)s living workers have."
+        )
+    elif newest is None:
+        text = _(
+            "It is held back for code of version %(version)s or newer (its min_version). Deploy "
+            "that code, with CODE_VERSION set."
+        )
+    else:
+        text = _(
+            "It is held back for code of version %(version)s or newer (its min_version): the "
+            "newest living worker that serves it has %(newest)s. Deploy that code, with "
+            "CODE_VERSION set."
+        )
+    numbers = {"able": len(able), "living": len(serving), "newest": newest}
+    yield text % {"version": facts.min_version, **numbers}
 
 
 def of_reapers(facts: Facts) -> Iterator[str]:
@@ -122,22 +180,18 @@ def of_reapers(facts: Facts) -> Iterator[str]:
     workers = [one for one in list_workers(facts.table.connection.alias) if one.lives]
     # A reaper of its own serves nothing.
     if not any(not one.serves or one.knows(facts.table.label) for one in workers):
-        yield "Nobody lives to do it: start a worker, or manage.py runreaper."
+        yield _("Nobody lives to do it: start a worker, or manage.py runreaper.")
 
 
 def of_silence(seconds: float) -> Iterator[str]:
     """What becomes of the jobs of a worker whose last beat is so long ago."""
     timeout = float(conf["WORKER_TIMEOUT"])
     if seconds > timeout:
-        yield (
-            f"That worker has not beaten for {duration(seconds)}: after {timeout:g} s others "
-            f"take over."
-        )
+        text = _("That worker has not beaten for %(time)s: after %(seconds)s s others take over.")
+        yield text % {"time": duration(seconds), "seconds": digits(f"{timeout:g}")}
     elif seconds > late_beat():
-        yield (
-            f"Its last beat is {duration(seconds)} ago: in {duration(timeout - seconds)} it counts "
-            f"as dead."
-        )
+        text = _("Its last beat is %(time)s ago: in %(left)s it counts as dead.")
+        yield text % {"time": duration(seconds), "left": duration(timeout - seconds)}
 
 
 def of_limit(facts: Facts) -> Iterator[str]:
@@ -146,9 +200,12 @@ def of_limit(facts: Facts) -> Iterator[str]:
     if limits.max_length is None:
         return
     length = length_of(facts.table, facts.queue, limits.max_length + 1)
-    yield f"Its queue holds {length:,} of at most {limits.max_length:,} jobs that have not ended."
+    text = _("Its queue holds %(number)s of at most %(most)s jobs that have not ended.")
+    yield text % {"number": number(length), "most": number(limits.max_length)}
     if limits.when_full == "drop_oldest" and facts.status != Status.CLAIMED:
-        yield "When that is full, it may be dropped for a newer job that is as urgent, or more so."
+        yield _(
+            "When that is full, it may be dropped for a newer job that is as urgent, or more so."
+        )
 
 
 def of_app(facts: Facts) -> list[str]:
@@ -157,14 +214,19 @@ def of_app(facts: Facts) -> list[str]:
 
 
 def _of_the_unwilling(workers: list[ListedWorker]) -> Iterator[str]:
+    words = {
+        "paused": _("Worker %(name)s is paused by a signal (SIGCONT lets it go on)."),
+        "draining": _("Worker %(name)s was asked to drain, and claims nothing."),
+        "stopping": _("Worker %(name)s is stopping."),
+        "silent": _("Worker %(name)s has not beaten for %(time)s, and counts as dead."),
+    }
     for one in workers[:NAMED_WORKERS_MAX]:
-        why = {
-            "paused": "is paused by a signal (SIGCONT lets it go on)",
-            "draining": "was asked to drain, and claims nothing",
-            "stopping": "is stopping",
-            "silent": f"has not beaten for {duration(one.beat_seconds)}, and counts as dead",
-        }
-        yield f"Worker {one.name} {why.get(one.state, one.state)}."
+        yield words[one.state] % {"name": one.name, "time": duration(one.beat_seconds)}
     more = len(workers) - NAMED_WORKERS_MAX
     if more > 0:
-        yield f"Nor does any of {more} more claim from it."
+        text = ngettext(
+            "Nor does any of %(number)s more claim from it.",
+            "Nor does any of %(number)s more claim from it.",
+            more,
+        )
+        yield text % {"number": number(more)}

@@ -97,19 +97,25 @@ LOST = RetryDecision(Status.READY, 0, "its worker was lost, runs again")
 
 
 def duration(seconds: float) -> str:
-    """``0.3 s``, ``50 s``, ``20 min``, ``1 h 30 min``, ``2 d``: at most two units."""
+    """``0.3 s``, ``50 s``, ``20 min``, ``1 h 30 min``, ``2 d``: at most two units. In English, for
+    logs and commands; ``wording`` has the one for pages."""
     if isinf(seconds):
         return "an eternity"  # by a date that a hand wrote
+    return " ".join(f"{amount} {unit}" for amount, unit in units_of(seconds))
+
+
+def units_of(seconds: float) -> list[tuple[str, str]]:
+    """Amounts and units: s, min, h or d."""
     if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+        return [(f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}", "s")]
     minutes = round(seconds / 60)
     if minutes < 60:
-        return f"{minutes} min"
+        return [(str(minutes), "min")]
     hours, minutes = divmod(minutes, 60)
     if hours < 48:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+        return [(str(hours), "h"), (str(minutes), "min")][: 2 if minutes else 1]
     days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h" if hours else f"{days} d"
+    return [(str(days), "d"), (str(hours), "h")][: 2 if hours else 1]
 
 
 def claim_end(table: Table, allowance: float) -> tuple[str, list[float]]:

@@ -42,7 +42,7 @@ class Rate:
         return self.seconds * max(1.0, count / self.limit) + RETURN_DELAY_SECONDS
 
     def __str__(self) -> str:
-        return f"{self.limit:,} a {self.period}"
+        return f"{self.limit:,} {'an' if self.period == 'hour' else 'a'} {self.period}"
 
 
 def rates_of(given: Any, name: str) -> list[Rate]:

@@ -3,12 +3,13 @@ from typing import Any
 
 from django.apps import AppConfig, apps
 from django.core.checks import register
+from django.utils.translation import gettext_lazy
 
 
 class MailConfig(AppConfig):
     name = "django_dbqueue.mail"
     label = "dbqueue_mail"
-    verbose_name = "Queued mail"
+    verbose_name: Any = gettext_lazy("Queued mail")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -12,6 +12,7 @@ from ..lifecycle.table import table_of
 from .models import Email, EmailFields
 from .models.email import again
 from .models.queryset import resends_of
+from .models.words import not_there
 
 
 @dataclass
@@ -41,7 +42,7 @@ def _resend(emails: Sequence[EmailFields], database: str) -> Resent:
     for email in emails:
         old = held.get(email.pk)
         if old is None:
-            done.refused.append(f"{email} is not there any more; the archive may have it")
+            done.refused.append(not_there(email))
             continue
         try:
             done.new.append(again(old, resends))

@@ -14,7 +14,7 @@ from django.db.utils import Error
 
 from ..exceptions import first_line
 from ..monitor.overview import Overview
-from ..monitor.verdict import BEGINNINGS, Level, Verdict, verdict
+from ..monitor.verdict import Level, Verdict, verdict
 from ..worker.served import parse_served
 from .advice import with_advice
 from .choosing import add_tables
@@ -29,6 +29,7 @@ VERSION = 1  # of the JSON: names may be added; what changes or goes makes anoth
 WATCHED_SECONDS = 2.0
 SECONDS_LEAST = 0.2
 URGENT, NOT_URGENT, INDENT = "! ", "- ", "    "
+ACT, LOOK = "Act now", "Worth a look"  # with which a verdict begins
 
 _stop = threading.Event()  # set by Ctrl-C
 
@@ -127,9 +128,9 @@ def as_json(found: Overview, judged: Verdict) -> str:
 
 def colour_of(sentence: str) -> str:
     """Of a verdict."""
-    if sentence.startswith((BEGINNINGS[Level.ACT], URGENT)):
+    if sentence.startswith((ACT, URGENT)):
         return RED
-    return YELLOW if sentence.startswith(BEGINNINGS[Level.LOOK]) else GREEN
+    return YELLOW if sentence.startswith(LOOK) else GREEN
 
 
 def coloured(text: str) -> str:

@@ -11,11 +11,11 @@ from math import inf
 from django.db.models import Sum
 
 from ..lifecycle.backlog import count_ready
-from ..lifecycle.claim_end import duration
 from ..lifecycle.table import Table
 from ..models import QueueCount, TableCount
 from ..models.total import OTHERS
 from ..states import Status
+from ..texts.wording import ago, number
 from .counting import FEW, OPEN, PARTS, age_of, seconds_since
 from .counts import count_by_queue
 
@@ -37,14 +37,14 @@ class Count:
     @property
     def text(self) -> str:
         """Without its age."""
-        return f"{self.number:,}{'+' * self.is_at_least}"
+        return f"{number(self.number)}{'+' * self.is_at_least}"
 
     @property
     def age(self) -> str:
         """``20 s ago``; '' where it is of now."""
         if self.seconds_ago is None:
             return ""
-        return f"{duration(max(1, round(self.seconds_ago)))} ago"
+        return ago(max(1, round(self.seconds_ago)))
 
     @property
     def is_exact(self) -> bool:

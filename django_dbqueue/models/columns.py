@@ -1,6 +1,7 @@
 """The columns that a queue table and its archive share."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from ..fields import DbNow, ErrorsField, InstantField, NameField
 from ..lifecycle.errors import VERBS
@@ -12,7 +13,7 @@ class JobColumns(models.Model):
     """Of which the lifecycle alone writes those of ``LIFECYCLE_COLUMNS``."""
 
     queue = NameField(default="default")
-    priority = models.BigIntegerField(default=1024, help_text="0 is the most urgent.")
+    priority = models.BigIntegerField(default=1024, help_text=gettext_lazy("0 is the most urgent."))
     status = models.PositiveSmallIntegerField(
         choices=Status.choices, default=Status.READY, editable=False
     )
@@ -22,7 +23,9 @@ class JobColumns(models.Model):
     attempts = models.PositiveIntegerField(default=0, editable=False)
     crashes = models.PositiveIntegerField(default=0, editable=False)
     losses = models.PositiveSmallIntegerField(default=0, editable=False)
-    time_to_run = models.PositiveIntegerField(null=True, blank=True, help_text="Seconds.")
+    time_to_run = models.PositiveIntegerField(
+        null=True, blank=True, help_text=gettext_lazy("Seconds.")
+    )
     created_at = InstantField(db_default=DbNow(), editable=False)
     finished_at = InstantField(null=True, editable=False)
     expires_at = InstantField(null=True, blank=True)

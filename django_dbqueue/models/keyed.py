@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from ..fields import NameField
 from ..lifecycle.keys import ORDERS
@@ -15,17 +16,17 @@ class KeyColumns(models.Model):
     """The columns of concurrency keys, for a queue table and its archive."""
 
     concurrency_key = NameField(
-        null=True, blank=True, help_text="Of one key only so many jobs run at once."
+        null=True, blank=True, help_text=gettext_lazy("Of one key only so many jobs run at once.")
     )
     concurrency_limit = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Its own limit; empty = that of the policy."
+        null=True, blank=True, help_text=gettext_lazy("Its own limit; empty = that of the policy.")
     )
     key_order = models.CharField(
         max_length=5,
         null=True,
         blank=True,
         choices=[(order, order) for order in ORDERS],
-        help_text="Its own order; empty = that of the policy.",
+        help_text=gettext_lazy("Its own order; empty = that of the policy."),
     )
 
     class Meta:

@@ -6,14 +6,16 @@ from datetime import datetime
 from typing import Any, cast
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
 
 from ..conf import conf
-from ..lifecycle.claim_end import duration
 from ..metrics.numbers import sum_of
 from ..models import Queue
 from ..models.queue import ALL, is_for_good
 from ..states import Status
-from .overview import Overview, QueueOverview
+from ..texts.wording import digits, duration, worker_state_word
+from .overview import Overview, QueueOverview, in_words
 from .worker_list import ListedWorker
 
 FEW_ATTEMPTS = 20  # below so many no share is told
@@ -21,9 +23,15 @@ FAILURE_SHARE = 0.5  # of the last hour's attempts
 NAMED_WORKERS_MAX = 5
 # By what is paused.
 RESUME = {
-    "its queue": "Resume it on the page of the queues.",
-    "its whole table": "Resume it on the page of the queues.",
-    "everything": "manage.py dbqueue resume --all ends that.",
+    "its queue": gettext_lazy(
+        "Nothing is claimed from it meanwhile. Resume it on the page of the queues."
+    ),
+    "its whole table": gettext_lazy(
+        "Nothing is claimed from it meanwhile. Resume it on the page of the queues."
+    ),
+    "everything": gettext_lazy(
+        "Nothing is claimed from it meanwhile. manage.py dbqueue resume --all ends that."
+    ),
 }
 
 
@@ -45,7 +53,10 @@ class Alert:
 def alerts(found: Overview) -> list[Alert]:
     """The urgent ones first."""
     all_of_them = [
-        Alert(f"{name} cannot be asked: {why}", "The rest of the page goes on without it.")
+        Alert(
+            _("%(name)s cannot be asked: %(why)s") % {"name": in_words(name), "why": why},
+            _("The rest of the page goes on without it."),
+        )
         for name, why in found.problems.items()
     ]
     for worker in found.workers:
@@ -57,28 +68,36 @@ def alerts(found: Overview) -> list[Alert]:
 
 
 def _of_worker(worker: ListedWorker) -> Iterator[Alert]:
+    beat = {"name": worker.name, "time": duration(worker.beat_seconds)}
     if worker.state == "silent":
         yield Alert(
-            f"Worker {worker.name} has not beaten for {duration(worker.beat_seconds)}.",
-            "It counts as dead: others take over its jobs within seconds. Where no worker "
-            "lives, start one: manage.py runworker.",
+            _("Worker %(name)s has not beaten for %(time)s.") % beat,
+            _(
+                "It counts as dead: others take over its jobs within seconds. Where no worker "
+                "lives, start one: manage.py runworker."
+            ),
             kind="worker",
             worker=worker,
         )
     if worker.lives and worker.beat_seconds > late_beat():
+        advice = _(
+            "At %(time)s it counts as dead, and its jobs run again elsewhere. Its host may be "
+            "overloaded, or cut off from the database."
+        )
         yield Alert(
-            f"Worker {worker.name} is late: it has not beaten for {duration(worker.beat_seconds)}.",
-            f"At {duration(conf['WORKER_TIMEOUT'])} it counts as dead, and its jobs run again "
-            "elsewhere. Its host may be overloaded, or cut off from the database.",
+            _("Worker %(name)s is late: it has not beaten for %(time)s.") % beat,
+            advice % {"time": duration(conf["WORKER_TIMEOUT"])},
             is_urgent=False,
             kind="worker",
             worker=worker,
         )
     if worker.lives and worker.trouble:
         yield Alert(
-            f"Worker {worker.name}: {worker.trouble}.",
-            "Look at the database's own log: a full disk, a lock that somebody holds, or a "
-            "server that is read-only.",
+            _("Worker %(name)s: %(trouble)s.") % {"name": worker.name, "trouble": worker.trouble},
+            _(
+                "Look at the database's own log: a full disk, a lock that somebody holds, or a "
+                "server that is read-only."
+            ),
             kind="worker",
             worker=worker,
         )
@@ -90,34 +109,58 @@ def late_beat() -> float:
 
 
 def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
-    name, oldest = f"{queue.title}, queue {queue.queue}", queue.oldest_seconds or 0
+    name, oldest = named(queue), queue.oldest_seconds or 0
     if queue.paused is not None:
         if queue.paused.name != ALL:
-            lane = "" if queue.paused.name == queue.queue else f", with {queue.paused.name}"
-            yield _of_pause(f"{name} is", queue.paused, lane, [queue])
+            yield _of_pause(name, queue.paused, [queue], queue.queue)
         return
     if queue.waits and not any(worker.state == "alive" for worker in queue.workers):
         yield _of_nobody(queue, name)
     elif oldest > conf["LATE_AFTER"]:
-        by_key = ", perhaps most of it for its concurrency key" if queue.oldest_has_key else ""
-        by_rate = f", perhaps for its rate ({queue.rate})" if queue.rate else ""
         yield Alert(
-            f"{name}: the oldest ready job waits for {duration(oldest)}{by_key}{by_rate}.",
-            "More comes in than goes out: start more workers, with more --processes or "
-            "--threads, or look what they run for so long.",
+            _late(queue) % {"name": name, "time": duration(oldest), "rate": queue.rate},
+            _(
+                "More comes in than goes out: start more workers, with more --processes or "
+                "--threads, or look what they run for so long."
+            ),
             kind="late",
             queue=queue,
             state=Status.READY,
         )
     share, attempts = queue.hour.failure_share, queue.hour.completed + queue.hour.failed
     if share is not None and share > FAILURE_SHARE and attempts >= FEW_ATTEMPTS:
+        text = _("%(name)s: %(share)s%% of the attempts of the last hour failed.")
         yield Alert(
-            f"{name}: {share:.0%} of the attempts of the last hour failed.",
-            "Read the errors of buried and delayed jobs; retry them once the cause is gone.",
+            text % {"name": name, "share": digits(f"{100 * share:.0f}")},
+            _("Read the errors of buried and delayed jobs; retry them once the cause is gone."),
             kind="failing",
             queue=queue,
             state=Status.BURIED if queue.counts.get(Status.BURIED) else Status.DELAYED,
         )
+
+
+def named(queue: QueueOverview) -> str:
+    """With its table."""
+    return _("%(table)s, queue %(queue)s") % {"table": queue.title, "queue": queue.queue}
+
+
+def _late(queue: QueueOverview) -> str:
+    """The sentence, with what else its jobs may wait for."""
+    if queue.oldest_has_key and queue.rate:
+        return _(
+            "%(name)s: the oldest ready job waits for %(time)s, perhaps most of it for its "
+            "concurrency key, perhaps for its rate (%(rate)s)."
+        )
+    if queue.oldest_has_key:
+        return _(
+            "%(name)s: the oldest ready job waits for %(time)s, perhaps most of it for its "
+            "concurrency key."
+        )
+    if queue.rate:
+        return _(
+            "%(name)s: the oldest ready job waits for %(time)s, perhaps for its rate (%(rate)s)."
+        )
+    return _("%(name)s: the oldest ready job waits for %(time)s.")
 
 
 def _of_wide_pauses(queues: list[QueueOverview]) -> Iterator[Alert]:
@@ -127,17 +170,27 @@ def _of_wide_pauses(queues: list[QueueOverview]) -> Iterator[Alert]:
         if queue.paused is not None and queue.paused.name == ALL:
             wide.setdefault((queue.paused._state.db, queue.paused.job_table), []).append(queue)
     for (alias, job_table), held in wide.items():
-        what = f"Everything on {alias} is" if job_table == ALL else f"All of {held[0].title} is"
-        yield _of_pause(what, cast("Queue", held[0].paused), "", held)
+        if job_table == ALL:
+            what = _("Everything on %(database)s") % {"database": alias}
+        else:
+            what = _("All of %(table)s") % {"table": held[0].title}
+        yield _of_pause(what, cast("Queue", held[0].paused), held)
 
 
-def _of_pause(what: str, pause: Queue, lane: str, held: list[QueueOverview]) -> Alert:
-    reason = f": {pause.pause_reason}" if pause.pause_reason else ""
-    ready = sum_of(queue.count(Status.READY) for queue in held)
+def _of_pause(what: str, pause: Queue, held: list[QueueOverview], queue: str = "") -> Alert:
+    """``queue``: which one, where it may be a lane of the one that is paused."""
+    ready = sum_of(one.count(Status.READY) for one in held)
+    end = pause_end(pause.paused_until)
+    if queue and queue != pause.name:
+        end = _("%(end)s, with %(queue)s") % {"end": end, "queue": pause.name}
+    if pause.pause_reason:
+        text = _("%(what)s is paused %(end)s: %(reason)s. Ready jobs that wait: %(ready)s.")
+    else:
+        text = _("%(what)s is paused %(end)s. Ready jobs that wait: %(ready)s.")
+    values = {"what": what, "end": end, "reason": pause.pause_reason, "ready": ready}
     return Alert(
-        f"{what} paused {pause_end(pause.paused_until)}{lane}{reason}. "
-        f"Ready jobs that wait: {ready}.",
-        f"Nothing is claimed from it meanwhile. {RESUME[pause.scope]}",
+        text % values,
+        str(RESUME[pause.scope]),
         is_urgent=False,
         kind="pause",
         queue=held[0],
@@ -149,26 +202,37 @@ def _of_nobody(queue: QueueOverview, name: str) -> Alert:
     state = Status.READY if queue.counts.get(Status.READY) else Status.DELAYED
     about: dict[str, Any] = {"kind": "nobody", "queue": queue, "state": state}
     if not queue.workers:
-        start = f"Its jobs wait. Start a worker: manage.py runworker {queue.title}"
-        return Alert(f"{name}: no living worker serves it.", start, **about)
-    said = ", ".join(f"{one.name} ({one.state})" for one in queue.workers[:NAMED_WORKERS_MAX])
+        start = _("Its jobs wait. Start a worker: %(command)s")
+        start %= {"command": f"manage.py runworker {queue.title}"}
+        text = _("%(name)s: no living worker serves it.") % {"name": name}
+        return Alert(text, start, **about)
+    named_ones = queue.workers[:NAMED_WORKERS_MAX]
+    said = ", ".join(f"{one.name} ({worker_state_word(one.state)})" for one in named_ones)
+    text = _("%(name)s: no worker claims from it now: %(workers)s.")
     return Alert(
-        f"{name}: no worker claims from it now: {said}.",
-        "Its jobs wait. Let a worker go on (manage.py dbqueue workers --resume NAME), or start one "
-        "more.",
+        text % {"name": name, "workers": said},
+        _(
+            "Its jobs wait. Let a worker go on (manage.py dbqueue workers --resume NAME), or start "
+            "one more."
+        ),
         **about,
     )
 
 
-def scope_of(pause: Queue) -> str:
-    """What else is paused by the same word."""
-    return f", with {pause.scope}" if pause.name == ALL else ""
+def pause_with_scope(pause: Queue) -> str:
+    """Until when, and what else is paused by the same word."""
+    end = pause_end(pause.paused_until)
+    if pause.name != ALL:
+        return end
+    if pause.job_table == ALL:
+        return _("%(end)s, with everything") % {"end": end}
+    return _("%(end)s, with its whole table") % {"end": end}
 
 
 def pause_end(paused_until: Any) -> str:
     """In words."""
     if not isinstance(paused_until, datetime) or is_for_good(paused_until):
-        return "until somebody resumes it"
+        return pgettext("a queue is paused", "until somebody resumes it")
     aware = timezone.is_aware(paused_until)
     local = timezone.localtime(paused_until) if aware else paused_until
-    return f"until {local:%Y-%m-%d %H:%M}"
+    return _("until %(time)s") % {"time": f"{local:%Y-%m-%d %H:%M}"}

@@ -17,7 +17,7 @@ from ..states import Status
 from ..worker.served import Served, all_served
 from .failures import Failures, failures
 from .last_hour import LastHour, Mark, last_hour_of, marks_of_pauses
-from .overview import Overview, QueueOverview, database_name, overview
+from .overview import WHAT_RUNS, Overview, QueueOverview, database_name, overview
 from .running import Slot, slots, with_queues
 from .verdict import Verdict, verdict
 
@@ -51,8 +51,8 @@ def glance(tables: list[Served] | None = None) -> Glance:
     pauses: list[Mark] = []
     for alias in dict.fromkeys(one.using for one in asked):
         tables = [one for one in asked if one.using == alias]
-        pauses += _tried(found, f"database {alias!r}", partial(_times, found, tables), [])
-    running = _tried(found, "what runs", partial(_running, found, asked), slots(found.workers))
+        pauses += _tried(found, database_name(alias), partial(_times, found, tables), [])
+    running = _tried(found, WHAT_RUNS, partial(_running, found, asked), slots(found.workers))
     due: dict[str, DueJobs] = {}
     for one in asked:
         now = failed.shown_at[one.using]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ..fields import DbNow
 from ..models import Queue
@@ -79,11 +81,12 @@ def bands(queues: Sequence[QueueOverview]) -> list[Band]:
     named, others = (busy[:QUEUES_MAX], busy[QUEUES_MAX:]) if is_many else (busy, [])
     found = []
     for one in named:
-        band = Band(f"{one.title}, {one.queue}")
+        band = Band(f"{one.title}, {one.queue}")  # names alone
         band.add(one)
         found.append(band)
     if others:
-        rest = Band(f"{len(others)} others")
+        name = ngettext("%(number)s other", "%(number)s others", len(others))
+        rest = Band(name % {"number": len(others)})
         for one in others:
             rest.add(one)
         found.append(rest)
@@ -100,13 +103,16 @@ def _marks_of_workers(workers: Sequence[ListedWorker]) -> Iterator[Mark]:
     for worker in sorted(seen.values(), key=lambda one: -one.started_seconds):
         is_new = newest is not None and worker.code_version > newest
         newest = max(worker.code_version, newest or 0)
-        version = f", with code version {worker.code_version}" if is_new else ""
-        kind = "code" if is_new else "start"
-        yield Mark(kind, worker.started_seconds, f"worker {worker.name} started{version}")
+        values = {"name": worker.name, "version": worker.code_version, "why": worker.reason}
+        text = _("worker %(name)s started")
+        if is_new:
+            text = _("worker %(name)s started, with code version %(version)s")
+        yield Mark("code" if is_new else "start", worker.started_seconds, text % values)
         if worker.stopped_seconds is not None:
-            why = f": {worker.reason}" if worker.reason else ""
-            text = f"worker {worker.name} stopped{why}"
-            yield Mark("stop", worker.stopped_seconds, text)
+            text = _("worker %(name)s stopped")
+            if worker.reason:
+                text = _("worker %(name)s stopped: %(why)s")
+            yield Mark("stop", worker.stopped_seconds, text % values)
 
 
 def marks_of_pauses(alias: str, titles: Mapping[str, str]) -> list[Mark]:
@@ -123,13 +129,16 @@ def marks_of_pauses(alias: str, titles: Mapping[str, str]) -> list[Mark]:
 
 
 def _marks_of_pause(row: Any, titles: Mapping[str, str]) -> Iterator[Mark]:
-    name = "everything" if row.job_table == ALL else titles.get(row.job_table, row.job_table)
-    name += "" if row.name == ALL else f", queue {row.name}"
-    reason = f": {row.pause_reason}" if row.pause_reason else ""
+    table = titles.get(row.job_table, row.job_table)
+    name = _("everything") if row.job_table == ALL else table
+    if row.name != ALL:
+        name = _("%(table)s, queue %(queue)s") % {"table": table, "queue": row.name}
+    values = {"name": name, "reason": row.pause_reason}
     # An age is None, too, where somebody wrote by hand what is no instant: nobody knows when.
     if row.paused_at_age is not None:
-        yield Mark("pause", float(row.paused_at_age), f"{name} paused{reason}")
+        text = _("%(name)s paused: %(reason)s") if row.pause_reason else _("%(name)s paused")
+        yield Mark("pause", float(row.paused_at_age), text % values)
     has_run_out = row.paused_until_age is not None and row.paused_until_age >= 0
     ended = row.paused_until_age if has_run_out else row.resumed_at_age
     if ended is not None:
-        yield Mark("resume", float(ended), f"{name} goes on")
+        yield Mark("resume", float(ended), _("%(name)s goes on") % values)

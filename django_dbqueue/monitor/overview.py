@@ -6,6 +6,7 @@ from math import inf
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
+from django.utils.translation import gettext as _
 
 from ..conf.queue_order import is_pattern
 from ..exceptions import first_line
@@ -18,6 +19,7 @@ from ..metrics.time_series import Hour, Quantiles, last_hour
 from ..models import Queue
 from ..models.queue import ALL
 from ..states import Status
+from ..texts.wording import rate_word
 from ..worker.served import Served, all_served
 from .report import known_queues
 from .worker_list import ListedWorker, list_workers
@@ -25,6 +27,8 @@ from .worker_list import ListedWorker, list_workers
 NOT_ENDED = frozenset({Status.READY, Status.DELAYED, Status.CLAIMED})
 SHOWN = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
 DUE_MAX = 1_000  # jobs of a table
+# Names among the problems: the same in all languages, as they are compared.
+DATABASE, WHAT_RUNS = "database ", "what runs"
 
 
 @dataclass
@@ -125,7 +129,14 @@ class Overview:
 
 def database_name(alias: str) -> str:
     """As what a database stands among the problems."""
-    return f"database {alias!r}"
+    return f"{DATABASE}{alias!r}"
+
+
+def in_words(problem: str) -> str:
+    """What a name among the problems stands for, to people."""
+    if problem.startswith(DATABASE):
+        return _("database %(name)s") % {"name": problem.removeprefix(DATABASE)}
+    return _("what runs") if problem == WHAT_RUNS else problem
 
 
 def overview(tables: list[Served] | None = None) -> Overview:
@@ -168,7 +179,7 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
         one.hour = hours.get((served.job_table, one.queue), one.hour)
         its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
         one.paused = its_own or paused.get(ALL)
-        one.rate = ", ".join(map(str, limiter.rates(one.queue))) if limiter else ""
+        one.rate = ", ".join(map(rate_word, limiter.rates(one.queue))) if limiter else ""
         one.max_length = limits_of(served.model, one.queue).max_length
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues[:QUEUES_MAX]

@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from ..metrics.numbers import Count, sum_of
 from ..states import Status
+from ..texts.wording import number
 from .alerts import Alert, alerts
 from .failures import Failures
 from .overview import Overview
@@ -19,9 +23,6 @@ class Level(StrEnum):
     OK = "ok"
     LOOK = "look"
     ACT = "act"
-
-
-BEGINNINGS = {Level.LOOK: "Worth a look", Level.ACT: "Act now"}
 
 
 @dataclass
@@ -46,9 +47,18 @@ def verdict(found: Overview, failed: Failures) -> Verdict:
         return Verdict(Level.OK, _all_is_well(found), [], pauses, paused)
     level = Level.ACT if problems[0].is_urgent else Level.LOOK
     others = len(problems) - 1
-    more = f" And {others} more problem{'s' * (others > 1)}." if others else ""
-    sentence = f"{BEGINNINGS[level]}: {problems[0].text}{more}"
+    sentence = with_level(level, problems[0].text)
+    if others:
+        more = ngettext("And %(number)s more problem.", "And %(number)s more problems.", others)
+        sentence += f" {more % {'number': number(others)}}"
     return Verdict(level, sentence, problems, pauses, paused)
+
+
+def with_level(level: Level, text: str) -> str:
+    """How bad it is, and what it is."""
+    if level is Level.ACT:
+        return _("Act now: %(problem)s") % {"problem": text}
+    return _("Worth a look: %(problem)s") % {"problem": text}
 
 
 def _all_is_well(found: Overview) -> str:
@@ -57,9 +67,19 @@ def _all_is_well(found: Overview) -> str:
     open_ones = [one for one in found.queues if one.paused is None]
     ready = sum_of(one.count(Status.READY) for one in open_ones)
     waiting = replace(ready, number=ready.number + sum(one.due for one in open_ones))
-    waits = _told(waiting, "to do") if waiting.number else "nothing to do"
-    who = f"{living} {_plural(living, 'worker')} at work, " if living else ""
-    return f"All is well: {who}{waits}, {done:,} done in the last hour."
+    waits = _("nothing to do")
+    if waiting.number:
+        waits = ngettext("%(jobs)s job to do", "%(jobs)s jobs to do", waiting.number)
+        waits = _aged(waits % {"jobs": waiting.text}, waiting)
+    values = {"waits": waits, "done": number(done), "workers": number(living)}
+    if not living:
+        return _("All is well: %(waits)s, %(done)s done in the last hour.") % values
+    text = ngettext(
+        "All is well: %(workers)s worker at work, %(waits)s, %(done)s done in the last hour.",
+        "All is well: %(workers)s workers at work, %(waits)s, %(done)s done in the last hour.",
+        living,
+    )
+    return text % values
 
 
 def _of_failures(failed: Failures) -> list[Alert]:
@@ -68,15 +88,23 @@ def _of_failures(failed: Failures) -> list[Alert]:
     if not fresh:
         return []
     attempts = sum(one.hour for one in fresh)
-    number = sum(one.here.buried for one in fresh)
+    buried = sum(one.here.buried for one in fresh)
     more = "+" * any(one.here.is_at_least for one in fresh)
-    names = [one.failure.exception.rpartition(".")[2] or "an error" for one in fresh]
+    names = [one.failure.exception.rpartition(".")[2] or _("an error") for one in fresh]
     named = ", ".join(dict.fromkeys(names[:NAMED_MAX])) + ", ..." * (len(names) > NAMED_MAX)
-    wait = "wait" if number > 1 else "waits"
-    lately = f"{attempts:,} {_plural(attempts, 'attempt')} failed in the last hour"
-    such = f"{number:,}{more} such {_plural(number, 'job')} {wait} for a person"
-    text = f"{lately}, and {such}: {named}."
-    advice = "Read the errors, and retry the jobs once the cause is gone."
+    lately = ngettext(
+        "%(number)s attempt failed in the last hour",
+        "%(number)s attempts failed in the last hour",
+        attempts,
+    )
+    such = ngettext(
+        "%(attempts)s, and %(number)s such job waits for a person: %(names)s.",
+        "%(attempts)s, and %(number)s such jobs wait for a person: %(names)s.",
+        buried,
+    )
+    lately %= {"number": number(attempts)}
+    text = such % {"attempts": lately, "number": f"{number(buried)}{more}", "names": named}
+    advice = _("Read the errors, and retry the jobs once the cause is gone.")
     return [Alert(text, advice, is_urgent=False, kind="buried")]
 
 
@@ -85,15 +113,18 @@ def _paused(found: Overview, pauses: Sequence[Alert]) -> str:
         return ""
     held = [one for one in found.queues if one.paused is not None]
     ready = sum_of(one.count(Status.READY) for one in held)
-    queues = f"{len(held)} {_plural(len(held), 'queue')}"
-    return f"Paused on purpose: {queues}, {_told(ready, 'in them', 'ready ')}."
+    jobs = ngettext("%(jobs)s ready job in them", "%(jobs)s ready jobs in them", ready.number)
+    text = ngettext(
+        "Paused on purpose: %(queues)s queue, %(jobs)s.",
+        "Paused on purpose: %(queues)s queues, %(jobs)s.",
+        len(held),
+    )
+    return text % {
+        "queues": number(len(held)),
+        "jobs": _aged(jobs % {"jobs": ready.text}, ready),
+    }
 
 
-def _told(count: Count, where: str, what: str = "") -> str:
+def _aged(text: str, count: Count) -> str:
     """``6,700 ready jobs in them (20 s ago)``."""
-    age = f" ({count.age})" if count.age else ""
-    return f"{count.text} {what}{_plural(count.number, 'job')} {where}{age}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return noun if number == 1 else f"{noun}s"
+    return f"{text} ({count.age})" if count.age else text

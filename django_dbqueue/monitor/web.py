@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import override
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -18,7 +19,7 @@ from .access import may_read, may_see_workers, refusal
 from .alerts import Alert
 from .document import document
 from .glance import glance
-from .verdict import BEGINNINGS, Level, Verdict
+from .verdict import Level, Verdict, with_level
 
 ASKED_EVERY = 5.0  # seconds, whoever asks, and however often
 FRESH = 30.0  # seconds for which a verdict is told while another look lasts
@@ -45,6 +46,11 @@ class Health:
         self._last: _Answered | None = None
 
     def verdict(self) -> Verdict:
+        """In English, whatever language the first one who asks reads."""
+        with override(None):
+            return self._verdict()
+
+    def _verdict(self) -> Verdict:
         last = self._last
         if last is not None and last.is_younger(ASKED_EVERY):
             return last.verdict
@@ -81,7 +87,7 @@ def _looked() -> Verdict:
 
 def cannot_be_asked(why: str) -> Verdict:
     text = f"it cannot be asked: {why}"
-    return Verdict(Level.ACT, f"{BEGINNINGS[Level.ACT]}: {text}", [Alert(text, "")])
+    return Verdict(Level.ACT, with_level(Level.ACT, text), [Alert(text, "")])
 
 
 HEALTH = Health()
@@ -107,7 +113,9 @@ def status_view(request: HttpRequest) -> HttpResponse:
     person who may not see workers is not told of them."""
     if not may_read(request):
         return refusal("queues")
-    return JsonResponse(document(glance(), sees_workers=may_see_workers(request)))
+    with override(None):  # what is for programs is English
+        found = document(glance(), sees_workers=may_see_workers(request))
+    return JsonResponse(found)
 
 
 def _may_read(request: HttpRequest) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
+from django.utils.translation import override
 
 CHANGED, DELETED = 2, 3  # as the log's ``action_flag`` has it
 KEYS_NAMED_MAX = 20
@@ -32,7 +33,8 @@ def record(
     keys = "" if one or not rows else named(rows, number)
     place = on(rows[0]._state.db) if rows else ""
     text = f"{said}; rows: {number:,}{keys}{place}; filters: {filters or 'none'}"
-    about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
+    with override(None):  # the log is English, whoever reads it
+        about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
     record_of(user, model, about, text, flag, None if one is None else one.pk)
 
 

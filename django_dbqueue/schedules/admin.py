@@ -12,6 +12,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from ..admin.confirmation import log
 from ..admin.formatting import time_tag
@@ -20,6 +22,7 @@ from ..admin.pages import row_url
 from ..admin.permissions import allows
 from ..fields import InstantField
 from ..guard import capture
+from ..texts.wording import state_word
 from .firing import run_now, why_not
 from .models import Schedule, Tick
 from .targets import TARGETS, Looked, table_model
@@ -38,7 +41,10 @@ SAID = (
     *("priority", "missed", "catch_up_within", "overlap"),
 )
 FOUND = ("state", "next_tick", "count", "is_declared", "last_ticks")
-GONE = Looked("gone, or in the archive")
+GONE = Looked("gone, or in the archive")  # for people; wording has it, too
+
+
+KINDS = {"table": gettext_lazy("queue table"), "task": gettext_lazy("task")}
 
 
 class ScheduleForm(FormBase):
@@ -48,8 +54,8 @@ class ScheduleForm(FormBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "kind" in self.fields:
-            kinds = [(name, one.label) for name, one in TARGETS.items()]
-            self.fields["kind"] = forms.ChoiceField(choices=kinds, label="Kind of target")
+            kinds = [(name, str(KINDS.get(name, one.label))) for name, one in TARGETS.items()]
+            self.fields["kind"] = forms.ChoiceField(choices=kinds, label=_("Kind of target"))
 
     def clean(self) -> Any:
         data: Any = super().clean()
@@ -59,7 +65,8 @@ class ScheduleForm(FormBase):
         if data.get("kind") == "table" and meta is not None:
             codename = f"{meta.app_label}.add_{meta.model_name}"
             if not self.user.has_perm(codename):
-                self.add_error("target", f"target: you lack the permission {codename}.")
+                text = _("target: you lack the permission %(name)s.") % {"name": codename}
+                self.add_error("target", text)
         return data
 
 
@@ -70,7 +77,7 @@ class ScheduleAdmin(Base):
     formfield_overrides = {
         InstantField: {"form_class": forms.DateTimeField, "widget": forms.DateTimeInput}
     }
-    fieldsets = ((None, {"fields": SAID}), ("What became of it", {"fields": FOUND}))
+    fieldsets = ((None, {"fields": SAID}), (gettext_lazy("What became of it"), {"fields": FOUND}))
     readonly_fields = FOUND
     list_display = ("name", "ticks_at", "zone", "target", "next_tick", "state", "is_declared")
     list_filter = ("is_paused", "is_declared")
@@ -110,7 +117,12 @@ class ScheduleAdmin(Base):
         """Their ticks go along without a permission of their own; the declared ones do not go."""
         declared = [one for one in objs if one.is_declared]
         counts = {self.opts.verbose_name_plural: len(objs)}
-        return [str(one) for one in objs], counts, set(), [f"{one} (declared)" for one in declared]
+        return (
+            [str(one) for one in objs],
+            counts,
+            set(),
+            [_("%(name)s (declared)") % {"name": one} for one in declared],
+        )
 
     def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         schedule: Any = super().get_object(request, *args, **kwargs)
@@ -119,72 +131,75 @@ class ScheduleAdmin(Base):
             schedule.asked_by = request
         return schedule
 
-    @admin.display(description="timing", ordering="timing")
+    @admin.display(description=gettext_lazy("timing"), ordering="timing")
     def ticks_at(self, schedule: Schedule) -> SafeString | str:
         """On one line, as long as that is no wider than other columns."""
         if len(schedule.timing) > TIMING_CHARS_MAX:
             return schedule.timing
         return format_html('<span class="dbqueue-whole">{}</span>', schedule.timing)
 
-    @admin.display(description="time zone")
+    @admin.display(description=gettext_lazy("time zone"))
     def zone(self, schedule: Schedule) -> str:
         return schedule.zone
 
-    @admin.display(description="state")
+    @admin.display(description=gettext_lazy("state"))
     def state(self, schedule: Schedule) -> str:
         if schedule.is_paused:
-            return "paused"
+            return _("paused")
         if schedule.error:
-            return f"broken: {schedule.error}"
-        return "" if schedule.next_tick else "never ticks again"
+            return _("broken: %(error)s") % {"error": schedule.error}
+        return "" if schedule.next_tick else _("never ticks again")
 
-    @admin.display(description="last ticks")
+    @admin.display(description=gettext_lazy("last ticks"))
     def last_ticks(self, schedule: Any) -> SafeString | str:
         ticks = list(schedule.ticks_so_far.order_by("-tick")[:TICKS_SHOWN])
         if not ticks:
-            return "none yet"
+            return _("none yet")
         looked = look_at(ticks, schedule.alias())
         request = schedule.asked_by
         rows = ((time_tag(t.tick), self._job(request, t, looked.get(t.pk)), t.note) for t in ticks)
         cells = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
-        head = "<tr><th>tick</th><th>job</th><th>note</th></tr>"
-        return format_html("<table>" + head + "{}</table>", cells)
+        words = pgettext("of a schedule", "tick"), _("job"), _("note")
+        head = format_html("<tr><th>{}</th><th>{}</th><th>{}</th></tr>", *words)
+        return format_html("<table>{}{}</table>", head, cells)
 
     def _job(self, request: HttpRequest, tick: Tick, found: Looked | None) -> SafeString | str:
         if not tick.job:
-            return "none" if tick.note else tick.target
+            return _("none") if tick.note else tick.target
         name = f"{tick.target} {tick.job}"
         if found is None:
             return name
         key = found.key or tick.job
         url = row_url(self.admin_site, request, found.model, key) if found.model else ""
         link = format_html('<a href="{}">{}</a>', url, name) if url else name
-        return format_html("{}: {}", link, found.words)
+        return format_html("{}: {}", link, looked_word(found.words))
 
-    @admin.action(permissions=["pause"], description="Pause")
+    @admin.action(permissions=["pause"], description=pgettext_lazy("action", "Pause"))
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        self._do(request, queryset, Schedule.pause, "Paused")
+        self._do(request, queryset, Schedule.pause, "Paused", _("Paused: %(names)s"))
 
-    @admin.action(permissions=["pause"], description="Resume")
+    @admin.action(permissions=["pause"], description=pgettext_lazy("action", "Resume"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        self._do(request, queryset, Schedule.resume, "Resumed")
+        self._do(request, queryset, Schedule.resume, "Resumed", _("Resumed: %(names)s"))
 
-    @admin.action(permissions=["run"], description="Run now")
+    @admin.action(permissions=["run"], description=pgettext_lazy("action", "Run now"))
     def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
         by = f"{request.user.get_username()}, in the admin"
-        self._do(request, queryset, lambda one: run_now(one, by), "Enqueued a job of")
+        said = _("Enqueued a job of: %(names)s")
+        self._do(request, queryset, lambda one: run_now(one, by), "Enqueued a job of", said)
 
     def _do(
         self,
         request: HttpRequest,
         queryset: Iterable[Schedule],
         act: Callable[[Schedule], object],
-        what: str,
+        logged: str,
+        said: str,
     ) -> None:
         """One that does not work is named, and is in nobody's way."""
         done, chosen = [], list(queryset)
         if not chosen:  # they have gone
-            self.message_user(request, f"{what}: none", messages.WARNING)
+            self.message_user(request, said % {"names": _("none")}, messages.WARNING)
         for schedule in chosen:
             with capture() as outcome:
                 act(schedule)
@@ -192,10 +207,14 @@ class ScheduleAdmin(Base):
                 done.append(schedule)
             else:
                 self.message_user(request, why_not(schedule, outcome.error), messages.ERROR)
-        log(request, done, what)
+        log(request, done, logged)
         if done:
             names = ", ".join(map(str, done))
-            self.message_user(request, f"{what}: {names}", messages.SUCCESS)
+            self.message_user(request, said % {"names": names}, messages.SUCCESS)
+
+
+def looked_word(words: str) -> str:
+    return _("gone, or in the archive") if words == GONE.words else state_word(words)
 
 
 def look_at(ticks: list[Tick], using: str) -> dict[int, Looked]:

@@ -1,12 +1,15 @@
+from typing import Any
+
 from django.apps import AppConfig
 from django.core.checks import register
 from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy
 
 
 class SchedulesConfig(AppConfig):
     name = "django_dbqueue.schedules"
     label = "dbqueue_schedules"
-    verbose_name = "Schedules"
+    verbose_name: Any = gettext_lazy("Schedules")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

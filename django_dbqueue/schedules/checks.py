@@ -7,7 +7,7 @@ from django.core.checks import CheckMessage, Error
 
 from ..guard import capture
 from .declared import DECLARED, Declared
-from .models import problems_of
+from .problems import problems_of
 from .synchronise import row_of
 
 

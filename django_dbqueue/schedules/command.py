@@ -6,8 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import router
+from django.utils.translation import override
 
 from ..exceptions import shown
 from ..guard import capture
@@ -15,8 +17,9 @@ from ..management.commands._text import aligned
 from ..management.commands._types import alias
 from ..management.verbs import Verb
 from .firing import run_now, why_not
-from .models import Overlap, Schedule, as_utc, problems_of
+from .models import Overlap, Schedule, as_utc
 from .planning import Missed
+from .problems import problems_of
 from .synchronise import resolved
 
 
@@ -151,7 +154,8 @@ def resume(row: Schedule) -> str:
 
 
 def run_one(row: Schedule) -> str:
-    tick = run_now(row, "manage.py dbqueue schedule run")
+    with override(settings.LANGUAGE_CODE):  # as in a worker: code of the project's may run
+        tick = run_now(row, "manage.py dbqueue schedule run")
     return f"{row.name}: enqueued {tick.target} {tick.job}".rstrip()
 
 

@@ -17,12 +17,14 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import F
 from django.db.utils import Error, IntegrityError
+from django.utils.translation import gettext as _
 
 from ..dialects import dialect_of
 from ..fields import DbNow
 from ..guard import capture, clean
-from .models import ERROR_CHARS_MAX, Overlap, Schedule, Tick, as_utc, db_now, problems_of
+from .models import ERROR_CHARS_MAX, Overlap, Schedule, Tick, as_utc, db_now
 from .planning import Plan, plan, whole
+from .problems import problems_in_words, problems_of
 from .targets import TARGETS, State
 
 logger = logging.getLogger("django_dbqueue")
@@ -245,14 +247,19 @@ def why_not(schedule: Schedule, error: Exception) -> str:
     """What was in the way of somebody who asked for something, and what happens next."""
     using = schedule.alias()
     if not Schedule.objects.using(using).filter(pk=schedule.pk).exists():
-        return f"{schedule} was deleted meanwhile: nothing was enqueued, and it ticks no more"
-    problem = problems_of(error)
+        text = _("%(name)s was deleted meanwhile: nothing was enqueued, and it ticks no more")
+        return text % {"name": schedule}
+    problem, tick = problems_in_words(error), ""
     if isinstance(error, IntegrityError):
-        problem = f"its arguments name a row that is gone, or one that is there: {problem}"
-    then = "it never ticks again"
+        text = _("its arguments name a row that is gone, or one that is there: %(problem)s")
+        problem = text % {"problem": problem}
+    text = _("%(name)s: nothing was enqueued: %(problem)s; it never ticks again")
     if schedule.is_paused:
-        then = "it stays paused"
+        text = _("%(name)s: nothing was enqueued: %(problem)s; it stays paused")
     elif schedule.next_tick:
+        text = _(
+            "%(name)s: nothing was enqueued: %(problem)s; its next tick, %(tick)s, meets the same "
+            "until it is mended, paused or deleted"
+        )
         tick = f"{as_utc(schedule.next_tick):%Y-%m-%d %H:%M:%S} UTC"
-        then = f"its next tick, {tick}, meets the same until it is mended, paused or deleted"
-    return f"{schedule}: nothing was enqueued: {problem}; {then}"
+    return text % {"name": schedule, "problem": problem, "tick": tick}

@@ -4,16 +4,18 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from django.conf import settings
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import connections, models, router
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
 from ..fields import DbNow, InstantField, NameField
-from ..guard import message_of
 from ..lifecycle.enqueue import MAX_PRIORITY
+from ..texts.wording import number_later
 from .planning import CATCH_UP_MAX, Missed, following
+from .problems import wrong
 from .targets import TARGETS, Target
 from .timing import Timing, parse, zone_of
 
@@ -29,9 +31,9 @@ PLANNED = ("next_tick", "next_at", "error")
 
 
 class Overlap(models.TextChoices):
-    ALLOW = "allow", "enqueue it all the same"
-    SKIP = "skip", "skip the tick"
-    REPLACE = "replace", "cancel the waiting one first"
+    ALLOW = "allow", gettext_lazy("enqueue it all the same")
+    SKIP = "skip", gettext_lazy("skip the tick")
+    REPLACE = "replace", gettext_lazy("cancel the waiting one first")
 
 
 class Schedule(models.Model):
@@ -44,50 +46,68 @@ class Schedule(models.Model):
 
     name = NameField(unique=True)
     timing = models.CharField(
-        max_length=200, help_text="every 10 s (or min, h, d), or a cron expression: 0 3 * * 1-5"
+        max_length=200,
+        help_text=gettext_lazy("every 10 s (or min, h, d), or a cron expression: 0 3 * * 1-5"),
     )
     time_zone = models.CharField(
-        max_length=100, blank=True, help_text="Such as Europe/Berlin; empty: the project's."
+        max_length=100,
+        blank=True,
+        help_text=gettext_lazy("Such as Europe/Berlin; empty: the project's."),
     )
     starts_at = InstantField(
-        null=True, blank=True, help_text="No tick before it; intervals are counted from it."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("No tick before it; intervals are counted from it."),
     )
-    kind = models.CharField("kind of target", max_length=20, default="table")
+    kind = models.CharField(gettext_lazy("kind of target"), max_length=20, default="table")
     target = models.CharField(
-        max_length=200, help_text="A queue table (app.Model), or the dotted path of a task."
+        max_length=200,
+        help_text=gettext_lazy("A queue table (app.Model), or the dotted path of a task."),
     )
     arguments: Any = models.JSONField(
-        default=dict, blank=True, help_text='Of a task: {"args": [], "kwargs": {}}. Else: columns.'
+        default=dict,
+        blank=True,
+        help_text=gettext_lazy('Of a task: {"args": [], "kwargs": {}}. Else: columns.'),
     )
-    queue = NameField(null=True, blank=True, help_text="Empty: the default of the target.")
+    queue = NameField(
+        null=True, blank=True, help_text=gettext_lazy("Empty: the default of the target.")
+    )
     priority = models.BigIntegerField(
-        null=True, blank=True, help_text="Empty: the default of the target."
+        null=True, blank=True, help_text=gettext_lazy("Empty: the default of the target.")
     )
     missed = models.CharField(
-        "if ticks were missed",
+        gettext_lazy("if ticks were missed"),
         max_length=10,
         choices=Missed.choices,
         default=Missed.LATEST,
-        help_text=f"While no worker ran. Of all at most {CATCH_UP_MAX:,} are made up for.",
+        help_text=format_lazy(
+            gettext_lazy("While no worker ran. Of all at most {most} are made up for."),
+            most=number_later(CATCH_UP_MAX),
+        ),
     )
     catch_up_within = models.PositiveIntegerField(
         default=86400,
         validators=[MinValueValidator(1), MaxValueValidator(CATCH_UP_SECONDS_MAX)],
-        help_text=f"Seconds; at most {CATCH_UP_SECONDS_MAX:,}. Older ticks are not made up for.",
+        help_text=format_lazy(
+            gettext_lazy("Seconds; at most {most}. Older ticks are not made up for."),
+            most=number_later(CATCH_UP_SECONDS_MAX),
+        ),
     )
     overlap = models.CharField(
-        "if the last job has not ended",
+        gettext_lazy("if the last job has not ended"),
         max_length=10,
         choices=Overlap.choices,
         default=Overlap.ALLOW,
     )
-    is_paused = models.BooleanField("paused", default=False, editable=False)
-    is_declared = models.BooleanField("declared in code", default=False, editable=False)
+    is_paused = models.BooleanField(gettext_lazy("paused"), default=False, editable=False)
+    is_declared = models.BooleanField(
+        gettext_lazy("declared in code"), default=False, editable=False
+    )
     next_tick = InstantField(null=True, editable=False)
     next_at = InstantField(null=True, editable=False, db_index=True)
     error = models.CharField(max_length=ERROR_CHARS_MAX, blank=True, editable=False)
     # Ticks so far; the old ones among their rows are deleted.
-    count = models.PositiveBigIntegerField("ticks so far", default=0, editable=False)
+    count = models.PositiveBigIntegerField(gettext_lazy("ticks so far"), default=0, editable=False)
     # What it enqueued last, by which kind of target.
     last_kind = models.CharField(max_length=20, blank=True, editable=False)
     last_target = models.CharField(max_length=200, blank=True, editable=False)
@@ -122,9 +142,9 @@ class Schedule(models.Model):
 
     def target_kind(self) -> Target:
         if self.kind not in TARGETS:
+            text = gettext_lazy("kind of target must be one of %(known)s, not %(given)s")
             known = ", ".join(sorted(TARGETS))
-            problem = f"kind of target must be one of {known}, not {shown(self.kind)}"
-            raise ValidationError({"kind": problem})
+            raise wrong("kind", text, known=known, given=shown(self.kind))
         return TARGETS[self.kind]
 
     def clean(self) -> None:
@@ -134,12 +154,12 @@ class Schedule(models.Model):
             self.starts_at = self.starts_at.replace(microsecond=0)
         self.ticks()
         if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
-            problem = f"priority must be between 0 and {MAX_PRIORITY}, not {self.priority}"
-            raise ValidationError({"priority": problem})
+            text = gettext_lazy("priority must be between 0 and %(most)s, not %(given)s")
+            raise wrong("priority", text, most=MAX_PRIORITY, given=self.priority)
         target = self.target_kind()
         if self.overlap != Overlap.ALLOW and self.overlap not in target.overlaps:
-            problem = f"overlap: what becomes of a {target.label} is not known here: only allow"
-            raise ValidationError({"overlap": problem})
+            text = gettext_lazy("overlap: what becomes of a %(kind)s is not known here: only allow")
+            raise wrong("overlap", text, kind=target.label)
         target.clean(self, self.alias())
 
     def alias(self) -> str:
@@ -223,16 +243,3 @@ def db_now(using: str) -> datetime:
     now = field.from_db_value(value, None, connections[using])
     assert now is not None, "a clock has the time"
     return as_utc(now)
-
-
-def problems_of(error: Exception) -> str:
-    """What is wrong, each problem with the name of its field."""
-    if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {message_of(error)}"
-    if not hasattr(error, "error_dict"):
-        return " ".join(error.messages)
-    found = []
-    for name, messages in error.message_dict.items():
-        is_said = name == NON_FIELD_ERRORS
-        found += [one if is_said or one.startswith(name) else f"{name}: {one}" for one in messages]
-    return "; ".join(one.removesuffix(".") for one in found)

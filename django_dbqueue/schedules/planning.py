@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from .timing import Timing, latest, newest
 
@@ -13,9 +14,9 @@ CHUNK_TICKS = 50  # of one schedule in one transaction; the rest follows at once
 
 
 class Missed(models.TextChoices):
-    SKIP = "skip", "skip them"
-    LATEST = "latest", "make up for the latest"
-    ALL = "all", "make up for all"
+    SKIP = "skip", gettext_lazy("skip them")
+    LATEST = "latest", gettext_lazy("make up for the latest")
+    ALL = "all", gettext_lazy("make up for all")
 
 
 @dataclass(frozen=True)

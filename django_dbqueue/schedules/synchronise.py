@@ -11,7 +11,8 @@ from ..exceptions import shown
 from ..guard import capture
 from ..models import Job
 from .declared import DECLARED, Declared, timing_text
-from .models import SAID, Schedule, as_utc, db_now, problems_of
+from .models import SAID, Schedule, as_utc, db_now
+from .problems import problems_of
 
 logger = logging.getLogger("django_dbqueue")
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
 from ..lifecycle.enqueue import prepare
 from ..lifecycle.table import LIFECYCLE_COLUMNS
 from ..models import Job
 from ..states import Status
+from .problems import wrong
 
 if TYPE_CHECKING:
     from .models import Schedule
@@ -113,7 +115,8 @@ class QueueTable(Target):
         """As ``enqueue`` takes them; of a foreign key, the key."""
         given = schedule.arguments
         if not isinstance(given, dict):
-            raise ValidationError({"arguments": f"arguments must be a dict, not {shown(given)}"})
+            text = gettext_lazy("arguments must be a dict, not %(given)s")
+            raise wrong("arguments", text, given=shown(given))
         meta, found = table_model(schedule.target)._meta, dict[str, Any]()
         for name, value in given.items():
             found.update([_column(meta, name, value)])
@@ -129,9 +132,10 @@ def table_model(label: str) -> type[Job]:
     try:
         model = apps.get_model(label)
     except (LookupError, ValueError):
-        raise ValidationError({"target": f"target: no model {shown(label)} is installed"}) from None
+        text = gettext_lazy("target: no model %(given)s is installed")
+        raise wrong("target", text, given=shown(label)) from None
     if not issubclass(model, Job):
-        raise ValidationError({"target": f"target: {label} is no queue table"})
+        raise wrong("target", gettext_lazy("target: %(given)s is no queue table"), given=label)
     return model
 
 
@@ -143,8 +147,8 @@ def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
     except FieldDoesNotExist:
         is_column = False
     if not is_column or name in LIFECYCLE_COLUMNS:
-        problem = f"arguments: {shown(name)} is no column of {meta.label} that may be given"
-        raise ValidationError({"arguments": problem})
+        text = gettext_lazy("arguments: %(name)s is no column of %(table)s that may be given")
+        raise wrong("arguments", text, name=shown(name), table=meta.label)
     try:
         return field.attname, field.to_python(value)
     except ValidationError as error:

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
 from ..guard import capture, message_of
+from .problems import wrong
 from .targets import TARGETS, Target
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ def task_at(path: str) -> Any:
     if outcome.error is not None:
         raise ValidationError({"target": f"target: {shown(path)}: {message_of(outcome.error)}"})
     if not callable(getattr(task, "enqueue", None)):
-        raise ValidationError({"target": f"target: {shown(path)} has no enqueue(): it is no task"})
+        text = gettext_lazy("target: %(given)s has no enqueue(): it is no task")
+        raise wrong("target", text, given=shown(path))
     return task
 
 
@@ -58,8 +61,10 @@ def _arguments(schedule: "Schedule") -> tuple[list[Any], dict[str, Any]]:
     )
     is_whole = isinstance(given, dict) and not given.keys() - {"args", "kwargs"}
     if not is_whole or not isinstance(args, list) or not isinstance(kwargs, dict):
-        problem = 'arguments of a task must be {"args": [..], "kwargs": {..}}, not ' + shown(given)
-        raise ValidationError({"arguments": problem})
+        text = gettext_lazy(
+            'arguments of a task must be {"args": [..], "kwargs": {..}}, not %(given)s'
+        )
+        raise wrong("arguments", text, given=shown(given))
     return args, kwargs
 
 

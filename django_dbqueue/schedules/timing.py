@@ -14,9 +14,10 @@ from itertools import takewhile
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
+from .problems import wrong
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTERVAL_DAYS_MAX = 3650
@@ -25,7 +26,9 @@ CRON_FIELDS = 5
 HOURS = 24  # of a day, all of which an expression may name
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 EVERY = re.compile(r"every\s+(\d{1,9})\s*(s|min|h|d)", re.IGNORECASE)
-NO_CRONSIM = "timing: cron expressions need the package cronsim: install django-dbqueue[cron]"
+NO_CRONSIM = gettext_lazy(
+    "timing: cron expressions need the package cronsim: install django-dbqueue[cron]"
+)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 # How far back the latest tick is looked for first; then twice as far, and so on.
 LOOK_BACK = timedelta(minutes=1)
@@ -139,12 +142,12 @@ def _cronsim(expression: str, start: datetime) -> Any:
     try:
         from cronsim import CronSim, CronSimError  # noqa: PLC0415
     except ImportError:
-        raise ValidationError({"timing": NO_CRONSIM}) from None
+        raise wrong("timing", NO_CRONSIM) from None
     try:
         return CronSim(expression, start)
     except CronSimError as error:
-        problem = f"timing: {shown(expression)} is no cron expression: {error}"
-        raise ValidationError({"timing": problem}) from None
+        text = gettext_lazy("timing: %(given)s is no cron expression: %(why)s")
+        raise wrong("timing", text, given=shown(expression), why=error) from None
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -152,8 +155,8 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        problem = f"time_zone must be an IANA name, such as Europe/Berlin, not {shown(name)}"
-        raise ValidationError({"time_zone": problem}) from None
+        text = gettext_lazy("time_zone must be an IANA name, such as Europe/Berlin, not %(given)s")
+        raise wrong("time_zone", text, given=shown(name)) from None
 
 
 @lru_cache(maxsize=1000)  # mostly the same few at every tick
@@ -163,21 +166,22 @@ def parse(timing: str, zone: str = "UTC", start: datetime | None = None) -> Timi
         return Interval(_interval(int(every[1]) * SECONDS[every[2].lower()]), start)
     fields = timing.split()
     if len(fields) != CRON_FIELDS or len(timing) > CRON_CHARS_MAX:
-        problem = (
-            f"timing must be 'every N s', min, h or d, or a cron expression of {CRON_FIELDS} fields"
-            f" and at most {CRON_CHARS_MAX} characters, not {shown(timing)}"
+        text = gettext_lazy(
+            "timing must be 'every N s', min, h or d, or a cron expression of %(fields)s fields "
+            "and at most %(most)s characters, not %(given)s"
         )
-        raise ValidationError({"timing": problem})
+        given = {"fields": CRON_FIELDS, "most": CRON_CHARS_MAX, "given": shown(timing)}
+        raise wrong("timing", text, **given)
     cron = Cron(" ".join(fields), zone_of(zone), start)
     if next(replace(cron, start=None).after(start or EPOCH), None) is None:
-        raise ValidationError({"timing": f"timing: {shown(timing)} never comes"})
+        raise wrong("timing", gettext_lazy("timing: %(given)s never comes"), given=shown(timing))
     return cron
 
 
 def _interval(seconds: int) -> timedelta:
     if not 1 <= seconds <= INTERVAL_DAYS_MAX * 86400:
-        problem = f"timing: an interval is at least 1 s and at most {INTERVAL_DAYS_MAX} days"
-        raise ValidationError({"timing": problem})
+        text = gettext_lazy("timing: an interval is at least 1 s and at most %(days)s days")
+        raise wrong("timing", text, days=INTERVAL_DAYS_MAX)
     return timedelta(seconds=seconds)
 
 
@@ -185,7 +189,8 @@ def written(every: timedelta) -> str:
     """An interval as ``parse`` reads it; ``ValidationError`` where it is not of whole seconds."""
     seconds = every // SECOND
     if every % SECOND:
-        raise ValidationError({"timing": f"timing: an interval is whole seconds, not {every}"})
+        text = gettext_lazy("timing: an interval is whole seconds, not %(given)s")
+        raise wrong("timing", text, given=every)
     unit = next(unit for unit in reversed(SECONDS) if not seconds % SECONDS[unit] or unit == "s")
     return f"every {seconds // SECONDS[unit]} {unit}"
 

@@ -1,10 +1,13 @@
+from typing import Any
+
 from django.apps import AppConfig, apps
+from django.utils.translation import gettext_lazy
 
 
 class TasksConfig(AppConfig):
     name = "django_dbqueue.tasks"
     label = "dbqueue_tasks"
-    verbose_name = "Tasks"
+    verbose_name: Any = gettext_lazy("Tasks")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connections, models
 from django.utils import timezone
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import Bury, Retry
 from ..fields import InstantField, check_name
@@ -61,14 +62,16 @@ def _backends() -> Iterable[Mapping[str, Any]]:
 class TaskRow(Traced, KeyedJob):
     """One call of a task: what is called, with what, and what came of it."""
 
-    result_id = models.UUIDField("result id", default=new_id, unique=True, editable=False)
-    task_path = models.CharField("task", max_length=PATH_MAX)
+    result_id = models.UUIDField(
+        gettext_lazy("result id"), default=new_id, unique=True, editable=False
+    )
+    task_path = models.CharField(gettext_lazy("task"), max_length=PATH_MAX)
     backend = models.CharField(max_length=ALIAS_MAX, default="default")
     args = JSONText(default=list, blank=True)
     kwargs = JSONText(default=dict, blank=True)
     run_after = InstantField(null=True, editable=False)
     max_attempts = models.PositiveIntegerField(default=1)
-    in_transaction = models.BooleanField("exactly once", default=False)
+    in_transaction = models.BooleanField(gettext_lazy("exactly once"), default=False)
     # The end of its time to run is judged where no code of the project's runs.
     overdue_pauses: Any = JSONText(null=True, editable=False)
     return_value: Any = JSONText(null=True, editable=False)
@@ -212,7 +215,7 @@ class AsyncTask(TaskRow):
     """A call of a coroutine function: many at once with ``runworker --coroutines``."""
 
     class Meta(TaskRow.Meta):
-        verbose_name = "async task"
+        verbose_name = gettext_lazy("async task")
 
     async def run(self) -> None:  # type: ignore[override]
         """Await it, like ``Task.run``."""

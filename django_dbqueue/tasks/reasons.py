@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from ..lifecycle.table import Table
 from ..states import Status
+from ..texts.wording import digits
 
 UNDER_WAY_MAX = 10  # tasks of which ``dbqueue status`` tells how far they are
 WAITING = (Status.READY, Status.DELAYED, Status.CLAIMED)
@@ -17,9 +20,9 @@ def reasons(table: Table, key: Any) -> list[str]:
     found = []
     problem = row.found.problem
     if problem and row.status in WAITING:
-        found.append(f"It waits for code that has it: {problem}.")
+        found.append(_("It waits for code that has it: %(problem)s.") % {"problem": problem})
     if row.progress:
-        found.append(f"Progress: {progress_text(row.progress)}.")
+        found.append(_("Progress: %(progress)s.") % {"progress": progress_text(row.progress)})
     return found
 
 
@@ -40,5 +43,7 @@ def progress_text(progress: Any) -> str:
     note: Any = progress.get("note")
     text = str(done)
     if isinstance(done, int | float) and isinstance(total, int | float) and total:
-        text = f"{done} of {total} ({100 * done / total:.0f} %)"
+        share = digits(f"{100 * done / total:.0f}")
+        text = _("%(done)s of %(total)s (%(share)s %%)")
+        text %= {"done": done, "total": total, "share": share}
     return f"{text}: {note}" if note else text

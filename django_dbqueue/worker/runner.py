@@ -269,5 +269,6 @@ def explained(jobs: Sequence[Any], error: Exception) -> Exception:
             rows = target._base_manager.using(router.db_for_write(target, instance=jobs[0]))
             if None not in named.values() and not rows.filter(**named).exists():
                 key = ", ".join(map(str, named.values()))
-                raise Bury(f"{target._meta.verbose_name} {key} does not exist any more") from error
+                name = target._meta.verbose_name_raw  # errors are stored in English
+                raise Bury(f"{name} {key} does not exist any more") from error
     return look.error if isinstance(look.error, Bury) else error

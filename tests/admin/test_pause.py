@@ -95,7 +95,7 @@ WRONG = {
 def test_what_is_wrong_is_told_by_field_and_limit_and_changes_nothing(browser, name):
     data, problem = WRONG[name]
     text = text_of(pause(browser, **data))
-    assert problem in text
+    assert str(problem) in text
     assert "Nothing was changed." in text
     assert not Queue.objects.exists()
 

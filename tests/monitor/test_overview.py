@@ -65,7 +65,7 @@ def test_of_many_ready_jobs_each_queue_still_has_a_count_of_its_own():
     assert found["long"].at_least == {Status.READY}
     assert found["short"].counts[Status.READY] == 7
     assert not found["short"].at_least
-    assert ("waiting", "1,007+", "") in summary(look())
+    assert ("waiting", "waiting", "1,007+", "") in summary(look())
 
 
 def test_of_many_buried_jobs_the_counts_are_at_least(rf, admin_user):

@@ -12,6 +12,30 @@ TIMES, ORDERS, CHANGELIST = "admin/times.py", "operate/orders.py", "admin/change
 
 MUTANTS = [
     (
+        "monitor/web.py",
+        "        with override(None):\n            return self._verdict()",
+        "        return self._verdict()",
+        "a machine is answered in the language of the one who asked first",
+    ),
+    (
+        "operate/recording.py",
+        "    with override(None):  # the log is English, whoever reads it",
+        "    if True:",
+        "the log is in as many languages as people read",
+    ),
+    (
+        "management/commands/dbqueue.py",
+        "    @no_translations",
+        "    #",
+        "a command prints some of its sentences in another language",
+    ),
+    (
+        "texts/labels.py",
+        'if word is not None and vars(field)["_verbose_name"] is None:',
+        "if word is not None:",
+        "the name that a project gives a column is not shown",
+    ),
+    (
         TIMES,
         "return queryset.none()",
         "return queryset",
@@ -203,7 +227,12 @@ MUTANTS = [
         'data.get("until") and not self._left() <= DAYS_MAX * 86400:',
         "a queue is paused until a time that is over",
     ),
-    (PAUSE, "    confirmation.log(request, [row], said)\n", "", "nobody knows who paused a queue"),
+    (
+        PAUSE,
+        "    confirmation.log(request, [row], logged)\n",
+        "",
+        "nobody knows who paused a queue",
+    ),
     (QUEUES, '(resume_view, ("POST",))', "(resume_view, READING)", "a link resumes a queue"),
     (
         WORKERS,

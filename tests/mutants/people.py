@@ -6,6 +6,7 @@ JOB, QUERYSET = "models/job.py", "models/queryset.py"
 ENQUEUED = "models/enqueued.py"
 QUEUE, WORKER = "models/queue.py", "models/worker.py"
 HEARTBEAT, REAPER = "worker/heartbeat.py", "worker/reaper.py"
+BEAT_MONITOR = "worker/beat_monitor.py"
 
 MUTANTS = [
     (
@@ -231,7 +232,7 @@ MUTANTS = [
         "a worker that was taken for dead beats on",
     ),
     (
-        REAPER,
+        BEAT_MONITOR,
         "before[uuid][0] == beat else",
         "True else",
         "a worker that beats is called dead",

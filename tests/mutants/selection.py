@@ -47,7 +47,13 @@ FILES = {
     "worker/reaper.py": VERBS
     + SWEEPS
     + "worker/unknown_tables metrics/recorder worker/clocks_of_nodes",
+    "worker/beat_monitor.py": VERBS + "worker/unknown_tables worker/clocks_of_nodes",
+    "worker/joint_look.py": "worker/many_tables",
+    "lifecycle/many_tables.py": "worker/many_tables lifecycle/low_instants",
     "monitor/worker_list.py": "monitor/workers_command admin/workers management/restart",
+    "monitor/web.py": "admin/languages monitor/web",
+    "operate/recording.py": "admin/languages admin/activity",
+    "texts/": "admin/languages project/translations",
     "monitor/thresholds.py": "management/monitor",
     "operate/": "management/acts management/prune management/pause admin/acts",
     "operate/cursor.py": ADMIN,
@@ -58,6 +64,7 @@ FILES = {
     "management/": "management/acts management/prune " + COMMANDS,
     "management/commands/_log.py": "worker/logs management/commands_heed",
     "management/commands/dbqueue.py": COMMANDS
+    + "admin/languages "
     + "adopt/adopt models/aliases diagnose/explain diagnose/check",
     "management/commands/runreaper.py": COMMANDS + "models/aliases metrics/recorder",
     "worker/": CHILD + SUPERVISOR,

@@ -24,7 +24,7 @@ FLOORS = [
     {"lifecycle"},
     {"models"},
     {"worker"},
-    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate", "integrations"},
+    {"metrics", "monitor", "diagnose", "checks", "adopt", "operate", "integrations", "texts"},
     {
         "admin",
         "management",

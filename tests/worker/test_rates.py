@@ -84,7 +84,7 @@ def test_each_key_has_a_rate_and_a_lane_of_its_own(db_rows, settings):
     assert [fresh(note).status for note in notes] == [2, 2, 0, 2, 2, 2, 2]
     assert fresh(notes[2]).attempts == 0
     said = " ".join(explain(table(), notes[2].pk).sentences)
-    assert "The rate of its queue, default@a (2 a hour), is used up for now." in said
+    assert "The rate of its queue, default@a (2 an hour), is used up for now." in said
 
 
 def test_jobs_that_came_in_without_a_lane_are_moved_to_it(db_rows, settings):

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 from django.utils import timezone
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from ...admin.base import ReadOnlyAdmin
@@ -50,7 +51,7 @@ class ContentViews(ReadOnlyAdmin):
         except ValueError as error:
             return _refusal(str(error))
         if page is None:
-            return _refusal("This message has no HTML.")
+            return _refusal(_("This message has no HTML."))
         return HttpResponse(page, "text/html; charset=utf-8", headers=SHUT_OFF)
 
     @method_decorator(require_safe)
@@ -70,7 +71,7 @@ class ContentViews(ReadOnlyAdmin):
         try:
             data = message.message().as_bytes()
         except Exception as error:  # noqa: BLE001  # why: so would it when it is delivered, which matters
-            return _refusal(f"it cannot be made: {explain(error)}")
+            return _refusal(_("it cannot be made: %(why)s") % {"why": explain(error)})
         data = re.sub(rb"\r?\n", b"\r\n", data)
         name = f"{self.opts.model_name}-{email.pk}.eml"
         headers = SHUT_OFF | {"Content-Disposition": f'attachment; filename="{name}"'}

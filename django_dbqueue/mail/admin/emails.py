@@ -8,23 +8,28 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from ...admin import ArchivedJobAdmin, JobAdmin, tabs
 from ...admin.base import ReadOnlyAdmin
-from ...admin.confirmation import MOST, Question, confirmed, is_across, log, some
+from ...admin.confirmation import MOST, confirmed, is_across, log, some
 from ...admin.job_page import VALUED
 from ...admin.masking import MASK
 from ...exceptions import QueueFull
 from ...states import Status
+from ...texts.wording import STATES, number
 from ..conf import mailer_of
 from ..in_doubt import mark_as_sent
-from ..models import WORDS, ArchivedEmail, Email
+from ..models import ArchivedEmail, Email
+from ..models.words import MAIL_STATES
 from ..privacy.erase import erase
 from ..resending import Resent, resend_many
 from ..rows import HAVE_ENDED
 from . import page, search
 from .contents import ContentViews
 from .preview import shortened
+from .questions import FORGET, RESEND, SETTLE
 
 LIST = ("mail_state", "subject_line", "to", "error", "attempts", "created_at")
 # Of mail that is claimed, in place of what it has not yet: so that all columns are seen at once.
@@ -37,45 +42,24 @@ PAGE = (
 )
 
 
-def shown_subject(email: Any) -> str:
-    return email.subject or ("(erased)" if email.is_erased else "(no subject)")
-
-
-RESEND = Question(
-    "resend_selected",
-    "Send again",
-    "Each of these is queued once more, as a new email with a Message-ID of its own: to those "
-    "recipients who have not got it, or, where all have, to all of them.",
-    "Send again",
-)
-FORGET = Question(
-    "forget_selected",
-    "Erase messages",
-    "The subject, the text and the attachments of these are erased for good. That they were sent, "
-    "when and to whom stays known. Mail that waits or is claimed is left as it is.",
-    "Erase for good",
-)
-SETTLE = Question(
-    "settle_selected",
-    "Mark as sent",
-    "What is in doubt among these is marked as sent, and is not tried again.",
-    "Mark as sent",
-)
 # On the page of an email: the states in which an action makes sense.
 BUTTONS = {
-    "resend_selected": ("Send again", HAVE_ENDED),
-    "kick_selected": ("Retry", (Status.DELAYED, Status.BURIED)),
+    "resend_selected": (gettext_lazy("Send again"), HAVE_ENDED),
+    "kick_selected": (pgettext_lazy("action", "Retry"), (Status.DELAYED, Status.BURIED)),
     **VALUED,
-    "settle_selected": ("Mark as sent", (Status.BURIED,)),
-    "bury_selected": ("Mark as failed", (Status.READY, Status.CLAIMED, Status.DELAYED)),
-    "release_selected": ("Release", (Status.CLAIMED,)),
-    "forget_selected": ("Erase message", HAVE_ENDED),
+    "settle_selected": (gettext_lazy("Mark as sent"), (Status.BURIED,)),
+    "bury_selected": (
+        gettext_lazy("Mark as failed"),
+        (Status.READY, Status.CLAIMED, Status.DELAYED),
+    ),
+    "release_selected": (pgettext_lazy("action", "Release"), (Status.CLAIMED,)),
+    "forget_selected": (gettext_lazy("Erase message"), HAVE_ENDED),
 }
 REFUSALS_SHOWN_MAX = 10
 
 
 def _allows(verb: str) -> Callable[[Any, HttpRequest], bool]:
-    return lambda _, request: request.user.has_perm(f"dbqueue_mail.{verb}_email")
+    return lambda _admin, request: request.user.has_perm(f"dbqueue_mail.{verb}_email")
 
 
 class MailPages(ContentViews):
@@ -84,10 +68,16 @@ class MailPages(ContentViews):
     change_form_template = "dbqueue_mail/change_form.html"
     buttons: ClassVar[Any] = BUTTONS
     list_display_links = ("mail_state", "subject_line")
-    state_words = WORDS | {Status.DELAYED: "due later"}
-    action_titles: ClassVar[Any] = {"bury": "Mark as failed"}
+    state_words: ClassVar[dict[Status, Any]] = {
+        Status.READY: MAIL_STATES["unsent"],
+        Status.CLAIMED: STATES["claimed"],
+        Status.DONE: MAIL_STATES["sent"],
+        Status.BURIED: MAIL_STATES["failed"],
+        Status.DELAYED: pgettext_lazy("state of an email", "due later"),
+    }
+    action_titles: ClassVar[Any] = {"bury": gettext_lazy("Mark as failed")}
     search_fields: ClassVar[Any] = ("id__exact", "message_id__exact")
-    search_help_text = (
+    search_help_text = gettext_lazy(
         "The number of an email, a whole Message-ID with its angle brackets, the whole address of "
         "a recipient, or the beginning of a subject"
     )
@@ -142,24 +132,29 @@ class MailPages(ContentViews):
     def explanation(self, job: Any) -> Any:
         return replace(super().explanation(job), state=job.mail_state)  # type: ignore[misc]
 
-    def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = super().buttons_for(request, job)  # type: ignore[misc]
+    def state_word(self, job: Any, explanation: Any) -> str:
+        return str(job.mail_state_word)
+
+    def buttons_for(self, request: HttpRequest, job: Any) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = super().buttons_for(request, job)  # type: ignore[misc]
         return [one for one in found if one[0] != "settle_selected" or job.is_in_doubt]
 
     def describe(self, job: Any) -> str:
         hidden = {"subject", "recipients"} - self.open_columns
         subject = MASK if "subject" in hidden else self.subject_line(job)
         recipients = MASK if "recipients" in hidden else self._recipients(job)
-        return shortened(f"{job}: {subject}, to {recipients}", 160)
+        text = _("%(email)s: %(subject)s, to %(recipients)s")
+        text %= {"email": page.named(job), "subject": subject, "recipients": recipients}
+        return shortened(text, 160)
 
     def _recipients(self, email: Any) -> str:
         return MASK if self.is_masked("recipients") else str(email.recipients)
 
-    @admin.action(permissions=["resend"], description="Send again")
+    @admin.action(permissions=["resend"], description=gettext_lazy("Send again"))
     def resend_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return confirmed(self, request, queryset, RESEND, partial(self._resend, request))
 
-    @admin.action(permissions=["forget"], description="Erase message")
+    @admin.action(permissions=["forget"], description=gettext_lazy("Erase message"))
     def forget_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return confirmed(self, request, queryset, FORGET, partial(self._forget, request))
 
@@ -177,63 +172,75 @@ class MailPages(ContentViews):
             # What was done is recorded, even if the rest failed.
             names = shortened(", ".join(map(str, done.new)), 200)
             log(request, done.old, f"Sent again as {names}")
+            shown = shortened(", ".join(map(page.named, done.new)), 200)
         if done.new:
-            self.message_user(request, f"{len(done.new):,} queued: {names}", messages.SUCCESS)
+            text = ngettext(
+                "%(number)s queued: %(names)s", "%(number)s queued: %(names)s", len(done.new)
+            )
+            text %= {"number": number(len(done.new)), "names": shown}
+            self.message_user(request, text, messages.SUCCESS)
         elif not done.refused:
-            self.message_user(request, "0 queued: what was chosen has gone", messages.WARNING)
+            text = _("0 queued: what was chosen has gone")
+            self.message_user(request, text, messages.WARNING)
         self._refuse(request, done.refused)
 
     def _refuse(self, request: HttpRequest, refused: list[str]) -> None:
         for reason in refused[:REFUSALS_SHOWN_MAX]:
             self.message_user(request, reason, messages.ERROR)
         if more := refused[REFUSALS_SHOWN_MAX:]:
-            self.message_user(request, f"… and {len(more):,} more", messages.ERROR)
+            text = ngettext("… and %(number)s more", "… and %(number)s more", len(more))
+            self.message_user(request, text % {"number": number(len(more))}, messages.ERROR)
 
     def _forget(self, request: HttpRequest, chunks: Iterable[list[Any]]) -> None:
-        self._each(
-            request, chunks, erase, "erased", "Message erased", "not finished, or erased before"
-        )
+        done, count = self._each(request, chunks, erase, "Message erased")
+        text = ngettext("%(number)s erased", "%(number)s erased", len(done))
+        left = _("not finished, or erased before")
+        self._tell(request, text, len(done), count, left)
 
     def _each(
         self,
         request: HttpRequest,
         chunks: Iterable[list[Any]],
         do: Callable[[Any], bool],
-        said: str,
         logged: str,
-        left: str,
-    ) -> None:
-        """One by one; what was done is recorded, even if the rest failed."""
-        done, count = [], 0
+    ) -> tuple[list[Any], int]:
+        """One by one; what was done is recorded, even if the rest failed. To which, of how many."""
+        done: list[Any] = []
+        count = 0
         try:
             for rows in chunks:
                 count += len(rows)
                 done += [email for email in rows if do(email)]
         finally:
             log(request, done, logged)
-        text = f"{len(done):,} {said}"
-        if skipped := count - len(done):
-            text += f", {skipped:,} skipped: {left}"
+        return done, count
+
+    def _tell(self, request: HttpRequest, text: str, done: int, count: int, left: str) -> None:
+        """``left``: why others were left as they were."""
+        text %= {"number": number(done)}
+        if skipped := count - done:
+            more = ngettext("%(number)s skipped: %(why)s", "%(number)s skipped: %(why)s", skipped)
+            text += f", {more % {'number': number(skipped), 'why': left}}"
         level = messages.SUCCESS if done and not skipped else messages.WARNING
         self.message_user(request, text, level)
 
-    @admin.display(description="state", ordering="status")
+    @admin.display(description=gettext_lazy("state"), ordering="status")
     def mail_state(self, email: Any) -> str:
-        return str(email.mail_state)
+        return str(email.mail_state_word)
 
-    @admin.display(description="subject", ordering="subject")
+    @admin.display(description=gettext_lazy("subject"), ordering="subject")
     def subject_line(self, email: Any) -> str:
-        return MASK if self.is_masked("subject") else shown_subject(email)
+        return MASK if self.is_masked("subject") else page.shown_subject(email)
 
-    @admin.display(description="to")
+    @admin.display(description=pgettext_lazy("recipients of an email", "to"))
     def to(self, email: Any) -> str:
         return shortened(self._recipients(email), 60)
 
-    @admin.display(description="last error")
+    @admin.display(description=gettext_lazy("last error"))
     def error(self, email: Any) -> str:
         return shortened(email.last_error, 100)
 
-    @admin.display(description="mailer")
+    @admin.display(description=gettext_lazy("mailer"))
     def mailer(self, email: Any) -> str:
         return mailer_of(email.using)
 
@@ -254,11 +261,13 @@ class EmailAdmin(MailPages, JobAdmin):
         is_failed = selected is Status.BURIED
         return ["failed_at" if is_failed and n == "created_at" else n for n in names]
 
-    @admin.action(permissions=["retry"], description="Retry")
+    @admin.action(permissions=["retry"], description=pgettext_lazy("action", "Retry"))
     def kick_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return super().kick_selected(request, queryset)
 
-    @admin.action(permissions=["settle"], description="Mark as sent (what is in doubt)")
+    @admin.action(
+        permissions=["settle"], description=gettext_lazy("Mark as sent (what is in doubt)")
+    )
     def settle_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         settle = partial(self._settle, request)
         if is_across(request):
@@ -272,10 +281,11 @@ class EmailAdmin(MailPages, JobAdmin):
         def settle(email: Any) -> bool:
             return email.is_in_doubt and mark_as_sent(email, by)
 
-        said, left = "marked as sent", "not in doubt"
-        self._each(request, chunks, settle, said, "Marked as sent", left)
+        done, count = self._each(request, chunks, settle, "Marked as sent")
+        text = ngettext("%(number)s marked as sent", "%(number)s marked as sent", len(done))
+        self._tell(request, text, len(done), count, _("not in doubt"))
 
-    @admin.action(permissions=["bury"], description="Mark as failed")
+    @admin.action(permissions=["bury"], description=gettext_lazy("Mark as failed"))
     def bury_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         return super().bury_selected(request, queryset)
 

@@ -7,11 +7,14 @@ from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from ...admin.confirmation import log
 from ...lifecycle.rates import Bucket
 from ...models import RateBucket
 from ...models.rate_bucket import loaded
+from ...texts.wording import number, period_word, rate_word
 from ..conf import rates_for
 from ..models import Mailer
 from ..models.mailer import JOB_TABLE, NOW
@@ -49,44 +52,51 @@ class MailerAdmin(Base):
         # For the list's actions only.
         return obj is None and super().has_change_permission(request)
 
-    @admin.display(description="limits")
+    @admin.display(description=gettext_lazy("limits"))
     def limits(self, mailer: Mailer) -> str:
         """In recipients."""
         try:
-            return ", ".join(str(rate) for rate in rates_for(mailer.name)) or "none"
+            return ", ".join(map(rate_word, rates_for(mailer.name))) or _("none")
         except ImproperlyConfigured as error:
             return str(error)
 
-    @admin.display(description="used of them now")
+    @admin.display(description=gettext_lazy("used of them now"))
     def in_use(self, mailer: Any) -> str:
         try:
             rates = rates_for(mailer.name)
         except ImproperlyConfigured:
             return ""
         bucket = Bucket(loaded(mailer.bucket_state or "{}"), rates, mailer.now.timestamp())
+        text = _("%(used)s of %(limit)s (%(period)s)")
         return ", ".join(
-            f"{bucket.used(rate):,} of {rate.limit:,} ({rate.period})" for rate in bucket.rates
+            text
+            % {
+                "used": number(bucket.used(rate)),
+                "limit": number(rate.limit),
+                "period": period_word(rate),
+            }
+            for rate in bucket.rates
         )
 
-    @admin.action(permissions=["change"], description="Pause for 5 minutes")
+    @admin.action(permissions=["change"], description=gettext_lazy("Pause for 5 minutes"))
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Mailer]) -> None:
         reason = f"by {request.user.get_username()}, in the admin"
         chosen = list(queryset)
         for mailer in chosen:
             Mailer.objects.pause(mailer.name, PAUSE_SECONDS, reason)
-        self._report(request, chosen, "Paused for 5 minutes")
+        self._report(request, chosen, "Paused for 5 minutes", _("Paused for 5 minutes: %(names)s"))
 
-    @admin.action(permissions=["change"], description="Resume")
+    @admin.action(permissions=["change"], description=pgettext_lazy("action", "Resume"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Mailer]) -> None:
         chosen = list(queryset)
         for mailer in chosen:
             Mailer.objects.resume(mailer.name)
-        self._report(request, chosen, "Resumed")
+        self._report(request, chosen, "Resumed", _("Resumed: %(names)s"))
 
-    def _report(self, request: HttpRequest, chosen: list[Mailer], what: str) -> None:
+    def _report(self, request: HttpRequest, chosen: list[Mailer], logged: str, said: str) -> None:
         if not chosen:  # they have gone
-            self.message_user(request, f"{what}: none", messages.WARNING)
+            self.message_user(request, said % {"names": _("none")}, messages.WARNING)
             return
-        log(request, chosen, what)
+        log(request, chosen, logged)
         names = ", ".join(map(str, chosen))
-        self.message_user(request, f"{what}: {names}", messages.SUCCESS)
+        self.message_user(request, said % {"names": names}, messages.SUCCESS)

@@ -9,14 +9,25 @@ from django.contrib.admin import AdminSite
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
 
-from ..deliveries import Deliveries, address_of
+from ..deliveries import Deliveries, Outcome, address_of
 from ..models import ArchivedEmail, Email
 from ..models.email import read
 from .preview import contents
 
 TABLES = (Email, ArchivedEmail)
 LINKS_MAX = 20
+OUTCOMES = {
+    Outcome.DELIVERED: pgettext_lazy("outcome of a delivery", "delivered"),
+    Outcome.REDIRECTED: pgettext_lazy("outcome of a delivery", "redirected"),
+    Outcome.DEFERRED: pgettext_lazy("outcome of a delivery", "deferred"),
+    Outcome.REFUSED: pgettext_lazy("outcome of a delivery", "refused"),
+    Outcome.IN_DOUBT: pgettext_lazy("outcome of a delivery", "in doubt"),
+    Outcome.SUPPRESSED: pgettext_lazy("outcome of a delivery", "suppressed"),
+    Outcome.NOT_ALLOWED: pgettext_lazy("outcome of a delivery", "not allowed"),
+}
 
 
 @dataclass(frozen=True)
@@ -35,24 +46,35 @@ class Link:
     url: str | None
 
 
+def named(email: Any) -> str:
+    """For people; its ``str()`` is for the log, too."""
+    return f"{email._meta.verbose_name} {email.pk}"
+
+
+def shown_subject(email: Any) -> str:
+    return email.subject or (_("(erased)") if email.is_erased else _("(no subject)"))
+
+
 def recipients(email: Any, may_inspect: bool) -> list[Recipient]:
     """Everybody it is for, with what is known of each; names next to addresses are left out,
     and what a server said is only shown to people who may inspect emails."""
     known = Deliveries(email.deliveries).by_address
-    named = [address_of(bare) for _, bare in getaddresses([email.recipients]) if bare]
+    named = [address_of(bare) for _name, bare in getaddresses([email.recipients]) if bare]
     found = []
     for address in dict.fromkeys([*named, *known]):
         if one := known.get(address):
             text = one.text if may_inspect else ""
-            found.append(Recipient(address, str(one.outcome), one.code, text, _moment(one.at)))
+            found.append(
+                Recipient(address, str(OUTCOMES[one.outcome]), one.code, text, _moment(one.at))
+            )
         else:
-            found.append(Recipient(address, "nothing known yet", None, "", ""))
+            found.append(Recipient(address, _("nothing known yet"), None, "", ""))
     return found
 
 
 def links(email: Any, site: AdminSite) -> list[Link]:
     """To the emails that it resends, that resend it, and whose delivery it reports on."""
-    wanted = {"Resends": email.resend_of, "Is about": email.about}
+    wanted = {_("Resends"): email.resend_of, _("Is about"): email.about}
     pks = [pk for pk in wanted.values() if pk is not None]
     found: dict[int, Any] = {}
     for model in TABLES if pks else ():
@@ -60,7 +82,7 @@ def links(email: Any, site: AdminSite) -> list[Link]:
         found |= dict.fromkeys(rows.values_list("pk", flat=True), model)
     back = [_link(site, what, pk, found.get(pk)) for what, pk in wanted.items() if pk is not None]
     again = [
-        _link(site, "Sent again as", pk, model)
+        _link(site, _("Sent again as"), pk, model)
         for model in TABLES
         for pk in model._default_manager.filter(resend_of=email.pk)
         .order_by("pk")
@@ -84,7 +106,7 @@ def message_of(email: Any, site: AdminSite) -> dict[str, Any]:
 
 def _link(site: AdminSite, relation: str, pk: int, model: Any) -> Link:
     if model is None:
-        return Link(relation, f"email {pk}, which is not there any more", None)
+        return Link(relation, _("email %(key)s, which is not there any more") % {"key": pk}, None)
     is_shown = site.is_registered(model)
     url = _url(site, model, "change", pk) if is_shown else None
     return Link(relation, f"{model._meta.verbose_name} {pk}", url)

@@ -11,6 +11,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from django.core.mail import EmailMessage
+from django.utils.translation import ngettext
+
+from ...texts.wording import number
 
 SHOWN_MAX_CHARS = 50_000
 IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "bmp", "svg+xml")}
@@ -49,7 +52,7 @@ def contents(message: EmailMessage) -> Contents:
     if message.content_subtype != "plain":
         others.append(Piece(f"text/{message.content_subtype}", _shown(str(message.body))))
     for content, kind in getattr(message, "alternatives", ()):
-        text = _shown(content) if isinstance(content, str) else f"{len(content)} bytes"
+        text = _shown(content) if isinstance(content, str) else _bytes(len(content))
         others.append(Piece(printable(kind), text))
     return Contents(
         headers=_shown("\n".join(lines)),
@@ -58,6 +61,10 @@ def contents(message: EmailMessage) -> Contents:
         others=others,
         attached=[_attached(item) for item in message.attachments],
     )
+
+
+def _bytes(count: int) -> str:
+    return ngettext("%(number)s byte", "%(number)s bytes", count) % {"number": number(count)}
 
 
 def html_of(message: EmailMessage) -> str | None:

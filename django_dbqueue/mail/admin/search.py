@@ -4,15 +4,18 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...admin import search
+from ...texts.wording import number
 from ..finding import is_whole, keys_to
 
-OLD_MAIL = (
+OLD_MAIL = gettext_lazy(
     "Mail from before the upgrade is found by its recipients once manage.py index_recipients has "
     "run."
 )
-WITHIN = "Of subjects the beginning is looked for."
+WITHIN = gettext_lazy("Of subjects the beginning is looked for.")
 
 
 def found(
@@ -26,9 +29,10 @@ def found(
         theirs = keys_to(term, rows.db, most)
         keys |= set(theirs)
         if len(theirs) == most:
-            search.note(request, f"To this address the newest {most:,} emails are found.")
+            text = _("To this address the newest %(number)s emails are found.")
+            search.note(request, text % {"number": number(most)})
         elif not is_whole(rows.model, rows.db):
-            search.note(request, OLD_MAIL)
+            search.note(request, str(OLD_MAIL))
     if model_admin.may_find_by(request, "subject"):
         begins = Q(subject__istartswith=term)
         all_rows = rows.model._base_manager.using(rows.db).order_by()
@@ -37,6 +41,6 @@ def found(
             return rows.filter(begins | Q(pk__in=sorted(keys)))
         keys |= set(alike)
         if not keys:
-            link = "Look through all of them"
-            search.note(request, WITHIN, link, subject__icontains=term)
+            link = _("Look through all of them")
+            search.note(request, str(WITHIN), link, subject__icontains=term)
     return rows.filter(pk__in=sorted(keys))

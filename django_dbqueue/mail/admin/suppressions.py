@@ -7,6 +7,8 @@ from django.contrib import admin
 from django.contrib.admin import ModelAdmin, ShowFacets
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...admin.lists import CappedPaginator
 from ..deliveries import address_of
@@ -26,7 +28,7 @@ class SuppressionForm(FormBase):
         """As it is compared, so that a twin is seen here."""
         address = normal(address_of(self.cleaned_data["address"]))
         if "@" not in address:
-            raise forms.ValidationError("This is no address, as anna@example.com is.")
+            raise forms.ValidationError(_("This is no address, as anna@example.com is."))
         return address
 
 
@@ -42,7 +44,7 @@ class SuppressionAdmin(Base):
     show_facets = ShowFacets.NEVER
     list_per_page = 50
     search_fields = ("address",)
-    search_help_text = "A whole address"
+    search_help_text = gettext_lazy("A whole address")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -53,7 +55,7 @@ class SuppressionAdmin(Base):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Whom it is about is said in the question alone, not in the log."""
-        _, *others = super().get_deleted_objects(objs, request)
+        _shown, *others = super().get_deleted_objects(objs, request)
         return [f"{one}: {one.address}" for one in objs], *others
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 from django.core.mail import EmailMessage
 from django.db import models, router, transaction
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, override, pgettext
 
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job, Traced
@@ -27,6 +28,7 @@ from ..outcomes import explain
 from ..storing import codec
 from .queryset import UNDER_WAY, ArchivedEmailManager, EmailManager, resends_of
 from .recipient import RecipientRows, delete_with_rows
+from .words import not_there, word_of
 
 WORDS = {
     Status.READY: "unsent",
@@ -49,15 +51,15 @@ class EmailFields(Traced):
 
     message_id = models.CharField("Message-ID", max_length=255, blank=True)
     subject = models.CharField(max_length=255, blank=True)
-    from_email = models.CharField("from", max_length=320, blank=True)
+    from_email = models.CharField(gettext_lazy("from"), max_length=320, blank=True)
     recipients = models.TextField(blank=True)
-    using = models.CharField("mailer", max_length=100, blank=True)
+    using = models.CharField(gettext_lazy("mailer"), max_length=100, blank=True)
     message = models.TextField(blank=True)
-    is_erased = models.BooleanField("message erased", default=False, editable=False)
+    is_erased = models.BooleanField(gettext_lazy("message erased"), default=False, editable=False)
     # By bare address: outcome, code, text, at.
     deliveries: Any = models.JSONField(default=dict, blank=True, editable=False)
     provider_id = models.CharField(
-        "provider's name for it", max_length=255, null=True, editable=False
+        gettext_lazy("provider's name for it"), max_length=255, null=True, editable=False
     )
     resend_of = models.BigIntegerField(null=True, editable=False)
     # The email whose delivery it reports on.
@@ -94,7 +96,7 @@ class EmailFields(Traced):
             rows: Any = type(self)._base_manager.using(database).select_for_update()
             old = rows.filter(pk=self.pk).first()
             if old is None:
-                raise ValueError(f"{self} is not there any more; the archive may have it")
+                raise ValueError(not_there(self))
             new = again(old, resends_of(table_of(Email, database), [old.pk]))
             new.save(using=database)
         return new
@@ -111,19 +113,27 @@ class EmailFields(Traced):
     @property
     def mail_state(self) -> str:
         """The state in an email's words: unsent, scheduled for .., claimed, sent, partly sent,
-        retry at .., failed, in doubt, expired, cancelled."""
+        retry at .., failed, in doubt, expired, cancelled. In English, for programs."""
+        with override(None):
+            return self.mail_state_word
+
+    @property
+    def mail_state_word(self) -> str:
+        """The same, for people."""
         status, state = self.status, self.state  # type: ignore[attr-defined]
         word = "" if state == "expired" else self._by_deliveries(status)
         if state in {"expired", "cancelled"}:
-            return word or str(state)
+            return word_of(word or str(state))
         if status == Status.DELAYED:
             at = "?"
             if moment := self.retry_at:  # type: ignore[attr-defined]
                 local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
                 at = f"{local:%Y-%m-%d %H:%M}"
-            what = "retry at" if self.attempts else "scheduled for"  # type: ignore[attr-defined]
-            return ", ".join(filter(None, [word, f"{what} {at}"]))
-        return word or str(WORDS.get(status, state))
+            text = pgettext("state of an email", "scheduled for %(time)s")
+            if self.attempts:  # type: ignore[attr-defined]
+                text = pgettext("state of an email", "retry at %(time)s")
+            return ", ".join(filter(None, [word_of(word), text % {"time": at}]))
+        return word_of(word or str(WORDS.get(status, state)))
 
     @property
     def is_in_doubt(self) -> bool:
@@ -159,7 +169,7 @@ class Email(EmailFields, Job):
     objects: ClassVar[EmailManager] = EmailManager()
 
     class Meta(Job.Meta):
-        verbose_name = "email"
+        verbose_name = gettext_lazy("email")
         indexes = [*Job.Meta.indexes, *(index.clone() for index in INDEXES)]
         permissions = [
             ("resend_email", "Can send email again"),
@@ -224,7 +234,7 @@ class ArchivedEmail(EmailFields, ArchivedJob):
     objects: ClassVar[ArchivedEmailManager] = ArchivedEmailManager()
 
     class Meta(ArchivedJob.Meta):
-        verbose_name = "archived email"
+        verbose_name = gettext_lazy("archived email")
         indexes = [
             *ArchivedJob.Meta.indexes,
             # Those whose messages are still to be erased.
@@ -265,12 +275,15 @@ def again(old: Any, resends: Mapping[Any, Any]) -> Email:
 def _refuse_under_way(old: Any, resends: Mapping[Any, Any]) -> None:
     status = old.status if isinstance(old, Email) else Status.DONE
     if status == Status.CLAIMED:
-        raise ValueError(f"{old} is claimed just now; who has got it is known when that ends")
+        text = gettext("%(email)s is claimed just now; who has got it is known when that ends")
+        raise ValueError(text % {"email": old})
     if status in UNDER_WAY:
-        raise ValueError(f"{old} still waits to be sent; retry it instead")
+        text = gettext("%(email)s still waits to be sent; retry it instead")
+        raise ValueError(text % {"email": old})
     other = resends.get(old.pk)
     if other is not None:
-        raise ValueError(f"{old} is being sent again by email {other}, which is not finished")
+        text = gettext("%(email)s is being sent again by email %(other)s, which is not finished")
+        raise ValueError(text % {"email": old, "other": other})
 
 
 def _shown(value: Any, limit: int | None = None) -> str:

@@ -6,6 +6,7 @@ from time import monotonic
 
 from django.db import connections, models, router
 from django.utils.encoding import punycode
+from django.utils.translation import gettext_lazy
 
 from ...fields import DbNow, InstantField
 from ..deliveries import canonical
@@ -36,10 +37,10 @@ class ShortCache:
 
 
 class Reason(models.TextChoices):
-    BOUNCE = "bounce", "hard bounce"
-    COMPLAINT = "complaint", "complaint"
-    UNSUBSCRIBED = "unsubscribed", "unsubscribed"
-    BY_HAND = "by hand", "by hand"
+    BOUNCE = "bounce", gettext_lazy("hard bounce")
+    COMPLAINT = "complaint", gettext_lazy("complaint")
+    UNSUBSCRIBED = "unsubscribed", gettext_lazy("unsubscribed")
+    BY_HAND = "by hand", gettext_lazy("by hand")
 
 
 def normal(address: str) -> str:
@@ -98,8 +99,8 @@ class Suppression(models.Model):
     objects = SuppressionManager()
 
     class Meta:
-        verbose_name = "suppressed address"
-        verbose_name_plural = "suppressed addresses"
+        verbose_name = gettext_lazy("suppressed address")
+        verbose_name_plural = gettext_lazy("suppressed addresses")
         # Of a unique field of this length Django's check would warn at every start on MySQL.
         constraints = [models.UniqueConstraint(fields=["address"], name="dbqueue_mail_suppressed")]
 

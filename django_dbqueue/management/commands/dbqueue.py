@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, no_translations
 from django.db.utils import Error
 
 from ...adopt.adoptable import CannotAdopt
@@ -90,6 +90,7 @@ class Command(BaseCommand):
         for name, added in (OPERATING | VERBS).items():
             added.add_arguments(verbs.add_parser(name, help=added.help))
 
+    @no_translations  # what it prints is English, also where it shares sentences with the admin
     def handle(self, *args: Any, **options: Any) -> None:
         verbs: dict[str, Callable[..., str]] = {
             "workers": workers,

@@ -1,5 +1,6 @@
 /* Regions of a page that renew themselves: [data-dbqueue-region] is replaced by what the page's own
-   address answers, as often as the select [data-dbqueue-live] says. */
+   address answers, as often as the select [data-dbqueue-live] says. What is said next to it stands
+   in the page, in its language. */
 'use strict';
 {
     const KEY = 'dbqueue.live';
@@ -10,6 +11,13 @@
     const REGION = '[data-dbqueue-region]';
     const CHECKED = 'input[type=checkbox].action-select:checked, #action-toggle:checked';
     const KEYED = '[id], [data-key], details[data-filter-title]';
+
+    class Refusal extends Error {
+        constructor(status) {
+            super();
+            this.status = status;
+        }
+    }
 
     const start = function() {
         const select = document.querySelector('select[data-dbqueue-live]');
@@ -25,6 +33,10 @@
         const say = (text) => {
             state.textContent = text;
         };
+
+        /* A text of the page, with values in place of {names}. */
+        const words = (name, values = {}) => (state.dataset[name] || '').replace(
+            /\{(\w+)\}/g, (whole, key) => key in values ? values[key] : whole);
 
         const seconds = () => Math.min(SLOWEST, Math.max(0, Number(select.value) || 0));
 
@@ -55,19 +67,19 @@
         /* Why nothing must be changed under somebody's hands, or ''. */
         const busy = () => {
             if (document.hidden) {
-                return 'waits: the page is hidden';
+                return words('hidden');
             }
             if (isField(document.activeElement)) {
-                return 'waits while you fill in a field';
+                return words('field');
             }
             if (document.querySelector(CHECKED)) {
-                return 'waits while rows are chosen';
+                return words('chosen');
             }
             const selection = window.getSelection();
             if (selection && !selection.isCollapsed) {
-                return 'waits while text is selected';
+                return words('selected');
             }
-            return document.querySelector('dialog[open]') ? 'waits for your answer' : '';
+            return document.querySelector('dialog[open]') ? words('asking') : '';
         };
 
         const plan = () => {
@@ -97,7 +109,7 @@
         const byKey = (region) => {
             const found = new Map();
             region.querySelectorAll(KEYED).forEach((element) => found.set(keyOf(element), element));
-            found.set(keyOf(region) || 'the region', region);
+            found.set(keyOf(region) || '.', region);
             return found;
         };
 
@@ -171,11 +183,11 @@
                 signal: signal,
             });
             if (response.type === 'opaqueredirect') {
-                stop('stopped: you are logged out, or the page has moved. Load it anew.');
+                stop(words('gone'));
                 return;
             }
             if (!response.ok) {
-                throw new Error(`the server answers ${response.status}`);
+                throw new Refusal(response.status);
             }
             const text = await response.text();
             failures = 0;
@@ -191,7 +203,15 @@
         };
 
         // By the clock of the server, as all other times on the page are.
-        const said = (now) => say(now ? `updated ${now}` : '');
+        const said = (now) => say(now ? words('updated', {time: now}) : '');
+
+        const whyNot = (error) => {
+            if (error instanceof Refusal) {
+                return words('answers', {status: error.status});
+            }
+            const isAway = error instanceof TypeError;
+            return isAway ? words('unreachable') : words('failed', {reason: error.message});
+        };
 
         const turn = async() => {
             const why = busy();
@@ -210,9 +230,7 @@
                     return;
                 }
                 failures += 1;
-                const reason = mine.signal.aborted ? `no answer for ${PATIENCE} s` :
-                    error instanceof TypeError ? 'the server cannot be reached' : error.message;
-                say(`not updated: ${reason}; trying again`);
+                say(mine.signal.aborted ? words('late', {seconds: PATIENCE}) : whyNot(error));
             } finally {
                 window.clearTimeout(late);
             }
@@ -227,7 +245,7 @@
             abort();
             failures = 0;
             stopped = false;
-            say(seconds() ? '' : 'off');
+            say(seconds() ? '' : words('off'));
             plan();
         });
         document.addEventListener('visibilitychange', () => {
@@ -247,7 +265,7 @@
         if (seconds()) {
             said(state.dataset.dbqueueNow);
         } else {
-            say('off');
+            say(words('off'));
         }
         plan();
     };

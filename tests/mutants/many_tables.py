@@ -1,0 +1,37 @@
+"""Mutants of looks at many tables in one statement."""
+
+LOOK, TABLES = "worker/joint_look.py", "lifecycle/many_tables.py"
+POLLER, REAPER = "worker/queue_poller.py", "worker/reaper.py"
+
+MUTANTS = [
+    (
+        LOOK,
+        "self._not_before[alias] = time.monotonic() + LOCKED_SECONDS",
+        "pass",
+        "a table with trouble is asked for with all others again and again",
+    ),
+    (
+        TABLES,
+        "if is_slow(part[0], time.monotonic() - began, width * len(part)):",
+        "if False:",
+        "slow looks at many tables go on, and no table gets a low-water mark",
+    ),
+    (
+        POLLER,
+        "if has_ready.get(poller.served.place) is False:",
+        "if not has_ready.get(poller.served.place):",
+        "a table that nobody looked at counts as empty",
+    ),
+    (
+        POLLER,
+        "self._whole_since, self.is_locked = since, False",
+        "self._whole_since, self.is_locked = None, False",
+        "a look at many tables proves of none that it is empty",
+    ),
+    (
+        REAPER,
+        "self.clean_at[table.place] = 0.0 if count else next_at",
+        "self.clean_at[table.place] = next_at",
+        "a table with more to archive waits for its next turn",
+    ),
+]
