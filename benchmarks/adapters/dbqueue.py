@@ -15,7 +15,7 @@ from django_dbqueue.states import Status
 BEST = ("--batch-size", "500", "-v", "0")
 QUEUES = ("first", "second")
 NAPS = ("runworker", "noop.Nap", "-v", "0", "--processes")
-NOTIFY = {"DBQUEUE": {"NOTIFY": True}}
+POLLING = {"DBQUEUE": {"NOTIFY": False}}
 
 
 def trace(connection: Any, **_: object) -> None:
@@ -38,7 +38,7 @@ class Adapter(DjangoProject):
         "best, two queues": Mode(("runworker", "noop.Noop:{queue}", *BEST)),
         **{f"naps, {n} processes": Mode((*NAPS, n)) for n in ("4", "1-4")},
         "naps, 1 process": Mode((*NAPS, "1")),
-        "NOTIFY": Mode(("runworker",), {}, NOTIFY),
+        "polling": Mode(("runworker",), {}, POLLING),
     }
 
     def __init__(self, mode: str) -> None:

@@ -13,7 +13,7 @@ PRAGMA = "PRAGMA data_version"
 
 
 def measure(place: Place) -> Iterator[Figure]:
-    for mode in ["default", "NOTIFY"] if place.name == "postgresql" else ["default"]:
+    for mode in ["default", "polling"] if place.name == "postgresql" else ["default"]:
         yield from cost(place, mode)
 
 

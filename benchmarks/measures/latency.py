@@ -26,7 +26,7 @@ def measure(place: Place) -> Iterator[Figure]:
 
 def modes(place: str) -> list[tuple[str, str]]:
     if place == "postgresql":
-        return [("default", "polling"), ("NOTIFY", "NOTIFY")]
+        return [("default", "NOTIFY"), ("polling", "polling")]
     return [("default", "data_version" if place == "sqlite" else "polling")]
 
 

@@ -66,7 +66,8 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         for name, known in unknown_names().items()
     ]
     found += check_queue_options()
-    if conf["NOTIFY"] and not anyone_notifies():
+    is_wanted = conf["NOTIFY"] and conf.source("NOTIFY") != "default"
+    if is_wanted and not anyone_notifies():
         found.append(
             Caution(
                 "The setting NOTIFY has no effect: none of the databases notifies.",

@@ -191,7 +191,7 @@ conf = Section(
         "THREADS": 1,
         "COROUTINES": 0,
         "BATCH_SIZE": 10,
-        "NOTIFY": False,  # PostgreSQL tells idle workers of new jobs
+        "NOTIFY": True,  # PostgreSQL tells idle workers of new jobs
         "SLEEP": 0.5,  # seconds; the longest pause of an idle queue
         "SHUTDOWN_TIMEOUT": 30.0,  # seconds
         "QUEUES": {},  # by "app.table" or "app.table:queue", options of Policy for these queues

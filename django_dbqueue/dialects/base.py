@@ -237,7 +237,7 @@ class Dialect:
         return False
 
     def notify(self) -> None:
-        """Tell those who listen that a job is ready, once the caller's transaction commits."""
+        """Tell those who listen that a job is ready, once the caller has committed it."""
 
     @property
     def is_node(self) -> bool:

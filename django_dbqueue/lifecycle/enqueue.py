@@ -1,6 +1,5 @@
 """nothing -> ready or delayed: what every insert passes, and the insert that skips a duplicate."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -11,7 +10,6 @@ from django.core.exceptions import ValidationError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.sql import InsertQuery
-from django.db.utils import Error
 
 from .. import events
 from ..dialects import dialect_of
@@ -26,8 +24,6 @@ from .limits import expiry, has_max_age
 from .policy import MAX_SECONDS
 from .side_rows import written_with
 from .table import Table
-
-logger = logging.getLogger("django_dbqueue")
 
 MAX_PRIORITY = 2**32 - 1
 # Columns of ours that are mostly NULL, which is what the database writes by itself.
@@ -203,16 +199,9 @@ def write_new(table: Table, job: Any) -> bool:
 
 
 def notify_workers(connection: BaseDatabaseWrapper, statuses: Iterable[int]) -> None:
-    """Tell idle workers that jobs were enqueued, where the project asks for it."""
-    if Status.READY not in statuses:
-        return
-    try:
+    """Tell idle workers of new jobs once these are committed, on databases that can."""
+    if Status.READY in statuses:
         dialect_of(connection).notify()
-    except Error as error:
-        if connection.in_atomic_block:
-            raise
-        # The jobs are committed: an error would only make somebody enqueue them once more.
-        logger.warning("nobody was told of new jobs; workers find them by themselves: %s", error)
 
 
 def _check_range(field: str, low: int, high: int, value: Any) -> None:

@@ -111,7 +111,8 @@ class Heartbeat:
         dialect.keep_to_indexes()
         if dialect.shares_sessions and not self._has_told_of_pooler:
             self._has_told_of_pooler = True
-            logger.log(logging.WARNING if conf["NOTIFY"] else logging.INFO, POOLED, self.alias)
+            is_wanted = conf["NOTIFY"] and conf.source("NOTIFY") != "default"
+            logger.log(logging.WARNING if is_wanted else logging.INFO, POOLED, self.alias)
 
     def _turn_epoch(self) -> None:
         self.last = replace(self.last, epoch=self.last.epoch + 1)

@@ -3,6 +3,7 @@
 import datetime
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
@@ -29,11 +30,6 @@ tells = pytest.mark.skipif(
     not hasattr(connection.features, "has_select_for_update") or connection.vendor == "mysql",
     reason="this database tells nobody of commits",
 )
-
-
-@pytest.fixture
-def notify(monkeypatch):
-    monkeypatch.setenv("DBQUEUE_NOTIFY", "1")
 
 
 def in_a_thread(work):
@@ -96,7 +92,7 @@ def test_whoever_rings_first_or_in_between_ends_the_sleep():
 
 
 @tells
-def test_a_commit_of_another_connection_is_news_once(notify, listener):
+def test_a_commit_of_another_connection_is_news_once(listener):
     assert not has_news(listener)
     Note.objects.create()
     wait_until(lambda: has_news(listener))
@@ -104,7 +100,7 @@ def test_a_commit_of_another_connection_is_news_once(notify, listener):
 
 
 @tells
-def test_what_is_rolled_back_is_no_news(notify, listener):
+def test_what_is_rolled_back_is_no_news(listener):
     with transaction.atomic():
         Note.objects.create()
         assert not has_news(listener)
@@ -127,14 +123,14 @@ def test_what_is_rolled_back_is_no_news(notify, listener):
         (Note.objects.count, False),
     ],
 )
-def test_ready_jobs_ring_however_they_are_enqueued(notify, listener, enqueue, rings):
+def test_ready_jobs_ring_however_they_are_enqueued(listener, enqueue, rings):
     dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
     enqueue()
     assert has_news(listener) is rings
 
 
 @notifies
-def test_a_notification_that_fails_after_the_commit_fails_nobody(notify, caplog):
+def test_a_notification_that_fails_after_the_commit_fails_nobody(caplog):
     """An error would have the caller enqueue the job once more."""
     dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
 
@@ -145,28 +141,90 @@ def test_a_notification_that_fails_after_the_commit_fails_nobody(notify, caplog)
 
     with connection.execute_wrapper(refuse):
         Note.objects.create()
-        assert "workers find them by themselves" in caplog.text
-        with pytest.raises(OperationalError), transaction.atomic():
+        assert "workers find them soon" in caplog.text
+        with transaction.atomic():
             Note.objects.create()
-    assert Note.objects.count() == 1
+    assert Note.objects.count() == 2
 
 
 @notifies
-def test_unless_it_is_asked_for_nobody_is_notified(listener):
-    Note.objects.create()
-    assert (listener.descriptor, has_news(listener)) == (None, False)
+def test_it_may_be_turned_off(monkeypatch, listener, long_silence):
+    monkeypatch.setenv("DBQUEUE_NOTIFY", "0")
+    with CaptureQueriesContext(connection) as statements:
+        Note.objects.create()
+        with transaction.atomic():
+            Note.objects.create()
+    assert not [one for one in statements if "NOTIFY" in one["sql"]]
+    own = dialect_of(other_connection())
+    own.listen()
+    assert own.descriptor is None
 
 
 @notifies
-def test_every_transaction_has_a_notification_of_its_own(notify, listener):
+def test_psycopg2_hears_nothing_and_so_tells_nobody(monkeypatch, long_silence):
+    monkeypatch.setattr(postgresql.PostgreSQL, "can_notify", staticmethod(lambda: False))
+    with CaptureQueriesContext(connection) as statements:
+        Note.objects.create()
+    assert not [one for one in statements if "NOTIFY" in one["sql"]]
+
+
+def notifications(work):
+    """How many there are, and how many of them before the commit."""
+    with CaptureQueriesContext(connection) as statements:
+        work()
+    sqls = [one["sql"] for one in statements]
+    before = sqls[: sqls.index("COMMIT")] if "COMMIT" in sqls else sqls
+    return tuple(sum("NOTIFY" in sql for sql in some) for some in (sqls, before))
+
+
+@notifies
+def test_a_transaction_notifies_once_however_much_it_enqueues_and_after_its_commit(long_silence):
+    def enqueue():
+        with transaction.atomic():
+            for _ in range(3):
+                Note.objects.create()
+            transaction.on_commit(lambda: None)
+            with transaction.atomic():
+                Note.objects.enqueue()
+            Note.objects.bulk_create([Note(), Note()])
+
+    assert notifications(enqueue) == (1, 0)
+
+
+@notifies
+def test_what_a_savepoint_has_taken_back_silences_nothing_that_stays(long_silence):
+    def enqueue():
+        with transaction.atomic():
+            transaction.on_commit(lambda: None)
+            with suppress(ZeroDivisionError), transaction.atomic():
+                Note.objects.create()
+                raise ZeroDivisionError
+            Note.objects.create()
+
+    assert notifications(enqueue) == (1, 0)
+
+
+@notifies
+def test_who_takes_all_back_notifies_nobody(long_silence):
+    def enqueue():
+        with suppress(ZeroDivisionError), transaction.atomic():
+            Note.objects.create()
+            raise ZeroDivisionError
+
+    assert notifications(enqueue) == (0, 0)
+
+
+@notifies
+def test_every_transaction_has_a_notification_of_its_own(listener):
     for _ in range(2):
+        dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
         with transaction.atomic():
             Note.objects.create()
         wait_until(lambda: has_news(listener))
 
 
 @notifies
-def test_without_autocommit_too_every_transaction_notifies(notify, listener):
+def test_without_autocommit_too_every_transaction_notifies(listener):
     transaction.set_autocommit(False)
     try:
         for _ in range(2):
@@ -187,7 +245,7 @@ def long_silence(monkeypatch):
 
 
 @notifies
-def test_what_is_rolled_back_silences_nobody(notify, listener, long_silence):
+def test_what_is_rolled_back_silences_nobody(listener, long_silence):
     with transaction.atomic():
         Note.objects.create()
         transaction.set_rollback(True)
@@ -196,7 +254,7 @@ def test_what_is_rolled_back_silences_nobody(notify, listener, long_silence):
 
 
 @notifies
-def test_of_commits_in_a_row_the_first_alone_notifies(notify, long_silence):
+def test_of_commits_in_a_row_the_first_alone_notifies(long_silence):
     with CaptureQueriesContext(connection) as statements:
         for _ in range(3):
             Note.objects.create()
@@ -204,7 +262,7 @@ def test_of_commits_in_a_row_the_first_alone_notifies(notify, long_silence):
 
 
 @notifies
-def test_who_stalls_after_a_notification_is_not_silent_for_longer(notify, listener):
+def test_who_stalls_after_a_notification_is_not_silent_for_longer(listener):
     def stall(execute, sql, *rest):
         result = execute(sql, *rest)
         if sql.startswith("NOTIFY"):
@@ -228,7 +286,7 @@ def test_the_second_look_comes_as_soon_as_the_silence_is_over():
 
 
 @tells
-def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit(notify):
+def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit():
     thread = in_idle_claimer(sleep=LONG)
     with transaction.atomic():
         Note.objects.create()
@@ -239,7 +297,7 @@ def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit(notify):
 
 
 @tells
-def test_after_news_it_looks_once_more_where_notifications_are_spared(notify):
+def test_after_news_it_looks_once_more_where_notifications_are_spared():
     quiet, answers = threading.Event(), []
 
     def sleep():
@@ -281,7 +339,7 @@ def test_only_work_keeps_it_from_dozing_off_not_every_commit(monkeypatch):
 
 
 @notifies
-def test_what_came_in_with_another_answer_is_heard_before_the_sleep(notify):
+def test_what_came_in_with_another_answer_is_heard_before_the_sleep():
     quiet, answers = threading.Event(), []
 
     def sleep():
@@ -309,7 +367,7 @@ def has_come_in(dialect):
 
 
 @notifies
-def test_a_sleeper_survives_the_end_of_its_connection(notify):
+def test_a_sleeper_survives_the_end_of_its_connection():
     thread = in_idle_claimer()
     with connection.cursor() as cursor:
         cursor.execute(
