@@ -1,1 +1,1 @@
-"""How fast this library drains a queue, beside others, on the same server in one run."""
+"""How fast this library drains a queue, next to others, on the same server in one run."""

@@ -1,4 +1,4 @@
-"""Queued mail beside django-post_office: queueing, and sending to a local server.
+"""Queued mail next to django-post_office: queueing, and sending to a local server.
 
     python scripts/servers.py run -- python -m benchmarks.mail [--only PLACE]... [--rounds N]
         [--messages N]

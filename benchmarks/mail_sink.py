@@ -2,7 +2,7 @@
 
     python -m benchmarks.mail_sink
 
-Prints its port. ``XSTAT`` answers with a line of JSON, ``XRESET MS`` begins to count anew, and
+Prints its port. ``XSTAT`` answers with a line of JSON, ``XRESET MS`` begins to count again, and
 takes so many milliseconds for each message from then on.
 """
 

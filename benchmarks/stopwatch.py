@@ -15,7 +15,7 @@ VARIABLE = "BENCH_STOPWATCH"  # the file
 
 
 def start() -> None:
-    """Note every claim, and what is asked beside it, of this process and of those it will fork."""
+    """Note every claim, and what is asked next to it, of this process and of those it will fork."""
     file = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     # Imports that need a Django that is set up.
     dialects = import_module("django_dbqueue.dialects")

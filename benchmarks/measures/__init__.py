@@ -1,4 +1,4 @@
-"""What is measured of this library beside the drain: each file asks one question."""
+"""What is measured of this library besides the drain: each file asks one question."""
 
 import json
 import os

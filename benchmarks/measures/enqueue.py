@@ -1,4 +1,4 @@
-"""Rows that are inserted one by one and in bulk, beside a plain model and bare SQL."""
+"""Rows that are inserted one by one and in bulk, next to a plain model and bare SQL."""
 
 from collections.abc import Iterator
 from statistics import median

@@ -84,7 +84,7 @@ class Adoption:
         return [
             *(f"  {step.formatted_description()}" for step in self.migration.operations),
             "Rows that the table has when this is applied are done: they never run. They have no",
-            "finished_at, hence are never archived or pruned. Rows made later are jobs, and run.",
+            "finished_at, so they are never archived or pruned. Rows made later are jobs, and run.",
             *(rest if self.left else []),
             *(f"  {change}" for change in self.left),
             "Next (from then on, old code that still runs cannot insert rows):",

@@ -118,7 +118,7 @@ JOB_TOO_BIG = b"JOB_TOO_BIG\r\n"
 class CommandReader:
     """Takes a connection's bytes apart, however they are cut.
 
-    It holds what it was fed and has not read, hence feed it no more while it has commands left; of
+    It holds what it was fed and has not read, so feed it no more while it has commands left; of
     a line or a body that is too long it holds nothing.
     """
 

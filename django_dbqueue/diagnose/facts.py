@@ -22,7 +22,7 @@ JOBS_AHEAD_MAX = 1000  # that are counted
 
 @dataclass(frozen=True)
 class Facts:
-    """One row. Times are seconds from now, hence negative where they are past."""
+    """One row. Times are seconds from now, so negative where they are past."""
 
     table: Table
     key: Any

@@ -1,6 +1,6 @@
 """MariaDB and MySQL: read candidates without a lock, then let one UPDATE by key decide.
 
-No locking read touches the ready index, so there are no gap locks, hence no deadlocks, and dead
+No locking read touches the ready index, so there are no gap locks and no deadlocks, and dead
 index entries at the head of the queue cost little.
 """
 

@@ -95,7 +95,7 @@ class SQLite(Dialect):
         )
 
     def among_numbers(self, column: str, keys: Sequence[int]) -> tuple[str, Sequence[Any]]:
-        # Always the same statement, hence prepared already.
+        # Always the same statement, so it is prepared already.
         return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]
 
     def by_prefix(self, column: str) -> str:

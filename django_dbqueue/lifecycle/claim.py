@@ -181,7 +181,7 @@ def _raise_trouble(table: Table, error: Exception) -> None:
 def _built(table: Table, request: Claim, rows: Sequence[Row]) -> list[Any]:
     """The instances of the rows. One that cannot be built is buried: else it would be claimed
     again and again, and nothing behind it in its queue would ever run."""
-    # Reading a value is a field's code, hence anybody's.
+    # Reading a value is a field's code, so anybody's.
     with capture():
         return table.build(rows, request.queue, request.owner)
     built: list[Any] = []

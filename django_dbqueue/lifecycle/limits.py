@@ -1,4 +1,4 @@
-"""What bounds the queues of a table, asked at each enqueueing: hence worked out once."""
+"""What bounds the queues of a table, asked at each enqueueing, so worked out once."""
 
 from datetime import datetime, timedelta
 from typing import Any

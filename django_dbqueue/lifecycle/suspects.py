@@ -27,7 +27,7 @@ def is_suspect(job: Any) -> bool:
 
 
 def runs_alone(job: Any) -> bool:
-    """Whether its next crash buries it, hence has to be its own."""
+    """Whether its next crash buries it, so that it has to be its own."""
     return bool(job.crashes >= MAX_CRASHES - 1)
 
 

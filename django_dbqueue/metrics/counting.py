@@ -40,7 +40,7 @@ FEW, PAUSE_OF_FEW = 1_000, 30.0
 TABLES, PAUSE_OF_FEW_MAX = 10, 300.0
 LOOK_SECONDS = 5.0  # between two looks whether something is to be counted
 TOUCH_SECONDS = 10.0  # between two signs of life of one who counts
-DEAD_AFTER = 60.0  # seconds without one, after which another begins anew
+DEAD_AFTER = 60.0  # seconds without one, after which another begins again
 CLOCK_SLACK = 1.0  # seconds that a moment may seem to be ahead
 UNFIT_SECONDS = 60.0  # until another look where our tables are missing
 ENDED = object()
@@ -66,7 +66,7 @@ class JobCounter:
         return 0.0 if self._steps else max(0.0, self._look_at - time.monotonic())
 
     def write(self) -> None:
-        """``Error`` where a step goes wrong: then the count is left to be begun anew."""
+        """``Error`` where a step goes wrong: then the count is left to be begun again."""
         self._look_at = time.monotonic() + LOOK_SECONDS
         steps, self._steps = self._steps or self._begun(), None
         if steps is None:
@@ -149,7 +149,7 @@ def begin(alias: str, row: TableCount) -> int | None:
 
 
 def counted(table: Table, row: TableCount, version: int) -> Iterator[None]:
-    """The steps of a count; it ends early where another has begun anew meanwhile."""
+    """The steps of a count; it ends early where another has begun again meanwhile."""
     alias = table.connection.alias
     mine = TableCount.objects.using(alias).filter(pk=row.pk, version=version)
     pace, found = Pace(), dict[Status, Counter[str]]()

@@ -53,8 +53,9 @@ class Receipt(models.Model):
 def receipt_of(table: Table, job: Any) -> Receipt:
     """The receipt of a job, not written yet.
 
-    A key that is used again, after the queue table was emptied or restored, is another job: hence
-    the time at which it was enqueued. A hash, since no collation takes two of them for one.
+    A key that is used again, after the queue table was emptied or restored, is another job: so
+    the time at which it was enqueued is in it, too. It is hashed, since no collation takes two of
+    these for one.
     """
     row = table.model._base_manager.using(table.connection.alias).filter(pk=job.pk)
     digest = digest_of(table, job.pk, row.values_list("created_at", flat=True).first())

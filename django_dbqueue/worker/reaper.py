@@ -201,7 +201,7 @@ class Reaper:
                 logger.info("%s", error)
             return count
 
-        # None: the table was left out, hence holds its claims still.
+        # None: the table was left out, so it holds its claims still.
         counts = {table.label: self._alone(table, free, None) for table in here}
         count = sum(filter(None, counts.values()))
         done.reaped += count
