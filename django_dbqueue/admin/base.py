@@ -175,10 +175,9 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
 
     def words_of_list(self, request: HttpRequest) -> list[words.Word]:
         """Those of a list, and of its actions."""
-        actions = self.get_actions(request).items()
-        labels = [(name, one[2]) for name, one in actions if one is not None]
         of_list = words.others(words.OF_LISTS)
-        return [*words.of_states(self.state_words), *of_list, *words.of_actions(labels)]
+        of_actions = words.of_actions(self.get_action_choices(request, []))
+        return [*words.of_states(self.state_words), *of_list, *of_actions]
 
     def above_list(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
