@@ -27,7 +27,10 @@ MYSQL = build/mysql
 # Each takes some seconds, and seldom tells anything that no other test does.
 QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/test_in_lists.py \
 	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py admin/test_shards.py \
-	testing/test_schedules.py schedules/test_exactly_once.py beanstalk/test_reads.py
+	testing/test_schedules.py schedules/test_exactly_once.py beanstalk/test_reads.py \
+	admin/test_no_text_escapes.py admin/test_values.py admin/test_reads.py schedules/test_timing.py \
+	checks/test_documented.py worker/test_rate_simulation.py lifecycle/test_key_plans.py \
+	admin/test_charts.py admin/test_first_page.py mail/test_admin_search.py
 SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
