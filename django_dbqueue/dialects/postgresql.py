@@ -1,12 +1,11 @@
 """PostgreSQL: one statement claims, past whatever others hold."""
 
-import logging
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import Error, InternalError, OperationalError
 
@@ -16,9 +15,8 @@ from . import postgresql_arrays as arrays
 from . import postgresql_server as server
 from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
+from .postgresql_notify import CHANNEL, RECHECK_SECONDS, Notifier
 from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, Statement
-
-logger = logging.getLogger("django_dbqueue")
 
 ERROR_KINDS = {
     "40001": ErrorKind.AGAIN,  # serialization failure
@@ -37,9 +35,7 @@ ERROR_KINDS = {
 }
 
 
-CHANNEL = "dbqueue"
 HEADS = "dbqueue_heads"  # what a statement calls the first jobs that it has found
-RECHECK_SECONDS = 0.005  # after a notification nobody is notified; then they look again
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
 
 
@@ -55,12 +51,12 @@ class PostgreSQL(Dialect):
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False
-    _notified_at = 0.0
-    # Where it stands among what the transaction that is open does after its commit.
-    _waits_at = 0
-    _on_commit: Callable[[], None] | None = None
     # Of a connection of our own whose sessions are others', too.
     _shared: TransactionSettings | None = None
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        super().__init__(connection)
+        self.notifier = Notifier(self)
 
     def now_plus(self, seconds: str) -> str:
         return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
@@ -182,43 +178,8 @@ class PostgreSQL(Dialect):
         return news
 
     def notify(self) -> None:
-        if not (conf["NOTIFY"] and self.can_notify()):
-            return
-        connection = self.connection
-        if connection.in_atomic_block and connection.commit_on_exit:
-            self._notify_on_commit()
-        elif connection.get_autocommit():
-            self._notify_now()
-        else:
-            # Somebody commits by hand, who may do so at any time.
-            self._notify()
-
-    def _notify_on_commit(self) -> None:
-        """Once for each transaction, and in one of its own: PostgreSQL commits those that notify
-        one after the other."""
-        waiting, at = self.connection.run_on_commit, self._waits_at
-        if at < len(waiting) and waiting[at][1] is self._on_commit:
-            return
-        self._waits_at = len(waiting)
-        self._on_commit = self._notify_now
-        self.connection.on_commit(self._on_commit)
-
-    def _notify_now(self) -> None:
-        # A worker that was notified a moment ago looks once more; later commits need their own.
-        # The time is that before the notification, which may be heard before its answer is here.
-        if (now := time.monotonic()) - self._notified_at < RECHECK_SECONDS:
-            return
-        try:
-            self._notify()
-        except Error as error:
-            # The jobs are committed: an error would only make somebody enqueue them once more.
-            logger.warning("nobody was told of new jobs; workers find them soon: %s", error)
-        else:
-            self._notified_at = now
-
-    def _notify(self) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"NOTIFY {CHANNEL}")
+        if conf["NOTIFY"] and self.can_notify():
+            self.notifier.notify()
 
     def own_session(self) -> str:
         return self._set_unless_pooled(lock_timeout="2s")

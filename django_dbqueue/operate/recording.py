@@ -33,7 +33,7 @@ def record(
     keys = "" if one or not rows else named(rows, number)
     place = on(rows[0]._state.db) if rows else ""
     text = f"{said}; rows: {number:,}{keys}{place}; filters: {filters or 'none'}"
-    with override(None):  # the log is English, whoever reads it
+    with override(None):  # the log is English in every language
         about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
     record_of(user, model, about, text, flag, None if one is None else one.pk)
 

@@ -19,7 +19,7 @@ MUTANTS = [
     ),
     (
         "operate/recording.py",
-        "    with override(None):  # the log is English, whoever reads it",
+        "    with override(None):  # the log is English in every language",
         "    if True:",
         "the log is in as many languages as people read",
     ),

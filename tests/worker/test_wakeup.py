@@ -1,8 +1,10 @@
 """Idle workers hear of new jobs: of commits on SQLite, of notifications on PostgreSQL."""
 
 import datetime
+import gc
 import threading
 import time
+import weakref
 from contextlib import suppress
 
 import pytest
@@ -10,7 +12,7 @@ from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_dbqueue.dialects import dialect_of, postgresql
+from django_dbqueue.dialects import dialect_of, postgresql, postgresql_notify
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options
@@ -30,6 +32,10 @@ tells = pytest.mark.skipif(
     not hasattr(connection.features, "has_select_for_update") or connection.vendor == "mysql",
     reason="this database tells nobody of commits",
 )
+
+
+def forget_notification():
+    dialect_of(connections["default"]).notifier.notified_at = float("-inf")  # type: ignore[attr-defined]
 
 
 def in_a_thread(work):
@@ -124,7 +130,7 @@ def test_what_is_rolled_back_is_no_news(listener):
     ],
 )
 def test_ready_jobs_ring_however_they_are_enqueued(listener, enqueue, rings):
-    dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
+    forget_notification()
     enqueue()
     assert has_news(listener) is rings
 
@@ -132,7 +138,7 @@ def test_ready_jobs_ring_however_they_are_enqueued(listener, enqueue, rings):
 @notifies
 def test_a_notification_that_fails_after_the_commit_fails_nobody(caplog):
     """An error would have the caller enqueue the job once more."""
-    dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
+    forget_notification()
 
     def refuse(execute, sql, *rest):
         if sql.startswith("NOTIFY"):
@@ -168,6 +174,18 @@ def test_psycopg2_hears_nothing_and_so_tells_nobody(monkeypatch, long_silence):
     assert not [one for one in statements if "NOTIFY" in one["sql"]]
 
 
+@notifies
+def test_who_notified_is_forgotten_with_its_connection():
+    own = other_connection()
+    own.ensure_connection()
+    dialect_of(own).notify()
+    own.close()
+    seen = weakref.ref(own)
+    del own
+    gc.collect()
+    assert seen() is None
+
+
 def notifications(work):
     """How many there are, and how many of them before the commit."""
     with CaptureQueriesContext(connection) as statements:
@@ -187,6 +205,8 @@ def test_a_transaction_notifies_once_however_much_it_enqueues_and_after_its_comm
             with transaction.atomic():
                 Note.objects.enqueue()
             Note.objects.bulk_create([Note(), Note()])
+            # Of ours there is one, too: else a thousand jobs had a thousand calls after the commit.
+            assert len(connection.run_on_commit) == 2
 
     assert notifications(enqueue) == (1, 0)
 
@@ -217,7 +237,7 @@ def test_who_takes_all_back_notifies_nobody(long_silence):
 @notifies
 def test_every_transaction_has_a_notification_of_its_own(listener):
     for _ in range(2):
-        dialect_of(connections["default"])._notified_at = 0.0  # type: ignore[attr-defined]
+        forget_notification()
         with transaction.atomic():
             Note.objects.create()
         wait_until(lambda: has_news(listener))
@@ -238,10 +258,10 @@ def test_without_autocommit_too_every_transaction_notifies(listener):
 
 @pytest.fixture
 def long_silence(monkeypatch):
-    monkeypatch.setattr(postgresql, "RECHECK_SECONDS", LONG)
-    dialect_of(connections["default"])._notified_at = float("-inf")  # type: ignore[attr-defined]
+    monkeypatch.setattr(postgresql_notify, "RECHECK_SECONDS", LONG)
+    forget_notification()
     yield
-    dialect_of(connections["default"])._notified_at = float("-inf")  # type: ignore[attr-defined]
+    forget_notification()
 
 
 @notifies
@@ -269,7 +289,7 @@ def test_who_stalls_after_a_notification_is_not_silent_for_longer(listener):
             time.sleep(0.1)  # who was woken has looked once more by now
         return result
 
-    dialect_of(connections["default"])._notified_at = float("-inf")  # type: ignore[attr-defined]
+    forget_notification()
     with connection.execute_wrapper(stall):
         Note.objects.create()
         assert has_news(listener)
