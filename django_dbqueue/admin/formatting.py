@@ -13,12 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext
 from ..texts import wording
 from ..texts.wording import digits
 
-TIMES = {
-    "h": gettext_lazy("%(number)s h"),
-    "min": gettext_lazy("%(number)s min"),
-    "s": gettext_lazy("%(number)s s"),
-    "ms": gettext_lazy("%(number)s ms"),
-}
+TIMES = {**wording.UNITS, "ms": gettext_lazy("%(number)s ms")}
 
 
 def short_time(seconds: float) -> str:
