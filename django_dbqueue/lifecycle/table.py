@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import getattr_static, iscoroutinefunction
+from inspect import iscoroutinefunction
 from typing import Any
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.base import ModelState
 from django.db.models.fields import NOT_PROVIDED
-from django.db.models.fields.related_descriptors import ForeignKeyDeferredAttribute
-from django.db.models.query_utils import DeferredAttribute
 from django.db.models.signals import post_init, pre_init
 
 from ..dialects import Dialect, dialect_of
 from ..dialects.types import Inserted, Row
 from ..states import Status
+from .instances import is_assigned, is_quiet
 from .policy import MAX_SECONDS, Policy, policy_of
 
 Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
@@ -58,8 +57,6 @@ LEFT_OUT = LIFECYCLE_COLUMNS - {"attempts", "crashes", "losses"} | {
 # No limit of the schema says how much these hold.
 UNBOUNDED = (models.TextField, models.JSONField, models.BinaryField)
 SIZED = (str, bytes, memoryview)
-# What assigns an attribute and does nothing more.
-QUIET = {DeferredAttribute, ForeignKeyDeferredAttribute}
 NUMBERS = ("priority", "attempts", "crashes", "losses", "time_to_run")
 NUMBER = {int, type(None)}
 
@@ -87,6 +84,8 @@ class Table:
     attributes: tuple[str, ...]  # of the columns, in their order
     # Whether nothing of the project's happens when Django makes an instance of a row.
     is_quiet: bool
+    # Nor when an attribute of one is assigned.
+    is_assigned: bool
     # Whether all of its columns are written as they are, and in this table alone.
     is_plain: bool
     binary: frozenset[str]  # the columns of bytes
@@ -245,6 +244,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         converters=tuple(conversions(fetched, connection)),
         attributes=names,
         is_quiet=is_quiet(model, names),
+        is_assigned=is_assigned(model),
         is_plain=_is_plain(meta),
         binary=frozenset(one.column for one in meta.concrete_fields if _is_binary(one)),
     )
@@ -270,16 +270,6 @@ def is_coroutine(model: type[Any]) -> bool:
     transaction of their own, which is a thread's."""
     is_one = not hasattr(model, "run_batch") and not policy_of(model).exactly_once  # type: ignore[arg-type]
     return is_one and iscoroutinefunction(model.run)
-
-
-def is_quiet(model: type[Any], names: Iterable[str]) -> bool:
-    """Whether nothing of the project's happens when Django makes an instance of a row."""
-    ways = ("__init__", "__new__", "__setattr__")
-    return (
-        all(getattr(model, way) is getattr(models.Model, way) for way in ways)
-        and model.from_db.__func__ is models.Model.from_db.__func__  # type: ignore[attr-defined]
-        and all(type(getattr_static(model, name)) in QUIET for name in names)
-    )
 
 
 def conversions(
