@@ -6,7 +6,7 @@ Django's own ``bulk_create`` prepares every column of every row; most are the sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ..states import Status
@@ -23,6 +23,7 @@ NEW = {
     **dict.fromkeys(("owner", "dequeued_time", "finished_at", "failed_at", "failure")),
     **dict.fromkeys(("attempts", "crashes", "losses"), 0),
 }
+WRITTEN = NEW.keys() | {"status", "errors"}
 Attributes = dict[str, Any]
 
 
@@ -63,14 +64,21 @@ def unread(jobs: Sequence[Any]) -> list[tuple[str, list[Attributes]]]:
     found = []
     every: list[Attributes] = [vars(job) for job in jobs]
     for field in jobs[0]._meta.concrete_fields if jobs else ():
-        if field.name in NEW or field.primary_key:
+        if field.name in WRITTEN or field.primary_key:
             continue
-        given = [one.get(field.attname) for one in every]
+        given = _given(every, field.attname)
         kinds = {kind for kind in set(map(type, given)) if hasattr(kind, "resolve_expression")}
         if kinds:
             these = [one for one, value in zip(every, given, strict=True) if type(value) in kinds]
             found.append((field.attname, these))
     return found
+
+
+def _given(every: Sequence[Attributes], name: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(name), every))
+    except KeyError:  # it was left out when one of them was read
+        return [one.get(name) for one in every]
 
 
 def insert_jobs(table: Table, jobs: Sequence[Any], batch_size: int | None) -> bool:

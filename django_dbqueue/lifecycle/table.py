@@ -244,7 +244,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         converters=tuple(conversions(fetched, connection)),
         attributes=names,
         is_quiet=is_quiet(model, names),
-        is_assigned=is_assigned(model),
+        is_assigned=is_assigned(model, [one.attname for one in meta.concrete_fields]),
         is_plain=_is_plain(meta),
         binary=frozenset(one.column for one in meta.concrete_fields if _is_binary(one)),
     )
