@@ -60,8 +60,9 @@ class Wakeup:
         return news
 
     def _has_news(self, dialects: list[Dialect]) -> bool:
-        now = time.monotonic()
         rechecks = [d.silent_after_news for d in dialects if d.has_news()]
+        # After they were asked: what they have heard may have been said just before that.
+        now = time.monotonic()
         if any(rechecks):
             self._recheck_at = now + max(rechecks)
         if rechecks:

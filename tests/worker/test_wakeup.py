@@ -305,6 +305,27 @@ def test_the_second_look_comes_as_soon_as_the_silence_is_over():
     assert not thread.is_alive()
 
 
+def test_the_silence_is_over_no_sooner_for_a_thread_that_was_held_up_before_it_heard(monkeypatch):
+    """Who notifies is silent from the notification on, which may come while it asks for news."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    class HeldUp:
+        silent_after_news = 5.0
+
+        def has_news(self):
+            now[0] += 3.0
+            return now[0] < 1004
+
+    bell = Wakeup([])
+    assert bell._has_news([HeldUp()])
+    assert not bell._has_news([HeldUp()])
+    assert now[0] == 1006
+    assert not bell._has_news([])
+    now[0] += 2.0
+    assert bell._has_news([])
+
+
 @tells
 def test_an_idle_claimer_wakes_for_a_new_job_and_not_before_its_commit():
     thread = in_idle_claimer(sleep=LONG)
