@@ -61,6 +61,7 @@ class TablePoller:
         self._whole_since, self.is_locked = None, False
         try:
             found = self._ready(table)
+            self._is_left_out = False
         except Error as error:
             # One of its own (its migration was undone, somebody has locked it, a name cannot be
             # read) is no other table's business.

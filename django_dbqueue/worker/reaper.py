@@ -68,6 +68,7 @@ class Reaper:
         # When to clean up next, by the place of a table, and by a database for its workers.
         self.clean_at: dict[tuple[str, str], float] = {}
         self._joint_look = JointLook()
+        self._unread: set[tuple[str, str]] = set()  # tables that could not be looked at
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
         self.lows: dict[tuple[str, str], LowInstants] = defaultdict(LowInstants)
@@ -105,7 +106,7 @@ class Reaper:
         tables = [
             table
             for table in self.tables
-            if table.place not in self._warned
+            if table.place not in self._unread
             and now >= self._locked.get(table.place, 0.0)
             and not self.lows[table.place].are_in_force
         ]
@@ -141,8 +142,9 @@ class Reaper:
 
         lows = self.lows[table.place]
         if known is None:
-            known = self._alone(table, partial(promotion.next_moves, lows=lows), NO_MOVES)
-        due, over = known
+            known = self._alone(table, partial(promotion.next_moves, lows=lows), None)
+            (self._unread.add if known is None else self._unread.discard)(table.place)
+        due, over = known or NO_MOVES
         promote = partial(promotion.promote, low=lows.delayed)
         count = self._alone(table, promote, 0) if _is_over(due) else 0
         if _is_over(over):

@@ -150,6 +150,33 @@ def test_a_table_that_cannot_be_read_is_no_other_ones_business():
     assert together == [sql for sql in asked if table(Note).name in sql]
 
 
+def test_a_table_that_can_be_read_again_is_looked_at_with_the_others(monkeypatch, quick, caplog):
+    """As after a lock, or once it was migrated."""
+
+    def refuse(execute, sql, params, many, context):
+        if table(Strict).name in sql:
+            raise ProgrammingError("Strict is out of order")
+        return execute(sql, params, many, context)
+
+    one, reap, real = scheduler(*MODELS), reaper(*MODELS), time.monotonic
+    names = table(Note).name, table(Strict).name
+    for number in range(2):
+        with connection.execute_wrapper(refuse):
+            for _ in range(2):
+                turn(reap)
+                look(one)
+        assert caplog.text.count("is left out") == number + 1
+        turn(reap)
+        look(one)
+        monkeypatch.setattr(time, "monotonic", lambda more=number: real() + 60 * (more + 1))
+        with CaptureQueriesContext(connection) as statements:
+            look(one)
+        assert len(statements) == 1
+        with CaptureQueriesContext(connection) as statements:
+            turn(reap)
+        assert sum(all(name in query["sql"] for name in names) for query in statements) == 1
+
+
 def test_where_looks_are_slow_each_table_gets_its_own_low_water_mark(monkeypatch):
     monkeypatch.setattr(low_water, "CHEAP", -1.0)
     monkeypatch.setattr(low_water, "TRIPS", 0.0)
