@@ -83,6 +83,15 @@ class Reaper:
         to write what became of the jobs. It is asked after each look, which may itself have been
         answered late.
         """
+        try:
+            return self._turn(judge)
+        except Error:
+            # What was found may not have been moved; after a failover what was moved may be back.
+            for lows in self.lows.values():
+                lows.forget()
+            raise
+
+    def _turn(self, judge: Callable[[], bool]) -> tuple[Done, float]:
         done = Done()
         # Before the claims whose time is over: what nobody ran for so long is charged to none.
         silent = [
@@ -217,8 +226,7 @@ class Reaper:
                 f"no beat for {self.worker_timeout:g} s: taken for dead"
             )
         message = "worker %s is gone: %d jobs run again elsewhere"
-        name = worker.uuid[:8]
-        log_event(logging.WARNING, "worker.gone", message, worker, count, worker=name)
+        log_event(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 
     def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:
         """Its claims on what is not installed here, or was left out, are for another project or
