@@ -98,8 +98,8 @@ class TablePoller:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether a look at many tables may be enough: nothing is known to be ready, for us
-        or for others, there is no trouble with this one, and no floor below which that would look."""
+        """Whether a look at many tables may be enough: nothing is known to be ready, for us or for
+        others, there is no trouble with this one, and no floor below which that would look."""
         is_known = self.queues or time.monotonic() < self.alone_until
         return not (is_known or self._is_left_out or self.is_locked or self.floors.in_force)
 

@@ -380,9 +380,9 @@ def test_the_silence_is_over_no_sooner_for_a_thread_that_was_held_up_before_it_h
             now[0] += 3.0
             return now[0] < 1004
 
-    bell = Wakeup([])
-    assert bell._has_news([HeldUp()])
-    assert not bell._has_news([HeldUp()])
+    bell, dialects = Wakeup([]), [HeldUp()]
+    assert bell._has_news(dialects)  # type: ignore[arg-type]
+    assert not bell._has_news(dialects)  # type: ignore[arg-type]
     assert now[0] == 1006
     assert not bell._has_news([])
     now[0] += 2.0
