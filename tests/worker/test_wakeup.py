@@ -139,6 +139,18 @@ def test_ready_jobs_ring_however_they_are_enqueued(listener, enqueue, rings):
 
 
 @notifies
+@pytest.mark.parametrize("_", range(2))
+def test_no_test_is_silent_since_another_one_has_notified(listener, long_silence_begins, _):
+    Note.objects.create()
+    assert has_news(listener)
+
+
+@pytest.fixture
+def long_silence_begins(monkeypatch):
+    monkeypatch.setattr(postgresql_notify, "RECHECK_SECONDS", LONG)
+
+
+@notifies
 def test_a_notification_that_fails_after_the_commit_fails_nobody(caplog):
     """An error would have the caller enqueue the job once more."""
     forget_notification()
