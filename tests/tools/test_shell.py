@@ -48,6 +48,13 @@ def test_it_stays_in_the_folder_and_the_environment_that_it_has_entered(session,
     assert session.place == tmp_path / "inside"
 
 
+def test_a_letter_of_which_a_half_is_written_is_no_error(session):
+    session.enter(r"printf 'one \303'")
+    session.shows("one")
+    session.enter(r"printf '\303'; printf '\251t\303\251'")
+    session.shows("été")
+
+
 def test_what_it_has_started_is_gone_with_it(tmp_path):
     with shell(tmp_path) as session:
         session.enter("sleep 1000 &\necho pid $!")
