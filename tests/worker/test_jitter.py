@@ -92,8 +92,9 @@ def first_count():
 
 
 def news_for_others():
-    bell, naps = Wakeup([]), []
-    bell.sleep = naps.append  # type: ignore[method-assign]
+    naps: list[float] = []
+    bell: Any = Wakeup([])
+    bell.sleep = naps.append
     for _ in range(LOOKS_MAX + 1):
         bell.hesitate()
     return naps[0]
