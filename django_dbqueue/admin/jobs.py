@@ -40,9 +40,23 @@ LIFECYCLE_LIST = (
     "last_error",
     "created_at",
 )
-# Of failed jobs nobody has one, and none is due: when they failed is told in place of that.
-NOT_OF_FAILED = {"held_by", "dequeued_time"}
-IN_PLACE_OF = {"due": "failed_at"}
+# Only of claimed jobs: of all others the list says what they have, so that all columns are seen.
+OF_CLAIMED = {"held_by", "dequeued_time"}
+# What stands where a list of all jobs has the time at which one is due; "" = nothing.
+IN_PLACE_OF_DUE = {
+    Status.READY: "",
+    Status.CLAIMED: "",
+    Status.BURIED: "failed_at",
+    Status.DONE: "finished_at",
+}
+
+
+def columns_of(names: list[Any], selected: Status | None) -> list[Any]:
+    """Those that tell something of jobs in this state; None = in any."""
+    hidden = set() if selected is Status.CLAIMED else OF_CLAIMED
+    due = "due" if selected is None else IN_PLACE_OF_DUE.get(selected, "due")
+    shown = [due if name == "due" else name for name in names if name not in hidden]
+    return [name for name in dict.fromkeys(shown) if name]
 
 
 class JobAdmin(JobPage, ReadOnlyAdmin):
@@ -91,9 +105,8 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         return act(self, request, queryset, CANCEL)
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        names = super().get_list_display(request)
-        if tabs.selected_state(request) is Status.BURIED:
-            names = [IN_PLACE_OF.get(n, n) for n in names if n not in NOT_OF_FAILED]
+        selected = tabs.selected_state(request)
+        names = columns_of(super().get_list_display(request), selected)
         is_shown = self.model.takes_keys and self.has_inspect_permission(request)
         return [*names, "concurrency_key"] if is_shown else names
 
@@ -137,7 +150,7 @@ class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     """Shows archived jobs."""
 
     list_filter: ClassVar[Any] = (StateFilter,)
-    list_display: Any = ("id", *LIFECYCLE_LIST, "finished_at")
+    list_display: Any = ("id", *columns_of([*LIFECYCLE_LIST], Status.DONE))
     search_fields: ClassVar[Any] = ("id__exact",)
     search_help_text = gettext_lazy("The number of a job")
     actions: Any = ("export_selected",)
