@@ -18,9 +18,11 @@ from ..lifecycle.operator import Changed
 from ..operate import acting, recording
 from ..operate.acting import Progress, Verb, told
 from ..operate.cursor import BY_KEY
-from ..operate.keyset import Keyset, keyset_of
+from ..operate.keyset import Keyset, keyset_of, keyset_of_parked
+from ..operate.orders import IN_TURN
 from ..states import Status
 from ..texts import wording
+from ..texts.wording import STATES
 from . import confirmation, tabs
 from .changelist import NOT_FILTERS
 from .confirmation import ROWS_MAX, Question
@@ -153,17 +155,24 @@ def act(
     verb = action.verb if form is None else action.verb.with_values(**form.values())
     keysets = [Keyset(queryset.order_by(), BY_KEY)]
     if across:
-        keysets = list(_by_state(request, queryset, verb).values())
+        keysets = [keyset for _word, keyset in _by_state(model_admin, request, queryset, verb)]
     progress = Progress(verb, ROWS_MAX, recording.KEYS_NAMED_MAX)
     _do(model_admin, request, action, progress, keysets)
     return None
 
 
-def _by_state(request: HttpRequest, queryset: QuerySet[Any], verb: Verb) -> dict[Status, Keyset]:
-    """All that match, through each state from which the verb takes jobs, by its index."""
-    selected = tabs.selected_state(request)
-    states = [s for s in Status if s in verb.sources and selected in {None, s}]
-    return {status: keyset_of(queryset.order_by(), status) for status in states}
+def _by_state(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], verb: Verb
+) -> list[tuple[Any, Keyset]]:
+    """All that match, with the words of their states: through each state from which the verb takes
+    jobs, by its index."""
+    selected, rows, found = tabs.selected_state(request), queryset.order_by(), list[Any]()
+    for status in [s for s in IN_TURN if s in verb.sources and selected in {None, s}]:
+        found.append((model_admin.state_words[status], keyset_of(rows, status)))
+        # They have no time, and are in no tab of a state.
+        if status == Status.DELAYED and selected is None and queryset.model.takes_keys:
+            found.append((STATES["waiting for its key"], keyset_of_parked(rows)))
+    return found
 
 
 def _ask(
@@ -177,7 +186,7 @@ def _ask(
     queues = queues_of(request, model_admin.model) if action.form is MoveForm else []
     question = replace(action.question, form=form, queues=queues[:QUEUES_MAX])
     if confirmation.is_across(request):
-        by_state = _by_state(request, queryset, action.verb)
+        by_state = _by_state(model_admin, request, queryset, action.verb)
         return confirmation.ask_about_all(model_admin, request, by_state, question)
     rows = list(queryset.order_by("pk"))
     return confirmation.ask_about_rows(model_admin, request, rows, question) if rows else None

@@ -15,6 +15,7 @@ from ..states import Status
 from ..worker.served import Served
 from .cursor import BIGINT_MAX, BY_KEY
 from .keyset import Keyset, keyset_of, keyset_of_parked
+from .orders import IN_TURN
 
 CHUNK_IDS = 500
 IDS_MAX = 1_000_000  # of one range
@@ -53,7 +54,7 @@ class Choice:
             for keys in chunked(keys_of(served.model._meta.pk, self.ids)):
                 yield Keyset(rows.filter(pk__in=keys), BY_KEY)
             return
-        for status in Status:
+        for status in IN_TURN:
             if status in sources and (not self.states or status in self.states):
                 yield keyset_of(self._of_age(rows, status), status)
                 if status == Status.DELAYED and served.model.takes_keys:

@@ -217,8 +217,14 @@ def keyset_of(
 
 def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
     """Those that wait for their concurrency keys, which are among no delayed ones in an index."""
-    parked = rows.filter(is_in_state(Status.DELAYED), retry_at__isnull=True)
-    return Keyset(parked.filter(concurrency_key__isnull=False), BY_CONCURRENCY_KEY)
+    parked = {"retry_at__isnull": True, "concurrency_key__isnull": False}
+    found = rows.filter(is_in_state(Status.DELAYED), **parked)
+    asked = {column_of(leaf) for leaf in leaves_of(found.query.where)}
+    if asked <= {"status", "retry_at", "concurrency_key"}:
+        return Keyset(found, BY_CONCURRENCY_KEY)
+    whole = rows.model._base_manager.using(rows.db)
+    scanned = whole.filter(is_in_state(Status.DELAYED), **parked)
+    return Keyset(found, BY_CONCURRENCY_KEY, scanned)
 
 
 def keyset_in(

@@ -10,6 +10,9 @@ from ..states import Status
 from .cursor import BY_FAILURE, BY_KEY, Order
 
 TIMED = (Status.CLAIMED, Status.DELAYED)
+# As something is done to all of them: what has a key comes last, since what waits for that becomes
+# ready then.
+IN_TURN = (Status.READY, Status.DELAYED, Status.BURIED, Status.DONE, Status.CLAIMED)
 BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
 BY_END = Order(("finished_at", "id"), is_descending=True)  # of an archive

@@ -97,6 +97,15 @@ def test_what_is_cancelled_goes_into_the_archive_if_there_is_one():
     assert ArchivedKept.objects.get().text == "paper"
 
 
+def test_what_waits_for_a_key_is_buried_with_what_has_it():
+    for _ in range(3):
+        Shared.objects.create(tenant="one")
+    Shared.objects.claim(limit=2)
+    Shared.objects.claim()  # the last one is put aside
+    dbqueue("bury", "queueapp.Shared", "--yes")
+    assert states(Shared) == {"buried": 3}
+
+
 def test_a_retried_job_has_all_its_attempts():
     job = failed("gone")
     overwrite(job, attempts=3, crashes=1)
