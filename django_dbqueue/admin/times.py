@@ -150,6 +150,7 @@ def _moment(text: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
         found = found if timezone.is_aware(found) else timezone.make_aware(found)
+        timezone.localtime(found)  # as it is shown
         return found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise NoTime(_("A time is written as 2026-01-31T13:45.")) from None
@@ -188,11 +189,17 @@ OF_STATES = {
 
 
 def time_filters(request: HttpRequest, selected: Status | None) -> list[type[TimeFilter]]:
-    """Those of times that jobs in a state have, and those that are asked for all the same."""
+    """Those of times that jobs in a state have, and those that the address names all the same: no
+    other filter knows what a form left empty."""
     shown = OF_STATES.get(selected, (CreatedFilter,))
-    return [one for one in OF_STATES[None] if one in shown or is_asked(request, one)]
+    named = {one for one in OF_STATES[None] if any(name in request.GET for name in _names(one))}
+    return [one for one in OF_STATES[None] if one in shown or one in named]
 
 
 def is_asked(request: HttpRequest, one: type[TimeFilter]) -> bool:
-    name = one.parameter_name
-    return any(request.GET.get(key) for key in (name, f"{name}_from", f"{name}_until") if key)
+    return any(request.GET.get(name) for name in _names(one))
+
+
+def _names(one: type[TimeFilter]) -> list[str]:
+    name = str(one.parameter_name)
+    return [name, f"{name}_from", f"{name}_until"]

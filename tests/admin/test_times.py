@@ -8,6 +8,7 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.operate.moments import now_of
@@ -106,6 +107,36 @@ def test_what_is_no_time_is_told_and_nothing_is_shown(browser, asked):
     page = text_of(browser.get(NOTES, {"state": "4", **asked}))
     assert keys_in(page) == []
     assert "cannot use" in page
+
+
+@pytest.mark.parametrize(
+    ("zone", "asked"),
+    [
+        ("America/New_York", {"failed_from": "0001-01-01T00:00Z"}),
+        ("Asia/Tokyo", {"failed_until": "9999-12-31T23:59Z"}),
+    ],
+)
+def test_what_is_no_time_where_somebody_reads_it_is_told(browser, zone, asked):
+    made("failed_at", status=Status.BURIED)
+    with timezone.override(zone):
+        page = text_of(browser.get(NOTES, {"state": "4", **asked}))
+    assert keys_in(page) == []
+    assert "cannot use" in page
+
+
+def test_the_first_and_the_last_time_may_be_asked_for(browser):
+    jobs = made("failed_at", status=Status.BURIED)
+    asked = {"failed_from": "0001-01-03T00:00", "failed_until": "9999-12-29T00:00"}
+    page = text_of(browser.get(NOTES, {"state": "4", **asked}))
+    assert keys_in(page) == list(jobs.values())
+
+
+@pytest.mark.parametrize("state", ["", "0", "3", "4"])
+def test_a_form_that_was_sent_empty_leaves_nothing_out_in_any_tab(browser, state):
+    made("created_at", status=Status(int(state or "0")), retry_at=DbNow() if state == "3" else None)
+    empty = {"failed_from": "", "failed_until": "", "finished": "", "created_until": ""}
+    page = text_of(browser.get(NOTES, {"state": state, **empty}))
+    assert len(keys_in(page)) == len(AGES)
 
 
 def test_an_action_for_all_that_match_no_time_changes_nothing(browser):
