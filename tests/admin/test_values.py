@@ -89,6 +89,20 @@ def test_what_is_no_value_is_told_and_asked_for_again(browser, action, field, va
     assert fresh(job).status == job.status
 
 
+@pytest.mark.parametrize("action", ["reschedule_selected", "kick_with_selected"])
+@pytest.mark.parametrize(
+    ("zone", "due"),
+    [("Asia/Tokyo", "9999-12-31T23:00:00Z"), ("America/New_York", "0001-01-01T01:00:00Z")],
+)
+def test_no_job_runs_at_a_time_that_nobody_there_can_be_told(browser, action, zone, due):
+    job = buried() if action == "kick_with_selected" else Note.objects.create()
+    question = sent_by(act(browser, action, job))
+    with timezone.override(zone):
+        page = text_of(browser.post(NOTES, question | {"dbqueue-due": due}))
+    assert "Run at: a date and a time." in page
+    assert fresh(job).status == job.status
+
+
 def test_strangers_words_stay_words_where_a_value_is_asked_for_again(browser):
     Note.objects.create(queue=CANARY)
     job = Note.objects.create()
