@@ -227,6 +227,13 @@ def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
     return Keyset(found, BY_CONCURRENCY_KEY, scanned)
 
 
+def keyset_of_undated(rows: QuerySet[Any]) -> Keyset:
+    """The buried ones of which nobody wrote down when they failed, the newest first."""
+    whole = in_state(rows.model._base_manager.using(rows.db), Status.BURIED)
+    of_all = Keyset(in_state(rows, Status.BURIED), BY_FAILURE, whole, undated=without_time(rows.db))
+    return of_all._parts()[1]
+
+
 def keyset_in(
     queryset: QuerySet[Any],
     order: Order,

@@ -114,6 +114,27 @@ def test_what_failed_is_read_by_when_it_failed(asked, seconds):
     assert len(times) == (0 if "attempts" in asked else 50)
 
 
+@pytest.mark.parametrize("asked", [{}, {"failure": MANY}, {"queues": ("default",)}])
+@pytest.mark.parametrize("age", ["older_than", "newer_than"])
+def test_the_command_line_reads_by_when_it_failed(asked, age):
+    """What failed before all of these, or after them: nothing."""
+    newest, oldest = (
+        QuerySet(Big).filter(status=Status.BURIED).order_by(order)[0].failed_at
+        for order in ("-failed_at", "failed_at")
+    )
+    now, most = clock(SERVED), 5 * 1000
+    seconds = (now - oldest).total_seconds() + 60
+    if age == "newer_than":
+        seconds = max(0, (now - newest).total_seconds() - 60)
+
+    def read():
+        for keyset in Choice(**asked, **{age: seconds}).keysets(SERVED, {Status.BURIED}):
+            assert not keyset.page(500).rows
+            assert not list(keyset.as_of_now().chunks(500))
+
+    assert steps(read, BIG) <= most
+
+
 def test_what_is_needed_of_the_index_is_none_of_the_rows():
     """Neither is sorted: the first page and the last one of all that failed."""
     keyset = keyset_of(QuerySet(Big), Status.BURIED)

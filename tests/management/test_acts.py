@@ -106,6 +106,16 @@ def test_what_waits_for_a_key_is_buried_with_what_has_it():
     assert states(Shared) == {"buried": 3}
 
 
+@pytest.mark.parametrize("columns", [["finished_at"], ["finished_at", "failed_at"]])
+def test_it_makes_no_difference_whether_a_failed_job_says_when_it_failed(columns):
+    for text, ago in {"a": 60, "b": 3600, "c": 7200}.items():
+        overwrite(failed("gone", text=text), **dict.fromkeys(columns, DbNow(-ago)))
+    found = as_json("failed", "--older-than=30m")["failed"]
+    assert len(found) == 2
+    assert as_json("retry", "--all", "--older-than=30m", "--newer-than=90m")["changed"] == 1
+    assert QuerySet(Note).get(status=READY).text == "b"
+
+
 def test_a_retried_job_has_all_its_attempts():
     job = failed("gone")
     overwrite(job, attempts=3, crashes=1)
