@@ -104,6 +104,12 @@ def is_confirmed(request: HttpRequest) -> bool:
     return request.POST.get("confirmed") == "yes"
 
 
+def names_rows(request: HttpRequest) -> bool:
+    """Whether an action is done to rows that are named by their keys, whatever matches by now."""
+    is_packed = is_confirmed(request) and bool(request.POST.get(KEYS_FIELD))
+    return request.method == "POST" and (is_packed or not is_across(request))
+
+
 def confirmed(
     model_admin: "ModelAdmin[Any]",
     request: HttpRequest,

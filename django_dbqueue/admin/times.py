@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ..operate.moments import now_of
 from ..states import Status
-from . import search
+from . import confirmation, search
 from .changelist import NOT_FILTERS
 from .lists import StateFilter
 
@@ -80,7 +80,7 @@ class TimeFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """None at all where nobody can tell which are meant: an action would take too many."""
         try:
-            begin, end = self._asked_of(queryset.db)
+            begin, end = self._asked_of(request, queryset.db)
         except NoTime as why:
             asked = ", ".join(str(v) for v in self.used_parameters.values() if v)
             what = _("The filter %(filter)s cannot use %(asked)s. %(why)s")
@@ -91,13 +91,17 @@ class TimeFilter(admin.SimpleListFilter):
             queryset = queryset.filter(**{f"{self.column}__gte": begin})
         return queryset if end is None else queryset.filter(**{f"{self.column}__lte": end})
 
-    def _asked_of(self, alias: str) -> tuple[datetime | None, datetime | None]:
+    def _asked_of(
+        self, request: HttpRequest, alias: str
+    ) -> tuple[datetime | None, datetime | None]:
         key = self.value()
         if not key:
             return self.asked.begin, self.asked.end
         if key not in SPANS:
             known = ", ".join(SPANS)
             raise NoTime(_("It knows %s, or two times.") % known)
+        if confirmation.names_rows(request):  # they were within it when they were shown
+            return None, None
         return self._now(alias) - SPANS[key][1], None
 
     def _now(self, alias: str) -> datetime:

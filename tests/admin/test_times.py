@@ -13,7 +13,7 @@ from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import NOTES, keys_in, step, text_of
+from tests.kit.admin_lists import NOTES, act, act_on_all, keys_in, step, text_of
 from tests.queueapp.models import ArchivedKept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -186,3 +186,22 @@ def test_what_is_looked_for_without_an_index_is_found_by_one_more_click(browser,
     assert where is not None
     assert "long" not in where
     assert step(page, "Look further") is None
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_what_was_ticked_is_acted_on_however_long_somebody_looked_at_it(browser, is_asked):
+    jobs = made("failed_at", status=Status.BURIED)
+    chosen = QuerySet(Note).get(pk=jobs["2m"])
+    query = "?state=4&failed=5m"
+    if is_asked:
+        assert "dbqueue-asked" in act(browser, "cancel_selected", chosen, query=query)
+    QuerySet(Note).filter(pk=chosen.pk).update(failed_at=DbNow(plus=-600))
+    action, more = ("cancel_selected", {"confirmed": "yes"}) if is_asked else ("kick_selected", {})
+    assert "1 changed" in act(browser, action, chosen, query=query, **more)
+
+
+def test_what_all_that_match_are_is_found_out_when_it_is_done(browser):
+    made("failed_at", status=Status.BURIED)
+    QuerySet(Note).filter(text="2m").update(failed_at=DbNow(plus=-600))
+    page = act_on_all(browser, "kick_selected", "?state=4&failed=5m", confirmed="yes")
+    assert "0 changed" in page
