@@ -113,7 +113,8 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         failure, the newest first."""
         selected = tabs.selected_state(request)
         if request.GET.get(FailureFilter.parameter_name):
-            return (BY_FAILURE if selected == Status.BURIED else BY_KEY).columns(backwards=False)
+            is_first = selected in {None, Status.BURIED}
+            return (BY_FAILURE if is_first else BY_KEY).columns(backwards=False)
         order = ORDERS.get(selected) if selected is not None else None
         return order.columns(backwards=False) if order else super().get_ordering(request)
 

@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from django_dbqueue.admin.tabs import count_failed
 from django_dbqueue.metrics import counts
 from django_dbqueue.monitor.failures import choice_of, clock, failures, groups_of, look
 from django_dbqueue.operate.acting import CANCEL, KICK, Progress
@@ -91,10 +92,14 @@ def test_kinds_are_counted_by_their_index(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [MANY, FEW, RETRYING])
-@pytest.mark.parametrize("status", [Status.DELAYED, Status.BURIED])
-def test_a_list_reads_what_it_shows(name, status):
-    keyset = keyset_of(QuerySet(Big).filter(failure=name), status)
+@pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"attempts": 9}])
+@pytest.mark.parametrize("status", [None, Status.DELAYED, Status.BURIED])
+def test_a_list_reads_what_it_shows(name, status, asked):
+    """Or, where more is asked than the index knows, a window of it."""
+    rows = QuerySet(Big).filter(failure=name, **asked)
+    keyset = keyset_of(rows, status)
     reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
+    reads.append(lambda: count_failed(rows))
     assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
 
 
