@@ -34,6 +34,11 @@ def test_nobody_reads_of_tables_that_they_may_not_see_nor_what_was_searched_for(
     page = text_of(people("view_queue", "view_note").get(ACTIVITY))
     assert "Retry: " in page
     assert "secret" not in page
+    history = f"{NOTES}{job.pk}/history/"
+    told = text_of(people("view_note").get(history))
+    assert "Retry: 1 changed" in told
+    assert "secret" not in told
+    assert "secret" in text_of(people("view_note", "inspect_note").get(history))
     assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(ACTIVITY))
     assert people("view_note").get(ACTIVITY).status_code == 403
 
