@@ -291,12 +291,12 @@ def test_what_was_done_is_told_where_the_database_fails(monkeypatch):
 
     def fail(number: int) -> None:
         if number == 3:
-            raise OperationalError("the disk is full")
+            raise OperationalError("the disk \x1b[2J is full")
 
     with before_each_write(fail):
         told, why = fails(1, "retry", "queueapp.Note")
     assert told == "queueapp.note: 4 changed\n"
-    assert "the disk is full" in why
+    assert "the disk \\x1b[2J is full" in why
     assert states() == {"ready": 4, "buried": 2}
 
 
