@@ -1,7 +1,7 @@
 """The verbs of queue tables as actions of the admin: in chunks, to a limited number at once."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
+from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.operator import Changed
 from ..operate import acting, recording
 from ..operate.acting import Progress, Verb, told
@@ -237,9 +238,10 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
     """The command that does it to all that match; '' where it knows no such filter."""
     ignored = {*NOT_FILTERS, *query_of(model_admin.model, alias_of(request, model_admin.model))}
     asked = {name: value for name, value in request.GET.items() if name not in ignored and value}
-    if not asked.keys() <= TOLD or not confirmation.is_across(request):
-        return ""
     state = tabs.selected_state(request)
+    is_told = asked.keys() <= TOLD and not _would_do_more(model_admin.model, asked, state)
+    if not is_told or not confirmation.is_across(request):
+        return ""
     word = "retry" if (verb.name, state) == ("kick", Status.BURIED) else verb.name
     words = ["manage.py", "dbqueue", word, model_admin.opts.label_lower]
     words += ["--database", alias_of(request, model_admin.model)]
@@ -252,6 +254,15 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
         text = value.isoformat() if name == "due" else str(value)
         words += _option(OPTIONS[name], text)
     return shlex.join(words)
+
+
+def _would_do_more(model: type[Any], asked: Mapping[str, Any], state: Status | None) -> bool:
+    """A command takes the lanes of a queue along, and with delayed jobs those that wait for a
+    key."""
+    limiter, queue = limiter_of(model), asked.get(QueueFilter.parameter_name)
+    has_lanes = limiter is not None and limiter.has_lanes
+    with_lanes = has_lanes and queue is not None and base_of(model, queue) == queue
+    return with_lanes or (model.takes_keys and state == Status.DELAYED)
 
 
 def _option(name: str, value: str) -> list[str]:
