@@ -61,6 +61,25 @@ def test_what_django_wrote_itself_is_told_in_its_words_and_what_is_deleted_has_n
     assert page.count(f"{NOTES}{job.pk}/change/") == 2
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "paper; rows: ,",
+        f"3 changed{', 1 skipped: a' * 33};;",  # by a careless expression it is read for hours
+        f"paper{'; rows: 1' * 40}",
+        f"paper{'; failure a' * 40}",
+        f"{'9' * 490} changed",
+        "paper: %(reason)s %s",
+    ],
+)
+def test_whatever_a_person_gave_as_the_reason_of_a_pause_is_read(browser, reason):
+    Note.objects.create()
+    sent = {"table": "queueapp.note", "queue": "default", "how": "good", "reason": reason}
+    assert browser.post("/admin/dbqueue/queue/pause/", sent).status_code == 302
+    for page in (ACTIVITY, "/admin/dbqueue/queue/"):
+        assert reason[:20] in text_of(browser.get(page))
+
+
 @pytest.mark.parametrize("before", ["x", "-1", "9" * 500, "٣", ""])
 def test_no_word_in_the_address_is_an_error(browser, before):
     assert browser.get(ACTIVITY, {"before": before}).status_code == 200
