@@ -1,5 +1,6 @@
 """Concurrency keys in the admin: a column, a search, a filter; for those who may inspect."""
 
+import html
 import re
 
 import pytest
@@ -88,3 +89,16 @@ def test_by_another_filter_what_waits_for_its_key_is_looked_through_in_parts(bro
     asked = bury_all(browser, "?queue=far")
     assert "<dt>waiting for its key</dt><dd>0+</dd>" in asked
     assert "Bury: 1 changed." in bury_all(browser, "?queue=far", confirmed="yes")
+
+
+@pytest.mark.parametrize("more", ["", "&queue=default"])
+def test_the_list_of_delayed_jobs_leads_to_what_waits_for_its_key(browser, more):
+    said = "waiting for their key</a></p>"
+    assert said not in text_of(browser.get(f"{SHARED}?state=3{more}"))
+    waits = parked(2)
+    page = text_of(browser.get(f"{SHARED}?state=3{more}"))
+    [link] = re.findall(rf'<a href="([^"]*)">{said}', page)
+    found = keys_in(text_of(browser.get(SHARED + html.unescape(link))))
+    assert found == [job.pk for job in waits]
+    for other in ("?state=0", "", "?state=3&queue=other"):
+        assert said not in text_of(browser.get(SHARED + other))
