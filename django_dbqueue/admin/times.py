@@ -102,13 +102,7 @@ class TimeFilter(admin.SimpleListFilter):
             raise NoTime(_("It knows %s, or two times.") % known)
         if confirmation.names_rows(request):  # they were within it when they were shown
             return None, None
-        return self._now(alias) - SPANS[key][1], None
-
-    def _now(self, alias: str) -> datetime:
-        """One and the same for all counts of a page."""
-        if not hasattr(self, "_moment_of_page"):
-            self._moment_of_page = now_of(alias)
-        return self._moment_of_page
+        return _now(request, alias) - SPANS[key][1], None
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         mine = dict.fromkeys(self.expected_parameters())
@@ -141,6 +135,14 @@ class TimeFilter(admin.SimpleListFilter):
     @property
     def zone(self) -> str:
         return timezone.get_current_timezone_name()
+
+
+def _now(request: HttpRequest, alias: str) -> datetime:
+    """One and the same for the list and all counts of a page."""
+    known: dict[str, datetime] = vars(request).setdefault("dbqueue_now", {})
+    if alias not in known:
+        known[alias] = now_of(alias)
+    return known[alias]
 
 
 def _choice(words: Any, changelist: Any, query: dict[str, Any], is_selected: bool) -> Any:

@@ -8,6 +8,7 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from django_dbqueue.admin import times
 from django_dbqueue.fields import DbNow
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
@@ -205,3 +206,12 @@ def test_what_all_that_match_are_is_found_out_when_it_is_done(browser):
     QuerySet(Note).filter(text="2m").update(failed_at=DbNow(plus=-600))
     page = act_on_all(browser, "kick_selected", "?state=4&failed=5m", confirmed="yes")
     assert "0 changed" in page
+
+
+@pytest.mark.parametrize("query", ["?state=4&failed=1h", "?failed=1h", "?state=0&created=5m"])
+def test_the_clock_is_read_once_for_the_list_and_its_numbers(browser, monkeypatch, query):
+    made("failed_at", status=Status.BURIED)
+    moments = []
+    monkeypatch.setattr(times, "now_of", lambda alias: moments.append(now_of(alias)) or moments[-1])
+    text_of(browser.get(NOTES + query))
+    assert len(moments) == 1
