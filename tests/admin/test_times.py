@@ -56,10 +56,15 @@ def test_what_failed_last_comes_first_and_says_when(browser):
     assert "Dequeued time" not in page
 
 
-@pytest.mark.parametrize("state", ["", "?state=0", "?state=4", "?queue=default&q=7"])
+def test_what_is_ready_is_not_asked_when_it_failed(browser):
+    made("failed_at", status=Status.BURIED)
+    page = text_of(browser.get(f"{NOTES}?state=0"))
+    assert "created=1h" in page
+    assert "failed=1h" not in page
+
+
+@pytest.mark.parametrize("state", ["", "?state=4", "?queue=default&q=7"])
 def test_what_failed_within_the_hour_is_one_click_away(browser, state):
-    if state == "?state=0":
-        return  # what is ready has not failed
     jobs = made("failed_at", status=Status.BURIED)
     page = text_of(browser.get(NOTES + state))
     links = re.findall(r'<a href="([^"]*failed=1h[^"]*)"[^>]*>last hour<', page)
