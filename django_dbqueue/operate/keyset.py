@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ..metrics.numbers import Count
+from ..models import Job
 from ..states import Status
 from .conditions import (
     by_queue_index,
@@ -251,7 +252,8 @@ def keyset_in(
     if queryset.query.is_empty():
         return Keyset(queryset, order)
     leaves = [(column_of(leaf), leaf) for leaf in leaves_of(queryset.query.where)]
-    if any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves):
+    of_failure = any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves)
+    if of_failure and issubclass(queryset.model, Job):  # an archive has no index of it
         return _of_failure(queryset, indexed)
     if order not in {index_order(indexed), BY_END}:
         return Keyset(queryset, order)

@@ -16,7 +16,7 @@ from tests.kit.admin_lists import START, fill, step, walk
 from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
 from tests.kit.jobs import fresh
 from tests.kit.overview import CANARY, OVERVIEW, text_of
-from tests.queueapp.models import Note
+from tests.queueapp.models import ArchivedKept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 FAILURES, RETRY = f"{OVERVIEW}failures/", f"{OVERVIEW}retry/"
@@ -88,6 +88,18 @@ def test_all_jobs_with_a_failure_are_walked_through_there_and_back(
     end = step(text_of(browser.get(f"{NOTES}?failure=same{query}")), "Oldest")
     pages, _first = walk(browser, end, "(?:Newer|Look further)")
     assert [key for one in reversed(pages) for key in one] == expected
+
+
+@pytest.mark.each_database
+def test_an_archive_has_no_index_of_failures_and_is_looked_through_in_parts(browser, monkeypatch):
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
+    names = ["same", *["other"] * 20]
+    ArchivedKept.objects.bulk_create(
+        [ArchivedKept(pk=n, failure=f) for n, f in enumerate(names, 1)]
+    )
+    page = text_of(browser.get("/admin/queueapp/archivedkept/?failure=same"))
+    assert "Nothing among the 5 jobs that were looked at" in page
 
 
 def test_without_any_the_page_says_so_and_denies_no_job_that_a_person_buried(browser):
