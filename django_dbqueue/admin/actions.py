@@ -28,7 +28,14 @@ from . import confirmation, tabs
 from .changelist import NOT_FILTERS
 from .confirmation import ROWS_MAX, Question
 from .databases import alias_of, query_of
-from .lists import QUEUES_MAX, FailureFilter, QueueFilter, StateFilter, queues_of
+from .lists import (
+    QUEUES_MAX,
+    FailureFilter,
+    QueueFilter,
+    StateFilter,
+    is_parked_asked,
+    queues_of,
+)
 from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, ValuesForm
 
 # What the command line can be told of a list's filters, and the word of a verb there.
@@ -168,6 +175,8 @@ def _by_state(
     """All that match, with the words of their states: through each state from which the verb takes
     jobs, by its index."""
     selected, rows, found = tabs.selected_state(request), queryset.order_by(), list[Any]()
+    if is_parked_asked(request, queryset.model) and Status.DELAYED in verb.sources:
+        return [(STATES["waiting for its key"], keyset_of_parked(rows))]
     for status in [s for s in IN_TURN if s in verb.sources and selected in {None, s}]:
         found.append((model_admin.state_words[status], keyset_of(rows, status)))
         # They have no time, and are in no tab of a state.

@@ -28,7 +28,13 @@ from .actions import (
 from .base import ReadOnlyAdmin
 from .changelist import NOT_FILTERS
 from .job_page import JobPage
-from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
+from .lists import (
+    FailureFilter,
+    KeyFilter,
+    QueueFilter,
+    StateFilter,
+    is_of_failure,
+)
 from .schedule import schedule
 from .times import CreatedFilter, EndedFilter, is_asked, time_filters
 
@@ -141,7 +147,9 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         if not (self.model.takes_keys and keyset_of_parked(rows).page(1).rows):
             return []
         others = dict.fromkeys((StateFilter.parameter_name, *NOT_FILTERS))
-        url = changelist.get_query_string({**others, str(KeyFilter.parameter_name): "waits"})
+        url = changelist.get_query_string(
+            {**others, str(KeyFilter.parameter_name): KeyFilter.WAITS}
+        )
         return [search.Note(_("See also"), url, _("waiting for their key"))]
 
     def above_list(

@@ -228,7 +228,7 @@ def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
     parked = {"retry_at__isnull": True, "concurrency_key__isnull": False}
     found = rows.filter(is_in_state(Status.DELAYED), **parked)
     asked = {column_of(leaf) for leaf in leaves_of(found.query.where)}
-    if asked <= {"status", "retry_at", "concurrency_key"}:
+    if "id" in asked or asked <= {"status", "retry_at", "concurrency_key"}:
         return Keyset(found, BY_CONCURRENCY_KEY)
     whole = rows.model._base_manager.using(rows.db)
     scanned = whole.filter(is_in_state(Status.DELAYED), **parked)

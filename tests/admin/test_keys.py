@@ -4,8 +4,10 @@ import html
 import re
 
 import pytest
+from django.db.models import QuerySet
 
 from django_dbqueue.operate import keyset as pagination
+from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import text_of
 from tests.queueapp.models import Note, Shared
@@ -102,3 +104,16 @@ def test_the_list_of_delayed_jobs_leads_to_what_waits_for_its_key(browser, more)
     assert found == [job.pk for job in waits]
     for other in ("?state=0", "", "?state=3&queue=other"):
         assert said not in text_of(browser.get(SHARED + other))
+
+
+@pytest.mark.each_database
+def test_what_waits_for_its_key_is_found_by_its_index(browser, monkeypatch):
+    """However many others there are, and whatever else they are."""
+    waits = parked(3)
+    QuerySet(Shared).bulk_create(Shared(tenant="done", status=Status.DONE) for _ in range(30))
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
+    page = text_of(browser.get(f"{SHARED}?key=waits"))
+    assert keys_in(page) == [job.pk for job in waits]
+    assert "Look further" not in page
+    assert "3 shareds<" in page
