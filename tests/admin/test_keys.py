@@ -110,7 +110,9 @@ def test_the_list_of_delayed_jobs_leads_to_what_waits_for_its_key(browser, more)
 def test_what_waits_for_its_key_is_found_by_its_index(browser, monkeypatch):
     """However many others there are, and whatever else they are."""
     waits = parked(3)
-    QuerySet(Shared).bulk_create(Shared(tenant="done", status=Status.DONE) for _ in range(30))
+    QuerySet[Shared](Shared).bulk_create(
+        Shared(tenant="done", status=Status.DONE) for _ in range(30)
+    )
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     monkeypatch.setattr(walking, "WALK_SECONDS", 0)
     page = text_of(browser.get(f"{SHARED}?key=waits"))
