@@ -39,7 +39,6 @@ FEW, PAUSE_OF_FEW = 1_000, 30.0
 # In a project of many tables it is so much longer; most of them have nothing to count.
 TABLES, PAUSE_OF_FEW_MAX = 10, 300.0
 LOOK_SECONDS = 5.0  # between two looks whether something is to be counted
-NEXT_SECONDS = 0.75  # between two counts, since a project may have hundreds of small tables
 TOUCH_SECONDS = 10.0  # between two signs of life of one who counts
 DEAD_AFTER = 60.0  # seconds without one, after which another begins again
 CLOCK_SLACK = 1.0  # seconds that a moment may seem to be ahead
@@ -73,7 +72,7 @@ class JobCounter:
         if steps is None:
             return
         if next(steps, ENDED) is ENDED:
-            self._look_at = time.monotonic() + NEXT_SECONDS
+            self._look_at = time.monotonic()  # another part may be due as well
         else:
             self._steps = steps
 
