@@ -13,11 +13,12 @@ from django.db import connections, router
 from django.db.utils import Error
 
 from .. import current, events
-from ..current import running
+from ..current import note_job
 from ..exceptions import Bury
 from ..guard import capture, exit_if_it_dies
 from ..lifecycle import holder
 from ..lifecycle.results import Results, results_of, settle
+from ..lifecycle.table import Table
 from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
 from .connections import (
     CHECK_SECONDS,
@@ -93,12 +94,14 @@ class Taker(threading.Thread):
         if self.finisher.locked_tables and item.table.place in self.finisher.locked_tables:
             return False
         alias = item.table.connection.alias
-        while now - self.shared.beaten_at(alias) > self.worker_timeout:
+        beaten_at, epoch = self.shared.last_beat(alias)
+        while now - beaten_at > self.worker_timeout:
             logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)
             if self.stop.wait(0.5):
                 return False
             now = time.monotonic()
-        if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:
+            beaten_at, epoch = self.shared.last_beat(alias)
+        if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:
             return True
         keys = [job.claim_key for job in item.jobs]
         try:
@@ -124,6 +127,9 @@ class Runner(Taker):
         self.slot = self.shared.slot(number)
         # How long the one job that runs now may run.
         self._seconds = 0.0
+        # What the slot's labels begin with, of the table whose jobs it runs.
+        self._table: Table | None = None
+        self._label = b""
 
     def take(self, item: Item) -> None:
         now = time.monotonic()
@@ -146,22 +152,23 @@ class Runner(Taker):
 
     def life(self, item: Item) -> None:
         """Run what has not expired, and hand its outcome on."""
-        with running(item.jobs[0]):
-            unexpired: list[Any] = []
+        note_job(item.jobs[0])
+        try:
             for job in item.jobs:
                 if job.has_expired and not is_apart(item.table):
                     self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
-                else:
-                    unexpired += [job]
-            item.jobs = unexpired
+                    item.jobs = [one for one in item.jobs if one is not job]
             if item.jobs:
                 self._run_and_hand_on(item)
+        finally:
+            note_job(None)
 
     def _run_and_hand_on(self, item: Item) -> None:
         table, jobs = item.table, item.jobs
         started = self._start_clock(item)
         for job in jobs:
-            events.started(table, job)
+            for tell in events.started.receivers:
+                tell(table, job)
         end = events.running(table, jobs) if events.running.receivers else None
         once: WorkerExactlyOnceRun | None = None
         results: dict[Any, Results] = {}
@@ -199,20 +206,22 @@ class Runner(Taker):
         """Tell the supervisor what runs and until when; the start. A batch has the shortest of its
         times, and a touch, which speaks for one row, does not make it longer."""
         jobs, table = item.jobs, item.table
-        usual, name = table.policy.time_to_run, f"{table.connection.alias}{SEPARATOR}{table.label}"
-        count = len(jobs)
-        if count == 1:
+        usual = table.policy.time_to_run
+        if table is not self._table:
+            self._table = table
+            self._label = f"{table.connection.alias}{SEPARATOR}{table.label}{SEPARATOR}".encode()
+        if len(jobs) == 1:
             [job] = jobs
-            label, seconds = f"{name}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
+            keys, seconds = str(job.claim_key), job.time_to_run or usual
             self._seconds = seconds
             job.restart_clock = self._restart_clock
         else:
-            label = SEPARATOR.join([name, *[str(job.claim_key) for job in jobs]])
+            keys = SEPARATOR.join([str(job.claim_key) for job in jobs])
             seconds = min([job.time_to_run or usual for job in jobs])
         for job in jobs:
             job.grace = KILL_WITHIN
         now = time.monotonic()
-        self.slot.start(label.encode(), now, now + seconds, count)
+        self.slot.start(self._label + keys.encode(), now, now + seconds, len(jobs))
         return now
 
     def _restart_clock(self) -> None:
@@ -242,7 +251,8 @@ def run_user_code(item: Item) -> None:
         if item.table.takes_batches:
             settle(item.table.model.run_batch(list(item.jobs)))
         else:
-            settle(item.jobs[0].run())
+            if (answer := item.jobs[0].run()) is not None:
+                settle(answer)
     finally:
         if current.forked_by:
             # It would go on as a second worker, with the claims and connections of the first.

@@ -95,6 +95,13 @@ class SharedMemory:
     def epoch(self, alias: str) -> int:
         return self._numbers[self._beats[alias] + EPOCH]
 
+    def last_beat(self, alias: str) -> tuple[float, int]:
+        """When it was, and the epoch by then."""
+        beat = self._beats[alias]
+        # In this order: it may be written meanwhile.
+        beaten_at = self._times[beat + BEATEN_AT]
+        return beaten_at, self._numbers[beat + EPOCH]
+
     @property
     def missed_since(self) -> float:
         """Of the database that has had no beat for the longest, its last one."""

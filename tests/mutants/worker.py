@@ -182,13 +182,13 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "while now - self.shared.beaten_at(alias) > self.worker_timeout:",
+        "while now - beaten_at > self.worker_timeout:",
         "while False:",
         "jobs start though no beat gets through",
     ),
     (
         RUNNER,
-        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:",
         "if True:",
         "what waited too long starts though others may have it",
     ),
@@ -206,8 +206,8 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "                else:\n                    unexpired += [job]",
-        "                unexpired += [job]",
+        "item.jobs = [one for one in item.jobs if one is not job]",
+        "pass",
         "an expired job is run with the others of its batch",
     ),
     (
@@ -218,8 +218,8 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        '{job.claim_key}", job.time_to_run or usual',
-        '{job.claim_key}", usual',
+        "str(job.claim_key), job.time_to_run or usual",
+        "str(job.claim_key), usual",
         "a job's own time to run is not heeded by its worker",
     ),
     (
@@ -328,14 +328,14 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:",
         "if now <= item.claimed_at + START_WITHIN:",
         "what was claimed before a gap in the beats starts as if it were ours",
     ),
     (
         RUNNER,
-        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
-        "if item.epoch == self.shared.epoch(alias):",
+        "if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == epoch:",
         "what was claimed long ago starts as if it were ours",
     ),
     (
