@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -84,9 +84,9 @@ class Buffer:
         # With so few items left, the claiming thread wants to know.
         self.refill_at = 0
 
-    def put(self, items: Iterable[Item]) -> None:
+    def put(self, items: Sequence[Item]) -> None:
+        self._put += len(items)
         for item in items:
-            self._put += 1
             if item.turn is None:
                 self.items.put(item)
             else:

@@ -15,9 +15,9 @@ from django.db.utils import Error
 from .. import current, events
 from ..current import note_job
 from ..exceptions import Bury
-from ..guard import capture, exit_if_it_dies
+from ..guard import capture, error_of, exit_if_it_dies
 from ..lifecycle import holder
-from ..lifecycle.results import Results, results_of, settle
+from ..lifecycle.results import NONE, Results, results_of, settle
 from ..lifecycle.table import Table
 from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
 from .connections import (
@@ -129,7 +129,11 @@ class Runner(Taker):
         self._seconds = 0.0
         # What the slot's labels begin with, of the table whose jobs it runs.
         self._table: Table | None = None
-        self._label = b""
+        self._label = ""
+
+    def _run(self) -> None:
+        self.slot.runs_in(threading.get_ident())
+        super()._run()
 
     def take(self, item: Item) -> None:
         now = time.monotonic()
@@ -167,61 +171,50 @@ class Runner(Taker):
         table, jobs = item.table, item.jobs
         started = self._start_clock(item)
         for job in jobs:
+            job.grace = KILL_WITHIN
             for tell in events.started.receivers:
                 tell(table, job)
         end = events.running(table, jobs) if events.running.receivers else None
-        once: WorkerExactlyOnceRun | None = None
-        results: dict[Any, Results] = {}
-        with capture() as run:
-            is_once = table.policy.exactly_once or jobs[0].exactly_once
-            if is_once and not table.takes_batches:
-                work = partial(run_user_code, item)
-                once = WorkerExactlyOnceRun(table.on_this_thread(), jobs[0], work)
-                once.run()
-            else:
-                run_user_code(item)
-                if table.policy.results:
-                    # What a column cannot hold is the run's own failure, not its finisher's.
-                    here = table.on_this_thread()
-                    results = {job.claim_key: results_of(here, job) for job in jobs}
+        is_once = jobs[0].exactly_once or table.policy.exactly_once
+        special = SpecialRun() if is_once or table.policy.results else None
+        error = error_of(run_user_code if special is None else special.run, item)
         seconds = time.monotonic() - started
         self.slot.finish()
-        reset_connections(failed=run.error is not None)
-        error = run.error and explained(jobs, run.error)
+        reset_connections(failed=error is not None)
+        if error is not None:
+            error = explained(jobs, error)
         if end is not None:
             end(error)
-        if once is not None:
-            once.hand_on(self.finisher, error, seconds)
+        if special is not None and special.once is not None:
+            special.once.hand_on(self.finisher, error, seconds)
             return
         hand_on = self.finisher.write_now if table.policy.finish == "each" else self.finisher.put
         for job in jobs:
             if not job.holds_claim():
                 continue  # its own code has finished it
             outcome = Outcome(table, item.owner, job, error, seconds, item.ends_claim)
-            if results:
-                outcome.results = results[job.claim_key]
+            if special is not None:
+                outcome.results = special.results.get(job.claim_key, NONE)
             hand_on(outcome)
 
     def _start_clock(self, item: Item) -> float:
         """Tell the supervisor what runs and until when; the start. A batch has the shortest of its
         times, and a touch, which speaks for one row, does not make it longer."""
         jobs, table = item.jobs, item.table
-        usual = table.policy.time_to_run
+        usual, count = table.policy.time_to_run, len(jobs)
         if table is not self._table:
             self._table = table
-            self._label = f"{table.connection.alias}{SEPARATOR}{table.label}{SEPARATOR}".encode()
-        if len(jobs) == 1:
+            self._label = f"{table.connection.alias}{SEPARATOR}{table.label}{SEPARATOR}"
+        if count == 1:
             [job] = jobs
-            keys, seconds = str(job.claim_key), job.time_to_run or usual
+            label, seconds = f"{self._label}{job.claim_key}", job.time_to_run or usual
             self._seconds = seconds
             job.restart_clock = self._restart_clock
         else:
-            keys = SEPARATOR.join([str(job.claim_key) for job in jobs])
+            label = self._label + SEPARATOR.join([str(job.claim_key) for job in jobs])
             seconds = min([job.time_to_run or usual for job in jobs])
-        for job in jobs:
-            job.grace = KILL_WITHIN
         now = time.monotonic()
-        self.slot.start(self._label + keys.encode(), now, now + seconds, len(jobs))
+        self.slot.start(label.encode(), now, now + seconds, count)
         return now
 
     def _restart_clock(self) -> None:
@@ -242,6 +235,25 @@ class RestingRunner(Runner):
     def _may_start(self, item: Item, now: float) -> bool:
         # Else who is woken from its rest would take one more job.
         return not self.stop.is_set() and super()._may_start(item, now)
+
+
+class SpecialRun:
+    """The run of jobs whose effects happen exactly once, or that leave results."""
+
+    def __init__(self) -> None:
+        self.once: WorkerExactlyOnceRun | None = None
+        self.results: dict[Any, Results] = {}
+
+    def run(self, item: Item) -> None:
+        table, jobs = item.table.on_this_thread(), item.jobs
+        is_once = jobs[0].exactly_once or table.policy.exactly_once
+        if is_once and not table.takes_batches:
+            self.once = WorkerExactlyOnceRun(table, jobs[0], partial(run_user_code, item))
+            self.once.run()
+        else:
+            run_user_code(item)
+            # What a column cannot hold is the run's own failure, not its finisher's.
+            self.results = {job.claim_key: results_of(table, job) for job in jobs}
 
 
 def run_user_code(item: Item) -> None:

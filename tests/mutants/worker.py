@@ -74,7 +74,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]",
+        "suspected = suspects_among(jobs) if self.role is Role.ORDINARY else []",
         "suspected = []",
         "suspects run among all others",
     ),
@@ -98,8 +98,8 @@ MUTANTS = [
     ),
     (
         SUSPECTS,
-        "bool(job.crashes or job.losses >= SUSPECT_LOSSES)",
-        "bool(job.crashes)",
+        "if job.crashes or job.losses >= SUSPECT_LOSSES]",
+        "if job.crashes]",
         "who was lost with two workers runs among all others",
     ),
     (
@@ -218,8 +218,8 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "str(job.claim_key), job.time_to_run or usual",
-        "str(job.claim_key), usual",
+        '{job.claim_key}", job.time_to_run or usual',
+        '{job.claim_key}", usual',
         "a job's own time to run is not heeded by its worker",
     ),
     (
@@ -231,7 +231,7 @@ MUTANTS = [
     (RUNNER, "        self.slot.finish()\n", "", "a job that has ended counts as running"),
     (
         RUNNER,
-        "reset_connections(failed=run.error is not None)",
+        "reset_connections(failed=error is not None)",
         "pass",
         "a job leaves its transaction to the next one",
     ),
