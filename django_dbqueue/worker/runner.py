@@ -245,15 +245,17 @@ class SpecialRun:
         self.results: dict[Any, Results] = {}
 
     def run(self, item: Item) -> None:
-        table, jobs = item.table.on_this_thread(), item.jobs
+        table, jobs = item.table, item.jobs
         is_once = jobs[0].exactly_once or table.policy.exactly_once
         if is_once and not table.takes_batches:
-            self.once = WorkerExactlyOnceRun(table, jobs[0], partial(run_user_code, item))
+            work = partial(run_user_code, item)
+            self.once = WorkerExactlyOnceRun(table.on_this_thread(), jobs[0], work)
             self.once.run()
         else:
             run_user_code(item)
             # What a column cannot hold is the run's own failure, not its finisher's.
-            self.results = {job.claim_key: results_of(table, job) for job in jobs}
+            here = table.on_this_thread()
+            self.results = {job.claim_key: results_of(here, job) for job in jobs}
 
 
 def run_user_code(item: Item) -> None:
