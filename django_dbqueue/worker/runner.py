@@ -13,7 +13,7 @@ from django.db import connections, router
 from django.db.utils import Error
 
 from .. import current, events
-from ..current import note_job
+from ..current import here
 from ..exceptions import Bury
 from ..guard import capture, error_of, exit_if_it_dies
 from ..lifecycle import holder
@@ -156,7 +156,7 @@ class Runner(Taker):
 
     def life(self, item: Item) -> None:
         """Run what has not expired, and hand its outcome on."""
-        note_job(item.jobs[0])
+        here.job = item.jobs[0]
         try:
             for job in item.jobs:
                 if job.has_expired and not is_apart(item.table):
@@ -165,7 +165,7 @@ class Runner(Taker):
             if item.jobs:
                 self._run_and_hand_on(item)
         finally:
-            note_job(None)
+            here.job = None
 
     def _run_and_hand_on(self, item: Item) -> None:
         table, jobs = item.table, item.jobs
@@ -254,8 +254,8 @@ class SpecialRun:
         else:
             run_user_code(item)
             # What a column cannot hold is the run's own failure, not its finisher's.
-            here = table.on_this_thread()
-            self.results = {job.claim_key: results_of(here, job) for job in jobs}
+            ours = table.on_this_thread()
+            self.results = {job.claim_key: results_of(ours, job) for job in jobs}
 
 
 def run_user_code(item: Item) -> None:
