@@ -68,6 +68,10 @@ class LowInstant:
         if self.in_force and instant is not None:
             self._floor = instant
 
+    def forget(self) -> None:
+        """What is below the floor may have changed: the next look is a whole one."""
+        self._floor = None
+
     def first(
         self, table: Table, name: str, column: str, seconds: float, condition: str = ""
     ) -> list[Any]:
@@ -105,3 +109,7 @@ class LowInstants:
     def are_in_force(self) -> bool:
         """Whether looks at what moves by time begin at a floor."""
         return self.delayed.in_force or self.held.in_force
+
+    def forget(self) -> None:
+        for low in (self.delayed, self.held, self.finished, self.archived):
+            low.forget()

@@ -170,9 +170,9 @@ class Numbers:
     def _untold(self, status: Status, named: AbstractSet[str], seen: Mapping[str, int]) -> Count:
         """Of those that were added up, without the named ones among them."""
         together = self.stored.jobs.get((status, OTHERS))
-        if together is None:
-            return Count()
         told, age = self.stored.names(status), self.stored.ages.get(status)
+        if together is None:
+            return Count(is_at_least=age is None)  # where nobody has counted there may be others
         least = sum(number for queue, number in seen.items() if queue not in told)
         number = together - sum(self.of(status, queue).number for queue in named - told)
         if age is None or max(0, number) < least:

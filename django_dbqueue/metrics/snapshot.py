@@ -71,7 +71,7 @@ def _of_queues(numbers: Numbers, named: set[str]) -> dict[str, QueueFigures]:
         for name in named:
             queues[name].counts[status] = numbers.of(status, name)
         rest = numbers.rest(status, named)
-        if rest.number:
+        if rest.number or rest.is_at_least:
             queues.setdefault(OTHERS, QueueFigures()).counts[status] = rest
     return queues
 

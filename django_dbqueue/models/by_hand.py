@@ -46,7 +46,7 @@ class ByHandQuerySet(models.QuerySet[JobT]):
         answer."""
         check_name(queue, "queue")
         jobs = self if self.query.is_sliced else self.exclude(queue=queue)
-        return jobs._by_hand(partial(moving.move, queue=queue))
+        return jobs._by_hand(partial(moving.move, queue=queue), not_in=queue)
 
     def release(self) -> Changed:
         """Take claimed jobs away from their owners; one that still runs may run twice."""
@@ -56,13 +56,18 @@ class ByHandQuerySet(models.QuerySet[JobT]):
         """Take jobs out for good, into the archive where there is one."""
         return self._by_hand(operator.cancel)
 
-    def _by_hand(self, verb: ByHand) -> Changed:
+    def _by_hand(self, verb: ByHand, not_in: str | None = None) -> Changed:
+        """``not_in``: a queue whose jobs are left out, also of a slice."""
         table = table_of(self.model, self._for_writing())
         jobs = self if self.query.is_sliced else self.order_by()
-        found = jobs.using(table.connection.alias).values_list("pk", "status", "owner")
+        found = jobs.using(table.connection.alias).values_list("pk", "status", "owner", "queue")
         with table.dialect.decode_leniently():
             # A join lists a job once per row that it meets.
-            seen = {pk: (table.db_key(pk), status, owner) for pk, status, owner in found}
+            seen = {
+                pk: (table.db_key(pk), status, owner)
+                for pk, status, owner, queue in found
+                if queue != not_in
+            }
         return verb(table, list(seen.values()))
 
     def _for_writing(self) -> str:

@@ -145,6 +145,7 @@ class Claimer:
         except Error:
             news = True  # the look will tell which
         if news:
+            self.wakeup.hesitate()
             self.scheduler.look_now()
         return news
 
@@ -189,16 +190,14 @@ class Claimer:
         # Before the claim: a beat that was missed meanwhile may have cost us what it takes.
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
         self.reconciler.claiming(table, owner)
-        floors = poller.floors.for_claim(queue)
-        keyed = self._keyed_most(table)
+        floors, keyed = poller.floors.for_claim(queue), self._keyed_most(table)
         jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note, keyed)
         self.reconciler.unsure.pop()
         poller.floors.claimed(queue, jobs, limit, floors)
         self.scheduler.claimed(base_of(table.model, queue), len(jobs))
         self.left -= len(jobs)
         is_full = self._was_cut(jobs, keyed) or len(jobs) == limit
-        if lease is None:
-            self._was_full = is_full
+        self._was_full = is_full if lease is None else self._was_full
         # Where others claim the same rows some are missing.
         if not is_full if lease is None else 2 * len(jobs) < limit:
             self.scheduler.empty(poller, queue)
@@ -254,6 +253,7 @@ class Claimer:
     def put(self, items: list[Item]) -> None:
         if items:
             self._filled_at = time.monotonic()
+            self.wakeup.found_work()
             self.buffer.put(items)
 
     def _settle_unstarted(self) -> None:

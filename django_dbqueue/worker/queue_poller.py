@@ -41,6 +41,9 @@ class TablePoller:
     looked_at: float = 0.0
     has_news: bool = False
     is_locked: bool = False
+    # A look at many tables has found a ready job; whether it is for this child it cannot tell.
+    has_some: bool = False
+    alone_until: float = 0.0
     # Queues that this child leaves to others.
     left_to_others: frozenset[str] = frozenset()
     # Those of them that have a rate are asked for by the RateGate.
@@ -58,6 +61,7 @@ class TablePoller:
         self._whole_since, self.is_locked = None, False
         try:
             found = self._ready(table)
+            self._is_left_out = False
         except Error as error:
             # One of its own (its migration was undone, somebody has locked it, a name cannot be
             # read) is no other table's business.
@@ -70,6 +74,10 @@ class TablePoller:
             self._is_left_out = True
             logger.log(level, "%s is left out: %s", self.served, str(error).strip())
         self._note(found, options)
+        if self.has_some and not self.queues:
+            # Of no use to us: else each look at this one has all others looked at, too.
+            self.alone_until = time.monotonic() + LOCKED_SECONDS
+        self.has_some = False
 
     def found_nothing(self, options: Options, since: float) -> None:
         """A look at many tables, which began then, has found no ready job in this one."""
@@ -90,9 +98,10 @@ class TablePoller:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether a look at many tables may be enough: nothing is known to be ready, there is no
-        trouble with this one, and no floor below which that would look."""
-        return not (self.queues or self._is_left_out or self.is_locked or self.floors.in_force)
+        """Whether a look at many tables may be enough: nothing is known to be ready, for us or for
+        others, there is no trouble with this one, and no floor below which that would look."""
+        is_known = self.queues or time.monotonic() < self.alone_until
+        return not (is_known or self._is_left_out or self.is_locked or self.floors.in_force)
 
     def look_for_more(self, options: Options) -> None:
         """The same while there are known queues with jobs: unless all was looked at, they stay."""
@@ -172,6 +181,7 @@ class QueueScheduler:
         tables = [self.options.table(one.served.model, one.served.using) for one in idle]
         has_ready = self._joint_look.at(tables, have_ready)
         for poller in idle:
+            poller.has_some = has_ready.get(poller.served.place, False)
             if has_ready.get(poller.served.place) is False:
                 poller.found_nothing(self.options, now)
 

@@ -68,6 +68,7 @@ class Reaper:
         # When to clean up next, by the place of a table, and by a database for its workers.
         self.clean_at: dict[tuple[str, str], float] = {}
         self._joint_look = JointLook()
+        self._unread: set[tuple[str, str]] = set()  # tables that could not be looked at
         self._warned: set[tuple[str, str]] = set()
         self._locked: dict[tuple[str, str], float] = {}
         self.lows: dict[tuple[str, str], LowInstants] = defaultdict(LowInstants)
@@ -82,6 +83,15 @@ class Reaper:
         to write what became of the jobs. It is asked after each look, which may itself have been
         answered late.
         """
+        try:
+            return self._turn(judge)
+        except Error:
+            # What was found may not have been moved; after a failover what was moved may be back.
+            for lows in self.lows.values():
+                lows.forget()
+            raise
+
+    def _turn(self, judge: Callable[[], bool]) -> tuple[Done, float]:
         done = Done()
         # Before the claims whose time is over: what nobody ran for so long is charged to none.
         silent = [
@@ -105,7 +115,7 @@ class Reaper:
         tables = [
             table
             for table in self.tables
-            if table.place not in self._warned
+            if table.place not in self._unread
             and now >= self._locked.get(table.place, 0.0)
             and not self.lows[table.place].are_in_force
         ]
@@ -141,8 +151,9 @@ class Reaper:
 
         lows = self.lows[table.place]
         if known is None:
-            known = self._alone(table, partial(promotion.next_moves, lows=lows), NO_MOVES)
-        due, over = known
+            known = self._alone(table, partial(promotion.next_moves, lows=lows), None)
+            (self._unread.add if known is None else self._unread.discard)(table.place)
+        due, over = known or NO_MOVES
         promote = partial(promotion.promote, low=lows.delayed)
         count = self._alone(table, promote, 0) if _is_over(due) else 0
         if _is_over(over):
@@ -215,8 +226,7 @@ class Reaper:
                 f"no beat for {self.worker_timeout:g} s: taken for dead"
             )
         message = "worker %s is gone: %d jobs run again elsewhere"
-        name = worker.uuid[:8]
-        log_event(logging.WARNING, "worker.gone", message, worker, count, worker=name)
+        log_event(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 
     def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:
         """Its claims on what is not installed here, or was left out, are for another project or

@@ -1,5 +1,6 @@
 """What a claiming thread sleeps on: threads ring it, and databases that can tell of commits."""
 
+import random
 import time
 from collections.abc import Iterable
 
@@ -10,6 +11,8 @@ from .signalling import WakeupPipe, wait_readable
 
 BACK_OFF_AFTER_SECONDS = 0.5  # without work; then a database is looked at less and less often
 BACK_OFF_MAX = 40  # times less often at most
+# Looks because of news that find nothing: one right after the other, and from then on.
+LOOKS_MAX, LOOKS_A_SECOND = 20, 20.0
 
 
 class Wakeup:
@@ -22,6 +25,7 @@ class Wakeup:
         self._notified_at = time.monotonic()
         # When to look once more: who tells of news may be silent right after.
         self._recheck_at = float("inf")
+        self._looks_left, self._looks_at = float(LOOKS_MAX), self._notified_at
 
     def close(self) -> None:
         self._wakeup.close()
@@ -59,9 +63,23 @@ class Wakeup:
         self._wake()
         return news
 
-    def _has_news(self, dialects: list[Dialect]) -> bool:
+    def hesitate(self) -> None:
+        """Before a look because of news. These come with each job of the database, and many idle
+        threads that looked for each job of others would keep it from its work."""
         now = time.monotonic()
+        left = self._looks_left + LOOKS_A_SECOND * (now - self._looks_at)
+        self._looks_left, self._looks_at = max(-1.0, min(LOOKS_MAX, left) - 1), now
+        if self._looks_left < 0:
+            self.sleep(-self._looks_left / LOOKS_A_SECOND * random.uniform(0.5, 1.0))
+
+    def found_work(self) -> None:
+        """The news were for us."""
+        self._looks_left = LOOKS_MAX
+
+    def _has_news(self, dialects: list[Dialect]) -> bool:
         rechecks = [d.silent_after_news for d in dialects if d.has_news()]
+        # After they were asked: what they have heard may have been said just before that.
+        now = time.monotonic()
         if any(rechecks):
             self._recheck_at = now + max(rechecks)
         if rechecks:

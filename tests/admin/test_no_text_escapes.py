@@ -14,6 +14,9 @@ from tests.kit.admin_roles import ACTION, ASKED, MODELS, offered
 from tests.kit.connections import empty_tables
 from tests.kit.pseudo import escapes, pseudo_language, stored_texts
 
+# Of texts no database and no version knows more than another.
+pytestmark = pytest.mark.any_database
+
 # Strangers' words without a letter, so that no data look like texts.
 TEXT, QUEUE, ERROR = "12 34", "56", "78 90"
 # Names: of zones, databases, files and code, of things that have no other name, and units of bytes.
@@ -86,7 +89,9 @@ def test_nothing_escapes_of_what_is_asked_and_said_after_an_action(chief, data, 
                 transaction.set_rollback(True)
             if response.streaming:
                 continue  # a file
-            found = escapes(response.content.decode(), data | stored_texts() | GIVEN)
+            page = response.content.decode()
+            # Of all rows only where something is found: there are many.
+            found = escapes(page, data | GIVEN) and escapes(page, data | GIVEN | stored_texts())
             wrong += [f"{name} {sorted(more)}: {one}" for one in found]
     assert not wrong, "\n".join(wrong)
 

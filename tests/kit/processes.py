@@ -164,7 +164,8 @@ def worker(database_url: str, *args: str, **environment: Any) -> Any:
 
 
 def lines(log: str) -> list[str]:
-    return Path(log).read_text().splitlines() if Path(log).exists() else []
+    """The whole ones; of one that is being written, a part may be there."""
+    return Path(log).read_text().split("\n")[:-1] if Path(log).exists() else []
 
 
 def wait_for_lines(log: str, count: int, seconds: float = 60) -> list[str]:

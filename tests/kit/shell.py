@@ -77,7 +77,8 @@ class Shell:
         self._log.close()
 
     def _all(self) -> str:
-        return os.pread(self._log.fileno(), 10_000_000, 0).decode()
+        # The rest of a letter may be on its way.
+        return os.pread(self._log.fileno(), 10_000_000, 0).decode(errors="ignore")
 
     def _write(self, text: str) -> None:
         assert self.bash.stdin

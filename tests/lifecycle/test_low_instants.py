@@ -4,7 +4,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import InterfaceError, connection
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import archive, low_instants, low_water, promotion
@@ -197,6 +197,25 @@ def test_a_job_below_the_floor_is_promoted_by_the_next_whole_look(monkeypatch, s
     later(monkeypatch)
     assert turns.turn(judge=lambda: True)[0].promoted == 1
     assert fresh(job).status == Status.READY
+
+
+def test_after_an_error_all_is_looked_at_again(slow):
+    """What was found may not have been moved; after a failover, what was moved may be as before."""
+    turns = reaper(Note)
+    for _ in range(2):
+        turns.turn(judge=lambda: True)
+
+    def lose(execute, sql, params, many, context):
+        if sql.startswith("UPDATE"):
+            raise InterfaceError("the connection is gone")
+        return execute(sql, params, many, context)
+
+    recent, _ = Note.objects.enqueue(retry_at=ago(0.5))
+    old, _ = Note.objects.enqueue(retry_at=ago(500))
+    with connection.execute_wrapper(lose), pytest.raises(InterfaceError):
+        turns.turn(judge=lambda: True)
+    assert turns.turn(judge=lambda: True)[0].promoted == 2
+    assert {fresh(job).status for job in (recent, old)} == {Status.READY}
 
 
 def test_a_look_from_a_floor_passes_over_no_dead_rows(monkeypatch):

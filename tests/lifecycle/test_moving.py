@@ -43,6 +43,15 @@ def test_what_is_there_already_is_not_counted():
     assert counts(Note.objects.all().move("other")) == (0, 0, 0, 0)
 
 
+def test_what_is_there_already_is_not_counted_of_a_slice_either():
+    Note.objects.create()
+    with limits("queueapp.note:other", max_length=2):
+        for key in (None, "a"):
+            Note.objects.enqueue(queue="other", dedup_key=key)
+        assert counts(Note.objects.order_by("-pk")[:2].move("other")) == (0, 0, 0, 0)
+        assert counts(Note.objects.order_by("pk")[:2].move("other")) == (0, 1, 0, 1)
+
+
 def test_a_job_that_is_claimed_between_the_look_and_the_write_stays_with_its_worker():
     job = Note.objects.create()
     seen = [(job.pk, job.status, job.owner)]

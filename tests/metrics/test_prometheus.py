@@ -193,6 +193,19 @@ def test_a_state_with_many_jobs_is_told_as_it_was_counted_or_says_that_there_are
     assert of(found, "dbqueue_jobs_counted_age_seconds", state="buried") == 0
 
 
+def test_before_anybody_has_counted_jobs_of_further_queues_are_not_taken_for_none(monkeypatch):
+    monkeypatch.setattr(numbers, "FEW", 4)
+    monkeypatch.setattr(snapshot, "QUEUES_MAX", 2)
+    Note.objects.bulk_create([Note(queue=queue) for queue in "aabbbccc"])
+    found = scrape()
+    assert [of(found, "dbqueue_jobs", queue=queue, state="ready") for queue in "ab"] == [2, 3]
+    assert of(found, "dbqueue_jobs_capped", state="ready") == 1
+    count_all(Note)
+    found = scrape()
+    assert of(found, "dbqueue_jobs_capped", state="ready") == 0
+    assert sum(n for (name, labels), n in found.items() if is_ready(name, labels)) == 8
+
+
 def test_queues_without_labels_of_their_own_are_added_up_however_many_they_are(monkeypatch):
     monkeypatch.setattr(numbers, "FEW", 50)
     monkeypatch.setattr(counting, "QUEUES_MAX", 105)

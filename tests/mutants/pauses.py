@@ -31,6 +31,12 @@ JITTER = [
         "idle workers look together",
     ),
     (
+        "worker/wakeup.py",
+        " * random.uniform(0.5, 1.0)",
+        "",
+        "idle workers look together because of news that are for others",
+    ),
+    (
         "worker/claimer.py",
         "return 0.0 if jobs else random.uniform(0.001, 0.005)",
         "return 0.0 if jobs else 0.003",

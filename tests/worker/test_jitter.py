@@ -25,7 +25,7 @@ from django_dbqueue.worker.queue_poller import QueueScheduler
 from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.session import ReconnectBackoff
 from django_dbqueue.worker.shared_memory import SharedMemory
-from django_dbqueue.worker.wakeup import Wakeup
+from django_dbqueue.worker.wakeup import LOOKS_MAX, Wakeup
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -91,6 +91,15 @@ def first_count():
     return JobCounter([])._look_at - time.monotonic()
 
 
+def news_for_others():
+    naps: list[float] = []
+    bell: Any = Wakeup([])
+    bell.sleep = naps.append
+    for _ in range(LOOKS_MAX + 1):
+        bell.hesitate()
+    return naps[0]
+
+
 PAUSES = {
     "retry": lambda: Exponential().seconds(2),
     "retry at the cap": lambda: Exponential(cap=60).seconds(20),
@@ -105,6 +114,7 @@ PAUSES = {
     "mailer at rest": mailer_at_rest,
     "first look at the backlogs": first_look_at_the_backlogs,
     "first count": first_count,
+    "news for others": news_for_others,
 }
 
 

@@ -1,5 +1,6 @@
 """A worker that looks after many tables asks the database about all of them at once."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -46,7 +47,13 @@ def look(one):
     one.look_where_due()
 
 
-def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three():
+@pytest.fixture
+def quick(monkeypatch):
+    """No look counts as slow, however busy the machine is."""
+    monkeypatch.setattr(low_water, "CHEAP", 3600.0)
+
+
+def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three(quick):
     counts = []
     for tables in (everything()[:3], everything()):
         one = reaper(Note)
@@ -58,7 +65,7 @@ def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three():
     assert counts[0] == counts[1] <= 4
 
 
-def test_an_idle_look_for_ready_jobs_is_one_statement():
+def test_an_idle_look_for_ready_jobs_is_one_statement(quick):
     one = QueueScheduler(Options(served=parse_served([])))
     assert len(one.pollers) > many_tables.FEW
     with CaptureQueriesContext(connection) as statements:
@@ -91,6 +98,33 @@ def test_ready_jobs_are_found_next_to_empty_tables():
     assert found(one) == {model: [] for model in MODELS} | {Strict: ["other"]}
 
 
+def test_jobs_that_are_not_for_this_worker_have_no_others_looked_at_again_and_again(
+    monkeypatch, quick
+):
+    """Of other queues, or of paused ones; else a hundred such tables would have each other looked
+    at hundreds of times a second."""
+    now = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for model in MODELS:
+        model.objects.create()
+        model.objects.pause()
+    one, end = scheduler(*MODELS), now[0] + 8
+    with CaptureQueriesContext(connection) as statements:
+        while now[0] < end:
+            one.look_where_due()
+            now[0] += max(0.001, one.wait())
+    names = [table(model).name for model in MODELS]
+    tables = [sum(name in query["sql"] for name in names) for query in statements]
+    assert tables.count(1) > 60
+    assert sum(count for count in tables if count > 1) <= 2 * len(MODELS)
+    assert found(one) == {model: [] for model in MODELS}
+    for model in MODELS:
+        model.objects.resume()
+    now[0] += 1
+    one.look_where_due()
+    assert found(one) == {model: ["default"] for model in MODELS}
+
+
 def test_a_table_that_cannot_be_read_is_no_other_ones_business():
     """As one whose migration was undone, or that somebody has locked."""
     jobs = [Kept.objects.create(retry_at=timezone.now() - timedelta(1)), Note.objects.create()]
@@ -114,6 +148,33 @@ def test_a_table_that_cannot_be_read_is_no_other_ones_business():
     assert fresh(jobs[0]).status == Status.READY
     # Not tried again for a while.
     assert together == [sql for sql in asked if table(Note).name in sql]
+
+
+def test_a_table_that_can_be_read_again_is_looked_at_with_the_others(monkeypatch, quick, caplog):
+    """As after a lock, or once it was migrated."""
+
+    def refuse(execute, sql, params, many, context):
+        if table(Strict).name in sql:
+            raise ProgrammingError("Strict is out of order")
+        return execute(sql, params, many, context)
+
+    one, reap, real = scheduler(*MODELS), reaper(*MODELS), time.monotonic
+    names = table(Note).name, table(Strict).name
+    for number in range(2):
+        with connection.execute_wrapper(refuse):
+            for _ in range(2):
+                turn(reap)
+                look(one)
+        assert caplog.text.count("is left out") == number + 1
+        turn(reap)
+        look(one)
+        monkeypatch.setattr(time, "monotonic", lambda more=number: real() + 60 * (more + 1))
+        with CaptureQueriesContext(connection) as statements:
+            look(one)
+        assert len(statements) == 1
+        with CaptureQueriesContext(connection) as statements:
+            turn(reap)
+        assert sum(all(name in query["sql"] for name in names) for query in statements) == 1
 
 
 def test_where_looks_are_slow_each_table_gets_its_own_low_water_mark(monkeypatch):

@@ -13,14 +13,14 @@ from django_dbqueue.checks.tables import check_settings
 from django_dbqueue.diagnose import explain
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, table
-from tests.kit.processes import worker
+from tests.kit.processes import lines, worker
 from tests.kit.rates import figures
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note
 
 
 def times_in(log: Path) -> list[float]:
-    return sorted(float(line) for line in log.read_text().split()) if log.exists() else []
+    return sorted(map(float, lines(str(log))))
 
 
 @pytest.mark.timing

@@ -18,7 +18,7 @@ from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import SharedMemory
-from django_dbqueue.worker.wakeup import Wakeup
+from django_dbqueue.worker.wakeup import LOOKS_A_SECOND, LOOKS_MAX, Wakeup
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -56,16 +56,19 @@ def listener():
     own.close()
 
 
+def claimer_of(served):
+    shared, bell = SharedMemory(1), Wakeup({"default"})
+    shared.beat("default", time.monotonic(), 1)
+    options = Options(served=parse_served([served]))
+    return Claimer(options, "w.1-", Buffer(1), shared, bell, share=None, unwritten=lambda: 0)
+
+
 def in_idle_claimer(sleep=None):
     """The thread of a claimer that has found nothing, and ends once it has claimed a job."""
-    shared, buffer, idle = SharedMemory(1), Buffer(1), threading.Event()
-    shared.beat("default", time.monotonic(), 1)
-    options = Options(served=parse_served(["queueapp.Note"]))
-    bell = Wakeup({"default"})
-    claimer = Claimer(options, "w.1-", buffer, shared, bell, share=None, unwritten=lambda: 0)
+    claimer, idle = claimer_of("queueapp.Note"), threading.Event()
 
     def work():
-        while not len(buffer):
+        while not len(claimer.buffer):
             seconds = claimer.turn()
             if claimer.is_idle:
                 idle.set()
@@ -133,6 +136,18 @@ def test_ready_jobs_ring_however_they_are_enqueued(listener, enqueue, rings):
     forget_notification()
     enqueue()
     assert has_news(listener) is rings
+
+
+@notifies
+@pytest.mark.parametrize("_", range(2))
+def test_no_test_is_silent_since_another_one_has_notified(listener, long_silence_begins, _):
+    Note.objects.create()
+    assert has_news(listener)
+
+
+@pytest.fixture
+def long_silence_begins(monkeypatch):
+    monkeypatch.setattr(postgresql_notify, "RECHECK_SECONDS", LONG)
 
 
 @notifies
@@ -303,6 +318,87 @@ def test_the_second_look_comes_as_soon_as_the_silence_is_over():
     thread = in_a_thread(lambda: bell.sleep_until_news(LONG))
     thread.join(LONG / 2)
     assert not thread.is_alive()
+
+
+@notifies
+def test_news_that_are_for_others_again_and_again_are_looked_after_less_often():
+    """Each worker hears of all jobs of the database, also of those of other tables."""
+    claimer, looks = claimer_of("queueapp.Note:another"), []
+
+    def work():
+        claimer.turn()
+        connections["default"].execute_wrappers.append(note)
+        while not len(claimer.buffer):
+            claimer.sleep(claimer.turn())
+        connections.close_all()
+
+    def note(execute, sql, *rest):
+        if Note._meta.db_table in sql:
+            looks.append(sql)
+        return execute(sql, *rest)
+
+    thread = in_a_thread(work)
+    wait_until(lambda: looks)
+    looks.clear()
+    began = time.monotonic()
+    for _ in range(300):
+        forget_notification()
+        Note.objects.create()
+    seconds, found = time.monotonic() - began, len(looks)
+    Note.objects.create(queue="another")
+    thread.join()
+    assert found <= LOOKS_MAX + 2 * LOOKS_A_SECOND * seconds + 10
+    assert claimer.wakeup._looks_left == LOOKS_MAX
+
+
+def test_looks_that_find_nothing_get_seldom_and_one_that_finds_work_ends_that(monkeypatch):
+    now, naps, bell = [1000.0], [], Wakeup([])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(bell, "sleep", lambda seconds: naps.append(seconds) or nap(seconds))
+
+    def nap(seconds):
+        now[0] += seconds
+
+    def looks_in(seconds):
+        end, count = now[0] + seconds, 0
+        while now[0] < end:
+            bell.hesitate()
+            nap(0.001)
+            count += 1
+        return count
+
+    assert LOOKS_MAX <= looks_in(10) <= LOOKS_MAX + 10 * 2 * LOOKS_A_SECOND
+    assert max(naps) <= 0.05
+    bell.found_work()
+    naps.clear()
+    for _ in range(LOOKS_MAX):
+        bell.hesitate()
+    assert naps == []
+    bell.hesitate()
+    nap(60)
+    bell.hesitate()
+    assert len(naps) == 1
+
+
+def test_the_silence_is_over_no_sooner_for_a_thread_that_was_held_up_before_it_heard(monkeypatch):
+    """Who notifies is silent from the notification on, which may come while it asks for news."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    class HeldUp:
+        silent_after_news = 5.0
+
+        def has_news(self):
+            now[0] += 3.0
+            return now[0] < 1004
+
+    bell, dialects = Wakeup([]), [HeldUp()]
+    assert bell._has_news(dialects)  # type: ignore[arg-type]
+    assert not bell._has_news(dialects)  # type: ignore[arg-type]
+    assert now[0] == 1006
+    assert not bell._has_news([])
+    now[0] += 2.0
+    assert bell._has_news([])
 
 
 @tells
