@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -247,11 +248,13 @@ def test_what_runs_for_long_is_told_though_no_job_has_ended(scaling):
 
 
 def test_jobs_that_end_together_are_added_to_the_run_times_of_their_queues():
-    times, one = RunTimes(), SimpleNamespace(alias="default")
+    times, alias = RunTimes(), SimpleNamespace(alias="default")
     done = [(Note(queue=name), seconds) for name, seconds in [("a", 0.5), ("b", 2.0), ("a", 1.0)]]
-    times._completed(SimpleNamespace(connection=one, label="note", takes_batches=False), done)
+    table: Any = SimpleNamespace(connection=alias, label="note", takes_batches=False)
+    times._completed(table, done)
     assert [found[1:] for found in times.all()] == [(2, 1.5), (1, 2.0)]
-    times._completed(SimpleNamespace(connection=one, label="note", takes_batches=True), done[::2])
+    table.takes_batches = True
+    times._completed(table, done[::2])
     assert [found[1:] for found in times.all()] == [(4, 2.25), (1, 2.0)]
 
 
