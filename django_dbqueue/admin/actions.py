@@ -1,7 +1,7 @@
 """The verbs of queue tables as actions of the admin: in chunks, to a limited number at once."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,18 +14,28 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
+from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.operator import Changed
 from ..operate import acting, recording
 from ..operate.acting import Progress, Verb, told
 from ..operate.cursor import BY_KEY
-from ..operate.keyset import Keyset, keyset_of
+from ..operate.keyset import Keyset, keyset_of, keyset_of_parked
+from ..operate.orders import IN_TURN
 from ..states import Status
 from ..texts import wording
+from ..texts.wording import STATES
 from . import confirmation, tabs
 from .changelist import NOT_FILTERS
 from .confirmation import ROWS_MAX, Question
 from .databases import alias_of, query_of
-from .lists import QUEUES_MAX, FailureFilter, QueueFilter, StateFilter, queues_of
+from .lists import (
+    QUEUES_MAX,
+    FailureFilter,
+    QueueFilter,
+    StateFilter,
+    is_parked_asked,
+    queues_of,
+)
 from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, ValuesForm
 
 # What the command line can be told of a list's filters, and the word of a verb there.
@@ -153,17 +163,26 @@ def act(
     verb = action.verb if form is None else action.verb.with_values(**form.values())
     keysets = [Keyset(queryset.order_by(), BY_KEY)]
     if across:
-        keysets = list(_by_state(request, queryset, verb).values())
+        keysets = [keyset for _word, keyset in _by_state(model_admin, request, queryset, verb)]
     progress = Progress(verb, ROWS_MAX, recording.KEYS_NAMED_MAX)
     _do(model_admin, request, action, progress, keysets)
     return None
 
 
-def _by_state(request: HttpRequest, queryset: QuerySet[Any], verb: Verb) -> dict[Status, Keyset]:
-    """All that match, through each state from which the verb takes jobs, by its index."""
-    selected = tabs.selected_state(request)
-    states = [s for s in Status if s in verb.sources and selected in {None, s}]
-    return {status: keyset_of(queryset.order_by(), status) for status in states}
+def _by_state(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], verb: Verb
+) -> list[tuple[Any, Keyset]]:
+    """All that match, with the words of their states: through each state from which the verb takes
+    jobs, by its index."""
+    selected, rows, found = tabs.selected_state(request), queryset.order_by(), list[Any]()
+    if is_parked_asked(request, queryset.model) and Status.DELAYED in verb.sources:
+        return [(STATES["waiting for its key"], keyset_of_parked(rows))]
+    for status in [s for s in IN_TURN if s in verb.sources and selected in {None, s}]:
+        found.append((model_admin.state_words[status], keyset_of(rows, status)))
+        # They have no time, and are in no tab of a state.
+        if status == Status.DELAYED and selected is None and queryset.model.takes_keys:
+            found.append((STATES["waiting for its key"], keyset_of_parked(rows)))
+    return found
 
 
 def _ask(
@@ -177,7 +196,7 @@ def _ask(
     queues = queues_of(request, model_admin.model) if action.form is MoveForm else []
     question = replace(action.question, form=form, queues=queues[:QUEUES_MAX])
     if confirmation.is_across(request):
-        by_state = _by_state(request, queryset, action.verb)
+        by_state = _by_state(model_admin, request, queryset, action.verb)
         return confirmation.ask_about_all(model_admin, request, by_state, question)
     rows = list(queryset.order_by("pk"))
     return confirmation.ask_about_rows(model_admin, request, rows, question) if rows else None
@@ -228,9 +247,10 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
     """The command that does it to all that match; '' where it knows no such filter."""
     ignored = {*NOT_FILTERS, *query_of(model_admin.model, alias_of(request, model_admin.model))}
     asked = {name: value for name, value in request.GET.items() if name not in ignored and value}
-    if not asked.keys() <= TOLD or not confirmation.is_across(request):
-        return ""
     state = tabs.selected_state(request)
+    is_told = asked.keys() <= TOLD and not _would_do_more(model_admin.model, asked, state)
+    if not is_told or not confirmation.is_across(request):
+        return ""
     word = "retry" if (verb.name, state) == ("kick", Status.BURIED) else verb.name
     words = ["manage.py", "dbqueue", word, model_admin.opts.label_lower]
     words += ["--database", alias_of(request, model_admin.model)]
@@ -243,6 +263,15 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
         text = value.isoformat() if name == "due" else str(value)
         words += _option(OPTIONS[name], text)
     return shlex.join(words)
+
+
+def _would_do_more(model: type[Any], asked: Mapping[str, Any], state: Status | None) -> bool:
+    """A command takes the lanes of a queue along, and with delayed jobs those that wait for a
+    key."""
+    limiter, queue = limiter_of(model), asked.get(QueueFilter.parameter_name)
+    has_lanes = limiter is not None and limiter.has_lanes
+    with_lanes = has_lanes and queue is not None and base_of(model, queue) == queue
+    return with_lanes or (model.takes_keys and state == Status.DELAYED)
 
 
 def _option(name: str, value: str) -> list[str]:

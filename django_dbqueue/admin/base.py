@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 from ..dialects import dialect_of
 from ..exceptions import QueueFull
 from ..models.columns import JobColumns
+from ..monitor.activity import without_filters
 from ..states import Status
 from ..texts.wording import STATES, state_word
 from . import confirmation, search, tabs, words
@@ -158,6 +159,15 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         except QueueFull as full:  # where a project's own page adds jobs
             self.message_user(request, str(full), messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
+
+    def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """What lists were filtered by is for those who may inspect, as it is on all other pages."""
+        response: Any = super().history_view(request, *args, **kwargs)
+        context = getattr(response, "context_data", None) or {}
+        if "action_list" in context and not self.has_inspect_permission(request):
+            page = context["action_list"]
+            page.object_list = [without_filters(entry) for entry in page.object_list]
+        return response
 
     def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         response: Any = super().changelist_view(request, *args, **kwargs)

@@ -13,9 +13,10 @@ from django.utils.translation import pgettext_lazy
 from ..metrics.numbers import Count
 from ..operate import walking
 from ..operate.cursor import Cursor, Order, decode, encode, order_of
-from ..operate.keyset import Keyset, Page, WindowEnds, keyset_in
+from ..operate.keyset import Keyset, Page, WindowEnds, keyset_in, keyset_of_parked
 from ..states import Status
 from . import tabs
+from .lists import is_parked_asked
 
 # Where a page of the list begins, and that it may be looked for longer.
 BEFORE, AFTER, LONG = "before", "after", "long"
@@ -111,6 +112,8 @@ class JobList(ChangeList):
 
     def keyset(self, request: HttpRequest) -> Keyset | None:
         """The list as cursors page through it; None where its order has none."""
+        if is_parked_asked(request, self.model):
+            return keyset_of_parked(self.queryset)
         order = order_of(self.model, self.queryset.query.order_by)
         if order is None:
             return None

@@ -24,7 +24,6 @@ from django.utils.translation import gettext_lazy
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
-from ..states import Status
 from ..texts.wording import number as spoken
 from ..texts.wording import state_word
 from . import tabs
@@ -103,6 +102,12 @@ def is_across(request: HttpRequest) -> bool:
 
 def is_confirmed(request: HttpRequest) -> bool:
     return request.POST.get("confirmed") == "yes"
+
+
+def names_rows(request: HttpRequest) -> bool:
+    """Whether an action is done to rows that are named by their keys, whatever matches by now."""
+    is_packed = is_confirmed(request) and bool(request.POST.get(KEYS_FIELD))
+    return request.method == "POST" and (is_packed or not is_across(request))
 
 
 def confirmed(
@@ -217,11 +222,14 @@ def ask_about_rows(
 
 
 def ask_about_all(
-    model_admin: Any, request: HttpRequest, by_state: dict[Status, Keyset], question: Question
+    model_admin: Any,
+    request: HttpRequest,
+    by_state: Sequence[tuple[Any, Keyset]],
+    question: Question,
 ) -> TemplateResponse:
-    words = model_admin.state_words
-    counts = [(str(words[s]), str(keyset.count())) for s, keyset in by_state.items()]
-    pages = (keyset.page(SAMPLE_ROWS).rows for keyset in by_state.values())
+    """``by_state``: the words of the states, and all that match in each."""
+    counts = [(str(word), str(keyset.count())) for word, keyset in by_state]
+    pages = (keyset.page(SAMPLE_ROWS).rows for _word, keyset in by_state)
     rows: Iterator[Any] = chain.from_iterable(pages)
     sample = [model_admin.describe(row) for row in islice(rows, SAMPLE_ROWS)]
     return _ask(model_admin, request, Asked(question, counts, sample))

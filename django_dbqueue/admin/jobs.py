@@ -5,13 +5,15 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from ..models import Job
 from ..operate.cursor import BY_FAILURE, BY_KEY
+from ..operate.keyset import keyset_of_parked
 from ..operate.orders import BY_END, ORDERS
 from ..states import Status
-from . import tabs
+from . import search, tabs
 from .actions import (
     BURY,
     CANCEL,
@@ -24,8 +26,15 @@ from .actions import (
     act,
 )
 from .base import ReadOnlyAdmin
+from .changelist import NOT_FILTERS
 from .job_page import JobPage
-from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
+from .lists import (
+    FailureFilter,
+    KeyFilter,
+    QueueFilter,
+    StateFilter,
+    is_of_failure,
+)
 from .schedule import schedule
 from .times import CreatedFilter, EndedFilter, is_asked, time_filters
 
@@ -40,9 +49,23 @@ LIFECYCLE_LIST = (
     "last_error",
     "created_at",
 )
-# Of failed jobs nobody has one, and none is due: when they failed is told in place of that.
-NOT_OF_FAILED = {"held_by", "dequeued_time"}
-IN_PLACE_OF = {"due": "failed_at"}
+# Only of claimed jobs: of all others the list says what they have, so that all columns are seen.
+OF_CLAIMED = {"held_by", "dequeued_time"}
+# What stands where a list of all jobs has the time at which one is due; "" = nothing.
+IN_PLACE_OF_DUE = {
+    Status.READY: "",
+    Status.CLAIMED: "",
+    Status.BURIED: "failed_at",
+    Status.DONE: "finished_at",
+}
+
+
+def columns_of(names: list[Any], selected: Status | None) -> list[Any]:
+    """Those that tell something of jobs in this state; None = in any."""
+    hidden = set() if selected is Status.CLAIMED else OF_CLAIMED
+    due = "due" if selected is None else IN_PLACE_OF_DUE.get(selected, "due")
+    shown = [due if name == "due" else name for name in names if name not in hidden]
+    return [name for name in dict.fromkeys(shown) if name]
 
 
 class JobAdmin(JobPage, ReadOnlyAdmin):
@@ -91,9 +114,8 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         return act(self, request, queryset, CANCEL)
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        names = super().get_list_display(request)
-        if tabs.selected_state(request) is Status.BURIED:
-            names = [IN_PLACE_OF.get(n, n) for n in names if n not in NOT_OF_FAILED]
+        selected = tabs.selected_state(request)
+        names = columns_of(super().get_list_display(request), selected)
         is_shown = self.model.takes_keys and self.has_inspect_permission(request)
         return [*names, "concurrency_key"] if is_shown else names
 
@@ -113,7 +135,8 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         failure, the newest first."""
         selected = tabs.selected_state(request)
         if request.GET.get(FailureFilter.parameter_name):
-            return (BY_FAILURE if selected == Status.BURIED else BY_KEY).columns(backwards=False)
+            is_first = selected in {None, Status.BURIED}
+            return (BY_FAILURE if is_first else BY_KEY).columns(backwards=False)
         order = ORDERS.get(selected) if selected is not None else None
         return order.columns(backwards=False) if order else super().get_ordering(request)
 
@@ -123,6 +146,24 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         if is_of_failure(changelist):
             return tabs.count_failed(rows)
         return super().count_states(changelist, selected, rows)
+
+    def _list(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        response = super()._list(request, *args, **kwargs)
+        context = getattr(response, "context_data", None) or {}
+        if "cl" in context and tabs.selected_state(request) == Status.DELAYED:
+            context["dbqueue_notes"] += self._parked(request, context["cl"])
+        return response
+
+    def _parked(self, request: HttpRequest, changelist: Any) -> list[search.Note]:
+        """Elsewhere they count as delayed, but they have no time by which they could be listed."""
+        rows = tabs.rows_of_all_states(changelist, request)
+        if not (self.model.takes_keys and keyset_of_parked(rows).page(1).rows):
+            return []
+        others = dict.fromkeys((StateFilter.parameter_name, *NOT_FILTERS))
+        url = changelist.get_query_string(
+            {**others, str(KeyFilter.parameter_name): KeyFilter.WAITS}
+        )
+        return [search.Note(_("See also"), url, _("waiting for their key"))]
 
     def above_list(
         self, changelist: Any, selected: Status | None, rows: QuerySet[Any]
@@ -137,7 +178,7 @@ class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     """Shows archived jobs."""
 
     list_filter: ClassVar[Any] = (StateFilter,)
-    list_display: Any = ("id", *LIFECYCLE_LIST, "finished_at")
+    list_display: Any = ("id", *columns_of([*LIFECYCLE_LIST], Status.DONE))
     search_fields: ClassVar[Any] = ("id__exact",)
     search_help_text = gettext_lazy("The number of a job")
     actions: Any = ("export_selected",)

@@ -16,7 +16,7 @@ from ..lifecycle.table import table_of
 from ..models import Job
 from ..monitor.report import known_queues
 from ..operate.keyset import COUNTED_ROWS_MAX
-from ..operate.orders import in_state
+from ..operate.orders import in_state, is_in_state
 from ..states import Status
 from .databases import alias_of
 
@@ -102,15 +102,23 @@ class KeyFilter(admin.SimpleListFilter):
 
     title = gettext_lazy("concurrency key")
     parameter_name = "key"
+    WAITS = "waits"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return [("waits", _("waiting for their key"))]
+        return [(self.WAITS, _("waiting for their key"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() != "waits":
+        if self.value() != self.WAITS:
             return queryset
-        parked = {"status": Status.DELAYED, "retry_at__isnull": True}
-        return queryset.filter(concurrency_key__isnull=False, **parked)
+        parked = {"concurrency_key__isnull": False, "retry_at__isnull": True}
+        return queryset.filter(is_in_state(Status.DELAYED), **parked)
+
+
+def is_parked_asked(request: HttpRequest, model: type[Any]) -> bool:
+    """Whether a list is of what waits for its key, in no tab of a state."""
+    state, key = (request.GET.get(one.parameter_name) for one in (StateFilter, KeyFilter))
+    takes_keys = getattr(model, "takes_keys", False)  # an archive does not say
+    return bool(takes_keys and not state and key == KeyFilter.WAITS)
 
 
 def queues_of(request: HttpRequest, model: type[Model]) -> list[str]:

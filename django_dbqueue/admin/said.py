@@ -12,7 +12,10 @@ from .actions import BURY, CANCEL, KICK, MOVE, PRIORITIZE, RELEASE, RESCHEDULE, 
 from .pause import PAUSED, RESUMED
 from .workers import VERBS
 
-RESULT = re.compile(r"\d+ changed(?:(?:, |; )\d+ skipped: [^;]+)*")
+CHARACTERS_MAX = 2_000  # what is longer is no entry of ours
+# Each beginning of a reason is one, so that whatever somebody has written is read once.
+NEXT = r"(?:, |; )\d{1,20} skipped: "
+RESULT = re.compile(rf"\d{{1,20}} changed(?:{NEXT}(?:(?!{NEXT})[^;])+)*")
 BETWEEN = re.compile(r"(, |; )(?=\d+ skipped: )")
 SKIP = re.compile(r"(\d+) skipped: (.+)")
 # Whole entries, or what stands before their numbers; a name in %()s stays as it is.
@@ -36,13 +39,15 @@ FORMS: list[Any] = [
     gettext_lazy("export: sent %(number)s rows"),
     gettext_lazy("export: stopped after %(number)s rows"),
 ]
-ROWS = re.compile(r"(.+); rows: ([\d,]+)((?: \([^()]*\))?)", re.DOTALL)
+ROWS = re.compile(r"(.+); rows: (\d[\d,]{0,30})((?: \([^()]*\))?)", re.DOTALL)
 OF = re.compile(r"(.+); (failure \w+|dbqueue [\w-]+)", re.DOTALL)
 VALUE = re.compile(r"%\((\w+)\)s")
 
 
 def in_words(said: str) -> str:
     """An entry as ``record`` writes it; what is none of ours stays as it is."""
+    if len(said) > CHARACTERS_MAX:
+        return said
     if found := ROWS.fullmatch(said):
         count = int(found[2].replace(",", ""))
         rows = ngettext("rows: %(number)s", "rows: %(number)s", count) % {"number": number(count)}

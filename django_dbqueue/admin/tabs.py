@@ -97,13 +97,14 @@ def count_failed(rows: QuerySet[Any]) -> Counts:
     """The rows with one failure, by its index; at most 1,000 of those that are buried, and as many
     of the others."""
     most = pagination.COUNTED_ROWS_MAX
-    buried = rows.filter(failed_at__isnull=False).order_by("failed_at")[: most + 1].count()
-    waiting = rows.filter(failed_at__isnull=True).order_by("failed_at")
-    found = Counter(waiting.values_list("status", flat=True)[: most + 1])
-    is_more = found.total() > most
+    buried = pagination.keyset_of(rows, Status.BURIED).count()
+    waiting, window_end = pagination.keyset_of_retried(rows).window(None, backwards=False)
+    found = Counter(waiting.order_by("failed_at").values_list("status", flat=True)[: most + 1])
+    is_more = window_end is not None or found.total() > most
     counts: Counts = {s: pagination.capped(found[s.value], is_more) for s in Status}
-    counts[Status.BURIED] = pagination.capped(buried, is_at_least=False)
-    counts[None] = pagination.capped(buried + found.total(), is_more)
+    counts[Status.BURIED] = buried
+    is_at_least = is_more or buried.is_at_least
+    counts[None] = pagination.capped(buried.number + found.total(), is_at_least)
     counts[Status.DONE] = pagination.capped(0, is_at_least=False)  # which ends it
     return counts
 

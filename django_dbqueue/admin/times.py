@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ..operate.moments import now_of
 from ..states import Status
-from . import search
+from . import confirmation, search
 from .changelist import NOT_FILTERS
 from .lists import StateFilter
 
@@ -80,7 +80,7 @@ class TimeFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """None at all where nobody can tell which are meant: an action would take too many."""
         try:
-            begin, end = self._asked_of(queryset.db)
+            begin, end = self._asked_of(request, queryset.db)
         except NoTime as why:
             asked = ", ".join(str(v) for v in self.used_parameters.values() if v)
             what = _("The filter %(filter)s cannot use %(asked)s. %(why)s")
@@ -91,20 +91,18 @@ class TimeFilter(admin.SimpleListFilter):
             queryset = queryset.filter(**{f"{self.column}__gte": begin})
         return queryset if end is None else queryset.filter(**{f"{self.column}__lte": end})
 
-    def _asked_of(self, alias: str) -> tuple[datetime | None, datetime | None]:
+    def _asked_of(
+        self, request: HttpRequest, alias: str
+    ) -> tuple[datetime | None, datetime | None]:
         key = self.value()
         if not key:
             return self.asked.begin, self.asked.end
         if key not in SPANS:
             known = ", ".join(SPANS)
             raise NoTime(_("It knows %s, or two times.") % known)
-        return self._now(alias) - SPANS[key][1], None
-
-    def _now(self, alias: str) -> datetime:
-        """One and the same for all counts of a page."""
-        if not hasattr(self, "_moment_of_page"):
-            self._moment_of_page = now_of(alias)
-        return self._moment_of_page
+        if confirmation.names_rows(request):  # they were within it when they were shown
+            return None, None
+        return _now(request, alias) - SPANS[key][1], None
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         mine = dict.fromkeys(self.expected_parameters())
@@ -139,6 +137,14 @@ class TimeFilter(admin.SimpleListFilter):
         return timezone.get_current_timezone_name()
 
 
+def _now(request: HttpRequest, alias: str) -> datetime:
+    """One and the same for the list and all counts of a page."""
+    known: dict[str, datetime] = vars(request).setdefault("dbqueue_now", {})
+    if alias not in known:
+        known[alias] = now_of(alias)
+    return known[alias]
+
+
 def _choice(words: Any, changelist: Any, query: dict[str, Any], is_selected: bool) -> Any:
     url = changelist.get_query_string({**query, **dict.fromkeys(NOT_FILTERS)})
     return {"selected": is_selected, "query_string": url, "display": words}
@@ -150,6 +156,7 @@ def _moment(text: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
         found = found if timezone.is_aware(found) else timezone.make_aware(found)
+        timezone.localtime(found)  # as it is shown
         return found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise NoTime(_("A time is written as 2026-01-31T13:45.")) from None
@@ -188,11 +195,17 @@ OF_STATES = {
 
 
 def time_filters(request: HttpRequest, selected: Status | None) -> list[type[TimeFilter]]:
-    """Those of times that jobs in a state have, and those that are asked for all the same."""
+    """Those of times that jobs in a state have, and those that the address names all the same: no
+    other filter knows what a form left empty."""
     shown = OF_STATES.get(selected, (CreatedFilter,))
-    return [one for one in OF_STATES[None] if one in shown or is_asked(request, one)]
+    named = {one for one in OF_STATES[None] if any(name in request.GET for name in _names(one))}
+    return [one for one in OF_STATES[None] if one in shown or one in named]
 
 
 def is_asked(request: HttpRequest, one: type[TimeFilter]) -> bool:
-    name = one.parameter_name
-    return any(request.GET.get(key) for key in (name, f"{name}_from", f"{name}_until") if key)
+    return any(request.GET.get(name) for name in _names(one))
+
+
+def _names(one: type[TimeFilter]) -> list[str]:
+    name = str(one.parameter_name)
+    return [name, f"{name}_from", f"{name}_until"]

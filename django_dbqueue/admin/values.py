@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from ..fields import InstantField, check_name
 from ..lifecycle.enqueue import MAX_PRIORITY
 from ..lifecycle.policy import MAX_SECONDS
+from ..operate.acting import told
 from ..texts.wording import number_later
 
 PREFIX = "dbqueue"  # of its fields: the admin has names of its own
@@ -87,6 +88,7 @@ class TimesForm(ValuesForm):
         if due is not None:
             try:
                 InstantField().get_prep_value(due)
+                told(due)  # as the log has it
             except (ValidationError, ValueError, OverflowError) as error:
                 raise forms.ValidationError(TIME) from error
         return due

@@ -12,6 +12,7 @@ from ..exceptions import first_line
 from ..lifecycle.operator import Changed
 from ..operate.acting import Progress
 from ..worker.served import Served
+from .commands._log import printable
 from .verbs import FOUND, ProblemsFound
 
 INTERRUPTED = 130
@@ -60,7 +61,7 @@ class Report:
         except KeyboardInterrupt:
             self.problem, code = "interrupted: the rest is as it was", INTERRUPTED
         if self.problem:
-            raise ProblemsFound(self.shown(), self.problem, code)
+            raise ProblemsFound(self.shown(), printable(self.problem), code)
 
     def shown(self) -> str:
         return self._json() if self.options["json"] else self._text()

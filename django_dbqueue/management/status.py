@@ -19,7 +19,7 @@ from ..worker.served import parse_served
 from .advice import with_advice
 from .choosing import add_tables
 from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, is_screen, painted
-from .commands._log import printable
+from .commands._log import VISIBLE, printable
 from .commands._text import status_json, status_text
 from .durations import duration
 from .looking import look_at
@@ -103,13 +103,14 @@ def shown_as(options: dict[str, Any], found: Overview, judged: Verdict) -> str:
 
 
 def as_text(found: Overview, judged: Verdict) -> str:
-    """The first problem stands in the sentence."""
+    """The first problem stands in the sentence. Each is one line, whatever a person has written as
+    the reason of a pause."""
     lines = [judged.sentence]
     for number, one in enumerate([*judged.problems, *judged.pauses]):
         if number or not judged.problems:
             lines.append((URGENT if one.is_urgent else NOT_URGENT) + one.text)
         lines.append(INDENT + one.advice)
-    return "\n".join([*lines, "", status_text(found)])
+    return "\n".join([*(line.translate(VISIBLE) for line in lines), "", status_text(found)])
 
 
 def as_json(found: Overview, judged: Verdict) -> str:

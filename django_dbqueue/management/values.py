@@ -11,7 +11,7 @@ from ..conf.queue_order import is_pattern
 from ..fields import check_name
 from ..lifecycle.enqueue import CHECKS, checked_due
 from ..monitor.failures import clock
-from ..operate.acting import KICK, MOVE, PRIORITIZE, RESCHEDULE
+from ..operate.acting import KICK, MOVE, PRIORITIZE, RESCHEDULE, told
 from ..operate.acting import Verb as JobVerb
 from ..worker.served import Served
 from .durations import duration
@@ -51,7 +51,9 @@ def moment(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
         if settings.USE_TZ:
-            return timezone.make_aware(found) if timezone.is_naive(found) else found
+            found = timezone.make_aware(found) if timezone.is_naive(found) else found
+            told(found)  # as the log has it
+            return found
         return found if timezone.is_naive(found) else timezone.make_naive(found)
     except (ValueError, OverflowError):
         raise ArgumentTypeError(f"{text!r} is no time such as 2026-11-26T03:00") from None

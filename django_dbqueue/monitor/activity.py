@@ -66,6 +66,14 @@ def activity(
     return ActivityPage([_recorded(one, models) for one in found], first + 1 if has_more else None)
 
 
+def without_filters(entry: Any) -> Any:
+    """The entry, which is not saved, as all may read it who may see what it is about."""
+    said, is_ours, _filters = entry.change_message.partition(FILTERS)
+    if is_ours:
+        entry.change_message = said
+    return entry
+
+
 def of_ours(may_see: Callable[[type[Model]], bool] | None = None) -> dict[int, type[Model]]:
     """Queue tables, archives and the models of our apps, by the keys of their content types."""
     models = {

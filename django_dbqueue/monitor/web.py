@@ -102,8 +102,8 @@ def healthz_view(request: HttpRequest) -> HttpResponse:
     lines = [str(found.level)]
     if _may_read(request):
         lines += [found.sentence, *(one.text for one in found.problems[1:])]
-    status = 503 if found.level is Level.ACT else 200
-    return HttpResponse("\n".join([*lines, ""]), status=status, content_type="text/plain")
+    status, kind = 503 if found.level is Level.ACT else 200, "text/plain; charset=utf-8"
+    return HttpResponse("\n".join([*lines, ""]), status=status, content_type=kind)
 
 
 @never_cache

@@ -2,19 +2,20 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import IntegerField, Q, QuerySet
 
-from ..fields import DbNow
 from ..lifecycle.limiter import SEPARATOR, base_of
 from ..states import Status
 from ..worker.served import Served
 from .cursor import BIGINT_MAX, BY_KEY
-from .keyset import Keyset, keyset_of, keyset_of_parked
+from .keyset import Keyset, keyset_of, keyset_of_parked, keyset_of_undated
+from .moments import now_of
+from .orders import IN_TURN
 
 CHUNK_IDS = 500
 IDS_MAX = 1_000_000  # of one range
@@ -53,11 +54,25 @@ class Choice:
             for keys in chunked(keys_of(served.model._meta.pk, self.ids)):
                 yield Keyset(rows.filter(pk__in=keys), BY_KEY)
             return
-        for status in Status:
+        for status in IN_TURN:
             if status in sources and (not self.states or status in self.states):
-                yield keyset_of(self._of_age(rows, status), status)
-                if status == Status.DELAYED and served.model.takes_keys:
-                    yield keyset_of_parked(self._of_age(rows, status))
+                yield from self._in_state(rows, status)
+
+    def _in_state(self, rows: QuerySet[Any], status: Status) -> Iterator[Keyset]:
+        if status == Status.BURIED and self._has_age:
+            # By the index over the time at which they failed, which is that of their end.
+            yield keyset_of(self._of_age(rows, "failed_at"), status)
+            if not self.failure:
+                yield keyset_of_undated(self._of_age(rows, "finished_at"))
+            return
+        since = "finished_at" if status in ENDED else "created_at"
+        yield keyset_of(self._of_age(rows, since), status)
+        if status == Status.DELAYED and rows.model.takes_keys:
+            yield keyset_of_parked(self._of_age(rows, since))
+
+    @property
+    def _has_age(self) -> bool:
+        return self.older_than is not None or self.newer_than is not None
 
     def _rows(self, served: Served) -> QuerySet[Any]:
         rows: QuerySet[Any] = served.model._default_manager.using(served.using).order_by()
@@ -65,12 +80,12 @@ class Choice:
             rows = rows.filter(_of_queues(served, [served.queue]))
         return rows.filter(_of_queues(served, self.queues)) if self.queues else rows
 
-    def _of_age(self, rows: QuerySet[Any], status: Status) -> QuerySet[Any]:
-        since = "finished_at" if status in ENDED else "created_at"
-        if self.older_than is not None:
-            rows = rows.filter(**{f"{since}__lte": DbNow(plus=-self.older_than)})
-        if self.newer_than is not None:
-            rows = rows.filter(**{f"{since}__gte": DbNow(plus=-self.newer_than)})
+    def _of_age(self, rows: QuerySet[Any], since: str) -> QuerySet[Any]:
+        ages = {"lte": self.older_than, "gte": self.newer_than}
+        bounds = {f"{since}__{name}": age for name, age in ages.items() if age is not None}
+        if bounds:
+            now = now_of(rows.db)
+            rows = rows.filter(**{name: now - timedelta(seconds=a) for name, a in bounds.items()})
         if self.failed_until is not None:
             rows = rows.filter(failed_at__lte=self.failed_until)
         return rows.filter(failure=self.failure) if self.failure else rows

@@ -1,6 +1,6 @@
 """What a list is asked for: its conditions, as far as an index may answer them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from django.db import connections
@@ -69,3 +69,35 @@ def without_bound(rows: QuerySet[Any], order: Order, lookups: Collection[str]) -
     found = rows.all()
     found.query.where = WhereNode(kept)
     return found
+
+
+def with_leaves(rows: QuerySet[Any], leaves: Iterable[Any]) -> QuerySet[Any]:
+    """The rows with conditions of another queryset of the same table."""
+    found = rows.all()
+    found.query.get_initial_alias()
+    for leaf in leaves:
+        found.query.where.add(leaf, AND)
+    return found
+
+
+def those_buried(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Of rows with a failure: it is what their time says, and by the state PostgreSQL would expect
+    few."""
+    found = rows.filter(failed_at__isnull=False)
+    its_index = {"status", "retry_at"}
+    found.query.where = WhereNode(
+        [leaf for leaf in leaves_of(found.query.where) if column_of(leaf) not in its_index]
+    )
+    return found
+
+
+def scanned_of_failure(rows: QuerySet[Any]) -> QuerySet[Any] | None:
+    """What the index of a failure has; None where no more is asked than that knows, or where rows
+    are found by their keys."""
+    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(rows.query.where)]
+    known = {"failure", "failed_at"}
+    asked = {name for name, _ in leaves} - known
+    if not asked or "id" in asked or rows.query.is_empty():
+        return None
+    whole = rows.model._base_manager.using(rows.db)
+    return with_leaves(whole, [leaf for name, leaf in leaves if name in known])

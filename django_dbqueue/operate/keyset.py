@@ -5,11 +5,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import QuerySet
-from django.db.models.sql.where import AND, WhereNode
 
 from ..metrics.numbers import Count
+from ..models import Job
 from ..states import Status
-from .conditions import by_queue_index, column_of, is_bound, leaves_of, without_bound
+from .conditions import (
+    by_queue_index,
+    column_of,
+    is_bound,
+    leaves_of,
+    scanned_of_failure,
+    those_buried,
+    with_leaves,
+    without_bound,
+)
 from .cursor import BY_FAILURE, BY_KEY, Cursor, Order
 from .orders import (
     BY_CLAIM,
@@ -17,7 +26,6 @@ from .orders import (
     BY_CONCURRENCY_KEY,
     BY_END,
     INDEXED,
-    OF_ONE_FAILURE,
     columns_of,
     in_state,
     index_order,
@@ -71,7 +79,7 @@ class Keyset:
 
     def _page_of_parts(self, limit: int, cursor: Cursor | None, backwards: bool) -> Page:
         is_undated = backwards if cursor is None else cursor[0] is None
-        dated, undated = self._parts()
+        dated, undated = self.parts()
         first, second = (undated, dated) if is_undated else (dated, undated)
         if is_undated and cursor is not None:
             cursor = cursor[1:]
@@ -81,7 +89,7 @@ class Keyset:
         more = _in_whole(second.page(limit - len(page.rows), None, backwards), not is_undated)
         return replace(more, rows=more.rows + page.rows if backwards else page.rows + more.rows)
 
-    def _parts(self) -> tuple["Keyset", "Keyset"]:
+    def parts(self) -> tuple["Keyset", "Keyset"]:
         """The rows that have the order's time, and those without one."""
         name, scanned = f"{self.order.names[0]}__isnull", self.scanned
         parts = []
@@ -137,7 +145,7 @@ class Keyset:
         """The rows, at most 1,000; where others are passed over, those in the first window."""
         rows, window_end = by_queue_index(self.queryset), None
         if rows is None and self.undated is not None and self.scanned is not None:
-            dated, undated = self._parts()
+            dated, undated = self.parts()
             found = dated.count()
             more = Count(0) if found.is_at_least else undated.count()
             return capped(found.number + more.number, found.is_at_least or more.is_at_least)
@@ -217,8 +225,21 @@ def keyset_of(
 
 def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
     """Those that wait for their concurrency keys, which are among no delayed ones in an index."""
-    parked = rows.filter(is_in_state(Status.DELAYED), retry_at__isnull=True)
-    return Keyset(parked.filter(concurrency_key__isnull=False), BY_CONCURRENCY_KEY)
+    parked = {"retry_at__isnull": True, "concurrency_key__isnull": False}
+    found = rows.filter(is_in_state(Status.DELAYED), **parked)
+    asked = {column_of(leaf) for leaf in leaves_of(found.query.where)}
+    if "id" in asked or asked <= {"status", "retry_at", "concurrency_key"}:
+        return Keyset(found, BY_CONCURRENCY_KEY)
+    whole = rows.model._base_manager.using(rows.db)
+    scanned = whole.filter(is_in_state(Status.DELAYED), **parked)
+    return Keyset(found, BY_CONCURRENCY_KEY, scanned)
+
+
+def keyset_of_undated(rows: QuerySet[Any]) -> Keyset:
+    """The buried ones of which nobody wrote down when they failed, the newest first."""
+    whole = in_state(rows.model._base_manager.using(rows.db), Status.BURIED)
+    of_all = Keyset(in_state(rows, Status.BURIED), BY_FAILURE, whole, undated=without_time(rows.db))
+    return of_all.parts()[1]
 
 
 def keyset_in(
@@ -228,8 +249,11 @@ def keyset_in(
     window_ends: WindowEnds | None = None,
 ) -> Keyset:
     """A list in an order, by the index of a state (None = the table's) where that is its order."""
+    if queryset.query.is_empty():
+        return Keyset(queryset, order)
     leaves = [(column_of(leaf), leaf) for leaf in leaves_of(queryset.query.where)]
-    if any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves):
+    of_failure = any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves)
+    if of_failure and issubclass(queryset.model, Job):  # an archive has no index of it
         return _of_failure(queryset, indexed)
     if order not in {index_order(indexed), BY_END}:
         return Keyset(queryset, order)
@@ -245,25 +269,27 @@ def keyset_in(
     # By their keys a few rows are found, whatever else is asked of them.
     if "id" in asked or asked <= known:
         return keyset
-    scanned = in_state(queryset.model._base_manager.using(queryset.db), indexed)
-    scanned.query.get_initial_alias()
-    for leaf in bounds:
-        scanned.query.where.add(leaf, AND)
-    return replace(keyset, scanned=scanned)
+    whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
+    return replace(keyset, scanned=with_leaves(whole, bounds))
+
+
+def keyset_of_retried(rows: QuerySet[Any]) -> Keyset:
+    """The rows with one failure that are tried again, in whatever state."""
+    if any(is_bound(leaf, BY_FAILURE) for leaf in leaves_of(rows.query.where)):
+        return Keyset(rows.none(), BY_KEY)  # what says when it failed is buried
+    found = rows.filter(failed_at__isnull=True)
+    return Keyset(found, without_time(rows.db), scanned_of_failure(found))
 
 
 def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
     """The rows with one failure, by its index: those who are buried in the order of that, the
-    newest first."""
-    if status is None:
-        return Keyset(queryset, OF_ONE_FAILURE)
+    newest first, and then those that are tried again. Where more is asked, it is asked of a window
+    of the failure's rows at a time."""
     if status == Status.BURIED:
-        # That they are buried is what their time says; by the state PostgreSQL would expect few.
-        buried = queryset.filter(failed_at__isnull=False)
-        its_index = {"status", "retry_at"}
-        leaves = [
-            leaf for leaf in leaves_of(buried.query.where) if column_of(leaf) not in its_index
-        ]
-        buried.query.where = WhereNode(leaves)
-        return Keyset(buried, BY_FAILURE)
-    return Keyset(queryset.filter(failed_at__isnull=True), without_time(queryset.db))
+        buried = those_buried(queryset)
+        return Keyset(buried, BY_FAILURE, scanned_of_failure(buried))
+    if status is not None:
+        return keyset_of_retried(queryset)
+    has_bounds = any(is_bound(leaf, BY_FAILURE) for leaf in leaves_of(queryset.query.where))
+    undated = None if has_bounds else without_time(queryset.db)
+    return Keyset(queryset, BY_FAILURE, scanned_of_failure(queryset), undated=undated)

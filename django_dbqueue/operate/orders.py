@@ -10,11 +10,13 @@ from ..states import Status
 from .cursor import BY_FAILURE, BY_KEY, Order
 
 TIMED = (Status.CLAIMED, Status.DELAYED)
+# As something is done to all of them: what has a key comes last, since what waits for that becomes
+# ready then.
+IN_TURN = (Status.READY, Status.DELAYED, Status.BURIED, Status.DONE, Status.CLAIMED)
 BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
 BY_END = Order(("finished_at", "id"), is_descending=True)  # of an archive
 BY_CONCURRENCY_KEY = Order(("concurrency_key", "priority", "id"))
-OF_ONE_FAILURE = Order(("id",), is_descending=True, along=("failure",))
 # By a queue that is one and the same MariaDB would sort.
 BY_CLAIM_IN_QUEUE = Order(("priority", "id"))
 # In which an index holds the rows of a state: that of the claims, that of what moves by itself,

@@ -34,6 +34,11 @@ def test_nobody_reads_of_tables_that_they_may_not_see_nor_what_was_searched_for(
     page = text_of(people("view_queue", "view_note").get(ACTIVITY))
     assert "Retry: " in page
     assert "secret" not in page
+    history = f"{NOTES}{job.pk}/history/"
+    told = text_of(people("view_note").get(history))
+    assert "Retry: 1 changed" in told
+    assert "secret" not in told
+    assert "secret" in text_of(people("view_note", "inspect_note").get(history))
     assert "secret" in text_of(people("view_queue", "view_note", "inspect_note").get(ACTIVITY))
     assert people("view_note").get(ACTIVITY).status_code == 403
 
@@ -54,6 +59,25 @@ def test_what_django_wrote_itself_is_told_in_its_words_and_what_is_deleted_has_n
     page = text_of(browser.get(ACTIVITY))
     assert '<span class="dbqueue-words">Deletion</span>' in page
     assert page.count(f"{NOTES}{job.pk}/change/") == 2
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "paper; rows: ,",
+        f"3 changed{', 1 skipped: a' * 33};;",  # by a careless expression it is read for hours
+        f"paper{'; rows: 1' * 40}",
+        f"paper{'; failure a' * 40}",
+        f"{'9' * 490} changed",
+        "paper: %(reason)s %s",
+    ],
+)
+def test_whatever_a_person_gave_as_the_reason_of_a_pause_is_read(browser, reason):
+    Note.objects.create()
+    sent = {"table": "queueapp.note", "queue": "default", "how": "good", "reason": reason}
+    assert browser.post("/admin/dbqueue/queue/pause/", sent).status_code == 302
+    for page in (ACTIVITY, "/admin/dbqueue/queue/"):
+        assert reason[:20] in text_of(browser.get(page))
 
 
 @pytest.mark.parametrize("before", ["x", "-1", "9" * 500, "٣", ""])

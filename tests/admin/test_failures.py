@@ -5,13 +5,18 @@ from html import unescape
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db.models import F, QuerySet
 
+from django_dbqueue.admin import JobAdmin
 from django_dbqueue.admin import failures as page
+from django_dbqueue.operate import keyset as pagination
+from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
+from tests.kit.admin_lists import START, fill, step, walk
 from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
 from tests.kit.jobs import fresh
 from tests.kit.overview import CANARY, OVERVIEW, text_of
-from tests.queueapp.models import Note
+from tests.queueapp.models import ArchivedKept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 FAILURES, RETRY = f"{OVERVIEW}failures/", f"{OVERVIEW}retry/"
@@ -60,6 +65,41 @@ def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
         "done": "0",
         "all": "4",
     }
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("window", [5, 1000])
+@pytest.mark.parametrize("asked", [{}, {"queue": "q1"}, {"priority": "1"}])
+def test_all_jobs_with_a_failure_are_walked_through_there_and_back(
+    browser, monkeypatch, asked, window
+):
+    monkeypatch.setattr(JobAdmin, "list_per_page", 7)
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", window)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
+    for name in ("other", "same", "other"):
+        fill(15, [Status.READY, Status.DELAYED, Status.BURIED], failure=name)
+    QuerySet(Note).filter(status=Status.BURIED, failed_at=None).update(failed_at=START)
+    order = F("failed_at").desc(nulls_last=True), "-id"
+    rows = QuerySet(Note).filter(failure="same", **asked).order_by(*order)
+    expected = list(rows.values_list("pk", flat=True))
+    query = "".join(f"&{name}={value}" for name, value in asked.items())
+    pages, _last = walk(browser, f"?failure=same{query}", "(?:Older|Look further)")
+    assert [key for one in pages for key in one] == expected
+    end = step(text_of(browser.get(f"{NOTES}?failure=same{query}")), "Oldest")
+    pages, _first = walk(browser, end, "(?:Newer|Look further)")
+    assert [key for one in reversed(pages) for key in one] == expected
+
+
+@pytest.mark.each_database
+def test_an_archive_has_no_index_of_failures_and_is_looked_through_in_parts(browser, monkeypatch):
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
+    names = ["same", *["other"] * 20]
+    ArchivedKept.objects.bulk_create(
+        [ArchivedKept(pk=n, failure=f) for n, f in enumerate(names, 1)]
+    )
+    page = text_of(browser.get("/admin/queueapp/archivedkept/?failure=same"))
+    assert "Nothing among the 5 jobs that were looked at" in page
 
 
 def test_without_any_the_page_says_so_and_denies_no_job_that_a_person_buried(browser):

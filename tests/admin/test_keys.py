@@ -1,9 +1,14 @@
 """Concurrency keys in the admin: a column, a search, a filter; for those who may inspect."""
 
+import html
 import re
 
 import pytest
+from django.db.models import QuerySet
 
+from django_dbqueue.operate import keyset as pagination
+from django_dbqueue.operate import walking
+from django_dbqueue.states import Status
 from tests.kit.admin_lists import text_of
 from tests.queueapp.models import Note, Shared
 
@@ -42,3 +47,75 @@ def test_without_the_permission_to_inspect_the_key_is_not_shown(people):
 def test_other_tables_have_no_filter_of_keys(browser):
     Note.objects.create()
     assert "By concurrency key" not in text_of(browser.get("/admin/queueapp/note/"))
+
+
+def parked(number=1):
+    """Jobs that wait for their key, next to some that have it."""
+    jobs = [Shared.objects.create(tenant="one") for _ in range(2 + number)]
+    Shared.objects.claim(limit=2)
+    Shared.objects.claim()
+    waits = Shared.objects.filter(status=Status.DELAYED, retry_at=None)
+    assert [job.pk for job in waits.order_by("pk")] == [job.pk for job in jobs[2:]]
+    return jobs[2:]
+
+
+def bury_all(browser, query, **more):
+    data = {"action": "bury_selected", "_selected_action": [], "everything": "on", **more}
+    return text_of(browser.post(SHARED + query, data, follow=True))
+
+
+@pytest.mark.parametrize(("query", "others"), [("", 2), ("?key=waits", 0)])
+def test_what_is_done_to_all_is_done_to_what_waits_for_its_key(browser, query, others):
+    waits = parked(3)
+    asked = bury_all(browser, query)
+    assert "<dt>waiting for its key</dt><dd>3</dd>" in asked
+    assert f"<li>{waits[0]}</li>" in asked
+    assert f"Bury: {3 + others} changed." in bury_all(browser, query, confirmed="yes")
+    buried = Shared.objects.filter(status=Status.BURIED, pk__in=[job.pk for job in waits])
+    assert buried.count() == 3
+
+
+def test_what_is_done_to_all_of_a_tab_leaves_what_waits_for_its_key(browser):
+    waits = parked()
+    assert "waiting for its key" not in bury_all(browser, "?state=3").partition("<dl")[2]
+    bury_all(browser, "?state=3", confirmed="yes")
+    assert Shared.objects.get(pk=waits[0].pk).status == Status.DELAYED
+
+
+@pytest.mark.each_database
+def test_by_another_filter_what_waits_for_its_key_is_looked_through_in_parts(browser, monkeypatch):
+    waits = parked(6)
+    Shared.objects.filter(pk__gt=waits[4].pk).update(queue="far")
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 2)
+    monkeypatch.setattr(pagination, "CHUNK_WINDOW_ROWS", 2)
+    asked = bury_all(browser, "?queue=far")
+    assert "<dt>waiting for its key</dt><dd>0+</dd>" in asked
+    assert "Bury: 1 changed." in bury_all(browser, "?queue=far", confirmed="yes")
+
+
+@pytest.mark.parametrize("more", ["", "&queue=default"])
+def test_the_list_of_delayed_jobs_leads_to_what_waits_for_its_key(browser, more):
+    said = "waiting for their key</a></p>"
+    assert said not in text_of(browser.get(f"{SHARED}?state=3{more}"))
+    waits = parked(2)
+    page = text_of(browser.get(f"{SHARED}?state=3{more}"))
+    [link] = re.findall(rf'<a href="([^"]*)">{said}', page)
+    found = keys_in(text_of(browser.get(SHARED + html.unescape(link))))
+    assert found == [job.pk for job in waits]
+    for other in ("?state=0", "", "?state=3&queue=other"):
+        assert said not in text_of(browser.get(SHARED + other))
+
+
+@pytest.mark.each_database
+def test_what_waits_for_its_key_is_found_by_its_index(browser, monkeypatch):
+    """However many others there are, and whatever else they are."""
+    waits = parked(3)
+    QuerySet[Shared](Shared).bulk_create(
+        Shared(tenant="done", status=Status.DONE) for _ in range(30)
+    )
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 0)
+    page = text_of(browser.get(f"{SHARED}?key=waits"))
+    assert keys_in(page) == [job.pk for job in waits]
+    assert "Look further" not in page
+    assert "3 shareds<" in page

@@ -8,11 +8,13 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from django_dbqueue.admin import times
+from django_dbqueue.fields import DbNow
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import NOTES, keys_in, step, text_of
+from tests.kit.admin_lists import NOTES, act, act_on_all, keys_in, step, text_of
 from tests.queueapp.models import ArchivedKept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -54,10 +56,15 @@ def test_what_failed_last_comes_first_and_says_when(browser):
     assert "Dequeued time" not in page
 
 
-@pytest.mark.parametrize("state", ["", "?state=0", "?state=4", "?queue=default&q=7"])
+def test_what_is_ready_is_not_asked_when_it_failed(browser):
+    made("failed_at", status=Status.BURIED)
+    page = text_of(browser.get(f"{NOTES}?state=0"))
+    assert "created=1h" in page
+    assert "failed=1h" not in page
+
+
+@pytest.mark.parametrize("state", ["", "?state=4", "?queue=default&q=7"])
 def test_what_failed_within_the_hour_is_one_click_away(browser, state):
-    if state == "?state=0":
-        return  # what is ready has not failed
     jobs = made("failed_at", status=Status.BURIED)
     page = text_of(browser.get(NOTES + state))
     links = re.findall(r'<a href="([^"]*failed=1h[^"]*)"[^>]*>last hour<', page)
@@ -108,6 +115,36 @@ def test_what_is_no_time_is_told_and_nothing_is_shown(browser, asked):
     assert "cannot use" in page
 
 
+@pytest.mark.parametrize(
+    ("zone", "asked"),
+    [
+        ("America/New_York", {"failed_from": "0001-01-01T00:00Z"}),
+        ("Asia/Tokyo", {"failed_until": "9999-12-31T23:59Z"}),
+    ],
+)
+def test_what_is_no_time_where_somebody_reads_it_is_told(browser, zone, asked):
+    made("failed_at", status=Status.BURIED)
+    with timezone.override(zone):
+        page = text_of(browser.get(NOTES, {"state": "4", **asked}))
+    assert keys_in(page) == []
+    assert "cannot use" in page
+
+
+def test_the_first_and_the_last_time_may_be_asked_for(browser):
+    jobs = made("failed_at", status=Status.BURIED)
+    asked = {"failed_from": "0001-01-03T00:00", "failed_until": "9999-12-29T00:00"}
+    page = text_of(browser.get(NOTES, {"state": "4", **asked}))
+    assert keys_in(page) == list(jobs.values())
+
+
+@pytest.mark.parametrize("state", ["", "0", "3", "4"])
+def test_a_form_that_was_sent_empty_leaves_nothing_out_in_any_tab(browser, state):
+    made("created_at", status=Status(int(state or "0")), retry_at=DbNow() if state == "3" else None)
+    empty = {"failed_from": "", "failed_until": "", "finished": "", "created_until": ""}
+    page = text_of(browser.get(NOTES, {"state": state, **empty}))
+    assert len(keys_in(page)) == len(AGES)
+
+
 def test_an_action_for_all_that_match_no_time_changes_nothing(browser):
     made("failed_at", status=Status.BURIED)
     data = {"action": "kick_selected", "everything": "on", "confirmed": "yes"}
@@ -155,3 +192,31 @@ def test_what_is_looked_for_without_an_index_is_found_by_one_more_click(browser,
     assert where is not None
     assert "long" not in where
     assert step(page, "Look further") is None
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_what_was_ticked_is_acted_on_however_long_somebody_looked_at_it(browser, is_asked):
+    jobs = made("failed_at", status=Status.BURIED)
+    chosen = QuerySet(Note).get(pk=jobs["2m"])
+    query = "?state=4&failed=5m"
+    if is_asked:
+        assert "dbqueue-asked" in act(browser, "cancel_selected", chosen, query=query)
+    QuerySet(Note).filter(pk=chosen.pk).update(failed_at=DbNow(plus=-600))
+    action, more = ("cancel_selected", {"confirmed": "yes"}) if is_asked else ("kick_selected", {})
+    assert "1 changed" in act(browser, action, chosen, query=query, **more)
+
+
+def test_what_all_that_match_are_is_found_out_when_it_is_done(browser):
+    made("failed_at", status=Status.BURIED)
+    QuerySet(Note).filter(text="2m").update(failed_at=DbNow(plus=-600))
+    page = act_on_all(browser, "kick_selected", "?state=4&failed=5m", confirmed="yes")
+    assert "0 changed" in page
+
+
+@pytest.mark.parametrize("query", ["?state=4&failed=1h", "?failed=1h", "?state=0&created=5m"])
+def test_the_clock_is_read_once_for_the_list_and_its_numbers(browser, monkeypatch, query):
+    made("failed_at", status=Status.BURIED)
+    moments = []
+    monkeypatch.setattr(times, "now_of", lambda alias: moments.append(now_of(alias)) or moments[-1])
+    text_of(browser.get(NOTES + query))
+    assert len(moments) == 1

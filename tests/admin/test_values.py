@@ -1,5 +1,6 @@
 """Actions that ask for a value: another queue, priority, time, or time to run."""
 
+import copy
 import html
 import re
 import shlex
@@ -11,13 +12,14 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue.admin import actions
+from django_dbqueue.mail.models import Email
 from django_dbqueue.management.acts import ACTS
 from django_dbqueue.management.commands.dbqueue import Command
 from django_dbqueue.operate import acting
 from django_dbqueue.states import MOVES, Status
 from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
 from tests.kit.jobs import buried, claimed, fresh
-from tests.queueapp.models import Note
+from tests.queueapp.models import Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -86,6 +88,20 @@ def test_what_is_no_value_is_told_and_asked_for_again(browser, action, field, va
     assert said in page
     assert sent_by(page)["_selected_action"] == [str(job.pk)]
     assert (fresh(job).queue, fresh(job).priority) == ("default", 1024)
+    assert fresh(job).status == job.status
+
+
+@pytest.mark.parametrize("action", ["reschedule_selected", "kick_with_selected"])
+@pytest.mark.parametrize(
+    ("zone", "due"),
+    [("Asia/Tokyo", "9999-12-31T23:00:00Z"), ("America/New_York", "0001-01-01T01:00:00Z")],
+)
+def test_no_job_runs_at_a_time_that_nobody_there_can_be_told(browser, action, zone, due):
+    job = buried() if action == "kick_with_selected" else Note.objects.create()
+    question = sent_by(act(browser, action, job))
+    with timezone.override(zone):
+        page = text_of(browser.post(NOTES, question | {"dbqueue-due": due}))
+    assert "Run at: a date and a time." in page
     assert fresh(job).status == job.status
 
 
@@ -176,6 +192,31 @@ def test_the_command_that_is_told_is_one_that_the_command_line_takes(
         told = options.get("state") or [one.label for one in VERBS_OF[options["verb"]].states]
         assert (told == [state.label]) if is_filtered else (state.label in told)
         QuerySet[Note](Note).all().delete()
+
+
+@pytest.mark.parametrize(
+    ("model", "query", "is_told"),
+    [
+        (Email, "?queue=q1", False),  # the command takes its lanes along
+        (Email, "?queue=q1@key", True),
+        (Email, "", True),
+        (Shared, "?queue=q1", True),
+        (Shared, "?state=3", False),  # the command takes along what waits for its key
+        (Shared, "?state=4", True),
+    ],
+)
+def test_no_command_is_told_that_would_do_it_to_more(browser, monkeypatch, model, query, is_told):
+    monkeypatch.setattr(actions, "ROWS_MAX", 1)
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 1)
+    for status in (Status.DELAYED, Status.BURIED):
+        retry_at = timezone.now() if status == Status.DELAYED else None
+        rows = [model(status=status, retry_at=retry_at, queue=q) for q in ("q1", "q1@key")] * 2
+        QuerySet(model).bulk_create(map(copy.copy, rows))
+    url = f"/admin/{model._meta.app_label}/{model._meta.model_name}/{query}"
+    sent = {"action": "kick_selected", "_selected_action": [], "everything": "on"}
+    page = text_of(browser.post(url, sent | {"confirmed": "yes"}, follow=True))
+    assert "More match" in page
+    assert ("manage.py dbqueue" in page.partition("messagelist")[2]) == is_told
 
 
 @pytest.mark.parametrize("action", ["move", "prioritize", "reschedule", "kick_with", "cancel"])

@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from django_dbqueue.admin.tabs import count_failed
 from django_dbqueue.metrics import counts
 from django_dbqueue.monitor.failures import choice_of, clock, failures, groups_of, look
 from django_dbqueue.operate.acting import CANCEL, KICK, Progress
@@ -91,10 +92,14 @@ def test_kinds_are_counted_by_their_index(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [MANY, FEW, RETRYING])
-@pytest.mark.parametrize("status", [Status.DELAYED, Status.BURIED])
-def test_a_list_reads_what_it_shows(name, status):
-    keyset = keyset_of(QuerySet(Big).filter(failure=name), status)
+@pytest.mark.parametrize("asked", [{}, {"queue": "default"}, {"attempts": 9}])
+@pytest.mark.parametrize("status", [None, Status.DELAYED, Status.BURIED])
+def test_a_list_reads_what_it_shows(name, status, asked):
+    """Or, where more is asked than the index knows, a window of it."""
+    rows = QuerySet(Big).filter(failure=name, **asked)
+    keyset = keyset_of(rows, status)
     reads = [lambda: keyset.page(50), lambda: keyset.page(50, backwards=True), keyset.count]
+    reads.append(lambda: count_failed(rows))
     assert [took for read in reads if (took := steps(read, BIG)) > 5 * 1000] == []
 
 
@@ -112,6 +117,27 @@ def test_what_failed_is_read_by_when_it_failed(asked, seconds):
     times = [job.failed_at for job in keyset.page(50).rows]
     assert times == sorted(times, reverse=True)
     assert len(times) == (0 if "attempts" in asked else 50)
+
+
+@pytest.mark.parametrize("asked", [{}, {"failure": MANY}, {"queues": ("default",)}])
+@pytest.mark.parametrize("age", ["older_than", "newer_than"])
+def test_the_command_line_reads_by_when_it_failed(asked, age):
+    """What failed before all of these, or after them: nothing."""
+    newest, oldest = (
+        QuerySet(Big).filter(status=Status.BURIED).order_by(order)[0].failed_at
+        for order in ("-failed_at", "failed_at")
+    )
+    now, most = clock(SERVED), 5 * 1000
+    seconds = (now - oldest).total_seconds() + 60
+    if age == "newer_than":
+        seconds = max(0, (now - newest).total_seconds() - 60)
+
+    def read():
+        for keyset in Choice(**asked, **{age: seconds}).keysets(SERVED, {Status.BURIED}):
+            assert not keyset.page(500).rows
+            assert not list(keyset.as_of_now().chunks(500))
+
+    assert steps(read, BIG) <= most
 
 
 def test_what_is_needed_of_the_index_is_none_of_the_rows():

@@ -7,12 +7,12 @@ from urllib.parse import parse_qsl
 import pytest
 
 from django_dbqueue.admin import search
-from django_dbqueue.mail.admin.emails import EmailAdmin
+from django_dbqueue.mail.admin.emails import ArchivedEmailAdmin, EmailAdmin
 from django_dbqueue.mail.models import Email, Recipient
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from tests.kit.clusters import alias_to, migrate
-from tests.kit.mail import finished, in_archive, letter, queued
+from tests.kit.mail import archived, finished, in_archive, letter, queued
 from tests.kit.mail_admin import ARCHIVE, LIST, text_of
 from tests.kit.query_plans import captured, complaints, update_statistics
 
@@ -166,6 +166,20 @@ def test_what_a_role_may_not_see_it_does_not_find(people, monkeypatch, column):
     term = ANNA if column == "recipients" else "secret"
     assert keys(people("view_email"), term) == []
     assert len(keys(people("view_email", "inspect_email"), term)) == 1
+
+
+@pytest.mark.parametrize("column", ["recipients", "subject"])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_what_a_role_may_not_see_is_on_no_page(people, monkeypatch, column, is_old):
+    email = finished(letter(ANNA, subject="secret plan"))
+    admin, url = (ArchivedEmailAdmin, ARCHIVE) if is_old else (EmailAdmin, LIST)
+    email = archived(email) if is_old else email
+    monkeypatch.setattr(admin, "open_columns", admin.open_columns - {column})
+    term, other = (ANNA, "secret") if column == "recipients" else ("secret", ANNA)
+    for page in (url, f"{url}{email.pk}/change/"):
+        shown = text_of(people("view_email", "view_archivedemail").get(page))
+        assert (term in shown, other in shown) == (False, True)
+        assert term in text_of(people(is_superuser=True).get(page))
 
 
 @pytest.mark.parametrize("term", ["n2000@x.example", "Order 2000"])

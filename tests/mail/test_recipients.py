@@ -207,7 +207,8 @@ def test_whoever_deletes_an_email_deletes_its_recipients(way, is_archived):
     deleting_ways()[way](row)
     is_gone = not type(row)._base_manager.filter(pk=row.pk).exists()
     assert to(ANNA) == ([] if is_gone else [row.pk])
-    assert to("berta@x.example") in ([kept.pk], [])
+    others = Email.objects.filter(pk=kept.pk).values_list("pk", flat=True)
+    assert to("berta@x.example") == list(others)
     assert is_gone or way in {"the pruning of the archive", "by hand from the queue"}
 
 

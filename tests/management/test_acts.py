@@ -97,6 +97,25 @@ def test_what_is_cancelled_goes_into_the_archive_if_there_is_one():
     assert ArchivedKept.objects.get().text == "paper"
 
 
+def test_what_waits_for_a_key_is_buried_with_what_has_it():
+    for _ in range(3):
+        Shared.objects.create(tenant="one")
+    Shared.objects.claim(limit=2)
+    Shared.objects.claim()  # the last one is put aside
+    dbqueue("bury", "queueapp.Shared", "--yes")
+    assert states(Shared) == {"buried": 3}
+
+
+@pytest.mark.parametrize("columns", [["finished_at"], ["finished_at", "failed_at"]])
+def test_it_makes_no_difference_whether_a_failed_job_says_when_it_failed(columns):
+    for text, ago in {"a": 60, "b": 3600, "c": 7200}.items():
+        overwrite(failed("gone", text=text), **dict.fromkeys(columns, DbNow(-ago)))
+    found = as_json("failed", "--older-than=30m")["failed"]
+    assert len(found) == 2
+    assert as_json("retry", "--all", "--older-than=30m", "--newer-than=90m")["changed"] == 1
+    assert QuerySet(Note).get(status=READY).text == "b"
+
+
 def test_a_retried_job_has_all_its_attempts():
     job = failed("gone")
     overwrite(job, attempts=3, crashes=1)
@@ -272,12 +291,12 @@ def test_what_was_done_is_told_where_the_database_fails(monkeypatch):
 
     def fail(number: int) -> None:
         if number == 3:
-            raise OperationalError("the disk is full")
+            raise OperationalError("the disk \x1b[2J is full")
 
     with before_each_write(fail):
         told, why = fails(1, "retry", "queueapp.Note")
     assert told == "queueapp.note: 4 changed\n"
-    assert "the disk is full" in why
+    assert "the disk \\x1b[2J is full" in why
     assert states() == {"ready": 4, "buried": 2}
 
 

@@ -20,7 +20,9 @@ HOUR = 3600
 
 
 def ended(job: Any, hours: float) -> Any:
-    overwrite(job, finished_at=DbNow(-hours * HOUR))
+    moment = DbNow(-hours * HOUR)
+    failed = {"failed_at": moment} if job.status == Status.BURIED else {}
+    overwrite(job, finished_at=moment, **failed)
     return fresh(job)
 
 
@@ -74,6 +76,7 @@ def test_a_dry_run_counts_and_deletes_nothing(rows):
 def test_many_are_pruned_in_chunks(monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 3)
     fill(10, [Status.DONE, Status.BURIED], finished_at=DbNow(-HOUR))
+    QuerySet(Note).filter(failed_at__isnull=False).update(failed_at=DbNow(-HOUR))
     assert as_json("prune", "--done=1m", "--failed=1m", "--yes")["changed"] == 20
     assert not QuerySet(Note).exists()
 

@@ -54,6 +54,15 @@ def test_of_several_problems_the_first_is_the_verdict_and_the_others_follow():
     assert len(why.split("\n")) == 2
 
 
+def test_what_a_person_has_written_makes_no_line_of_its_own():
+    Note.objects.create()
+    Note.objects.pause("default", reason="paper\n! Act now: call 555")
+    lines = dbqueue("status").split("\n")
+    [line] = [one for one in lines if "call 555" in one]
+    assert line.startswith("- ")
+    assert "paper\\n! Act now" in line
+
+
 def test_failed_jobs_are_worth_a_look_and_end_it_with_0():
     failed(NO_PAPER)
     count(1, NO_PAPER)

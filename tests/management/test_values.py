@@ -137,6 +137,11 @@ def test_words_that_are_no_values_are_refused(words):
     fails(1, *words, "--dry-run")
 
 
+def test_a_time_that_nobody_there_can_be_told_is_none():
+    with timezone.override("Asia/Tokyo"):
+        fails(1, "reschedule", "queueapp.note", "--at", "9999-12-31T23:00Z", "--dry-run")
+
+
 def test_what_is_done_by_somebody_is_recorded_once_for_each_table(anna):
     jobs = [buried(), buried()]
     finished(failed=True)

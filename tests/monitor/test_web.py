@@ -46,7 +46,7 @@ def test_anybody_is_told_in_one_word_whether_all_is_well():
     a_worker()
     response = ask(web.healthz_view)
     assert (response.status_code, response.content) == (200, b"ok\n")
-    assert response["Content-Type"] == "text/plain"
+    assert response["Content-Type"] == "text/plain; charset=utf-8"
     assert "no-store" in response["Cache-Control"]
     assert ask(web.healthz_view, "post").status_code == 405
 

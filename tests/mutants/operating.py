@@ -15,6 +15,12 @@ MUTANTS = [
         CHOICE,
         '"finished_at" if status in ENDED else "created_at"',
         '"created_at"',
+        "the age of a done job counts from its enqueueing",
+    ),
+    (
+        CHOICE,
+        'self._of_age(rows, "failed_at")',
+        'self._of_age(rows, "created_at")',
         "the age of a failed job counts from its enqueueing",
     ),
     (

@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from ...admin import ArchivedJobAdmin, JobAdmin, tabs
 from ...admin.base import ReadOnlyAdmin
 from ...admin.confirmation import MOST, confirmed, is_across, log, some
-from ...admin.job_page import VALUED
 from ...admin.masking import MASK
 from ...exceptions import QueueFull
 from ...states import Status
@@ -25,7 +24,6 @@ from ..models import ArchivedEmail, Email
 from ..models.words import MAIL_STATES
 from ..privacy.erase import erase
 from ..resending import Resent, resend_many
-from ..rows import HAVE_ENDED
 from . import page, search
 from .contents import ContentViews
 from .preview import shortened
@@ -35,26 +33,8 @@ LIST = ("mail_state", "subject_line", "to", "error", "attempts", "created_at")
 # Of mail that is claimed, in place of what it has not yet: so that all columns are seen at once.
 OF_CLAIMED = ("held_by", "dequeued_time")
 NOT_OF_CLAIMED = ("error", "created_at")
-PAGE = (
-    *("mail_state", "subject_line", "from_email", "message_id", "mailer", "provider_id"),
-    *("queue", "priority", "attempts", "crashes", "created_at", "finished_at", "due"),
-    *("expires_at", "owner", "dequeued_time"),
-)
-
-
-# On the page of an email: the states in which an action makes sense.
-BUTTONS = {
-    "resend_selected": (gettext_lazy("Send again"), HAVE_ENDED),
-    "kick_selected": (pgettext_lazy("action", "Retry"), (Status.DELAYED, Status.BURIED)),
-    **VALUED,
-    "settle_selected": (gettext_lazy("Mark as sent"), (Status.BURIED,)),
-    "bury_selected": (
-        gettext_lazy("Mark as failed"),
-        (Status.READY, Status.CLAIMED, Status.DELAYED),
-    ),
-    "release_selected": (pgettext_lazy("action", "Release"), (Status.CLAIMED,)),
-    "forget_selected": (gettext_lazy("Erase message"), HAVE_ENDED),
-}
+# By what the list and the page show, the column that it is of.
+SHOWS = {"subject_line": "subject", "to": "recipients"}
 REFUSALS_SHOWN_MAX = 10
 
 
@@ -66,7 +46,7 @@ class MailPages(ContentViews):
     """What the queue and the archive share: a list that loads no message, a page to read."""
 
     change_form_template = "dbqueue_mail/change_form.html"
-    buttons: ClassVar[Any] = BUTTONS
+    buttons: ClassVar[Any] = page.BUTTONS
     list_display_links = ("mail_state", "subject_line")
     state_words: ClassVar[dict[Status, Any]] = {
         Status.READY: MAIL_STATES["unsent"],
@@ -88,7 +68,7 @@ class MailPages(ContentViews):
     }
     error_columns = ReadOnlyAdmin.error_columns | {"error"}
     not_exported = frozenset({"message"})
-    fields: ClassVar[Any] = PAGE
+    fields: ClassVar[Any] = page.COLUMNS
 
     class Media:
         css = {"all": ["dbqueue_mail/admin.css"]}
@@ -111,10 +91,22 @@ class MailPages(ContentViews):
         is_hidden = lookup.partition("__")[0] == "message"
         return not is_hidden and super().lookup_allowed(lookup, value, request)
 
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        return [one for one in super().get_list_display(request) if self._is_open(request, one)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        names = super().get_readonly_fields(request, obj)
+        return [one for one in names if self._is_open(request, one)]
+
+    def _is_open(self, request: HttpRequest, shown: Any) -> bool:
+        is_closed = shown in SHOWS and SHOWS[shown] not in self.open_columns
+        return not is_closed or self.has_inspect_permission(request)
+
     def more_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
         may_inspect = self.has_inspect_permission(request)
         recipients = page.recipients(job, may_inspect)
-        if self.is_masked("recipients"):  # an answer may name the address
+        # An answer may name the address.
+        if self.is_masked("recipients") or not self._is_open(request, "to"):
             recipients = [replace(one, address=MASK, text="") for one in recipients]
         found = {
             "recipients": recipients,
@@ -292,5 +284,5 @@ class EmailAdmin(MailPages, JobAdmin):
 
 @admin.register(ArchivedEmail)
 class ArchivedEmailAdmin(MailPages, ArchivedJobAdmin):
-    list_display = (*LIST, "finished_at")
+    list_display = (*LIST[:-1], "finished_at")
     actions = ("resend_selected", "forget_selected", "export_selected")

@@ -10,15 +10,36 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from ...admin.job_page import VALUED
+from ...states import Status
 from ..deliveries import Deliveries, Outcome, address_of
 from ..models import ArchivedEmail, Email
 from ..models.email import read
+from ..rows import HAVE_ENDED
 from .preview import contents
 
 TABLES = (Email, ArchivedEmail)
 LINKS_MAX = 20
+COLUMNS = (
+    *("mail_state", "subject_line", "from_email", "message_id", "mailer", "provider_id"),
+    *("queue", "priority", "attempts", "crashes", "created_at", "finished_at", "due"),
+    *("expires_at", "owner", "dequeued_time"),
+)
+# The states in which an action makes sense.
+BUTTONS = {
+    "resend_selected": (gettext_lazy("Send again"), HAVE_ENDED),
+    "kick_selected": (pgettext_lazy("action", "Retry"), (Status.DELAYED, Status.BURIED)),
+    **VALUED,
+    "settle_selected": (gettext_lazy("Mark as sent"), (Status.BURIED,)),
+    "bury_selected": (
+        gettext_lazy("Mark as failed"),
+        (Status.READY, Status.CLAIMED, Status.DELAYED),
+    ),
+    "release_selected": (pgettext_lazy("action", "Release"), (Status.CLAIMED,)),
+    "forget_selected": (gettext_lazy("Erase message"), HAVE_ENDED),
+}
 OUTCOMES = {
     Outcome.DELIVERED: pgettext_lazy("outcome of a delivery", "delivered"),
     Outcome.REDIRECTED: pgettext_lazy("outcome of a delivery", "redirected"),
