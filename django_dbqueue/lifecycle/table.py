@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
+from operator import itemgetter
 from typing import Any
 
 from django.db import connections, models
@@ -170,42 +171,45 @@ class Table:
     def build(self, rows: Sequence[Row], queue: str, owner: str) -> list[Any]:
         """The jobs of rows that were claimed: ``columns``, then whether they have expired."""
         for position in () if self.dialect.has_typed_columns else self.number_positions:
-            if odd := {type(row[position]) for row in rows} - NUMBER:
+            if odd := {*map(type, map(itemgetter(position), rows))} - NUMBER:
                 raise TypeError(f"{self.attributes[position]} is not a number, but {odd}")
         known = {"queue": queue, "status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
         model, names, alias = self.model, self.attributes, self.connection.alias
         # Receivers may be connected at any time.
         is_heard = pre_init.has_listeners(model) or post_init.has_listeners(model)
+        # A dict that has all keys already is copied in half the time that it takes to make one.
+        attributes = {**dict.fromkeys((*names, "claim_key", "_state")), **known}
         jobs: list[Any] = []
-        for row in rows:
-            values = self._read(row)
+        for row, values in zip(rows, self._values_of(rows), strict=True):
             if self.is_quiet and not is_heard:
                 state = ModelState()
                 state.adding, state.db = False, alias
                 job = object.__new__(model)
+                job.__dict__ = held = attributes.copy()
                 # The last value has no name.
-                job.__dict__ = dict(zip(names, values, strict=False), _state=state, **known)
+                held.update(zip(names, values, strict=False))
+                held["_state"] = state
             else:
                 job = model.from_db(alias, list(names), values[:-1])
-                job.__dict__.update(known)
-            job.__dict__["claim_key"] = row[self.pk_position]
+                (held := job.__dict__).update(known)
+            held["claim_key"] = row[self.pk_position]
             if row[-1]:
-                job.__dict__["has_expired"] = True
+                held["has_expired"] = True
             jobs.append(job)
         return jobs
 
-    def _read(self, row: Row) -> Sequence[Any]:
-        seconds = row[self.time_to_run_position]
-        is_usable = seconds is None or 1 <= seconds <= MAX_SECONDS
-        if is_usable and not self.converters:
-            return row
-        values = list(row)
-        if not is_usable:
-            values[self.time_to_run_position] = None  # as in claim_end
-        for position, converters, expression in self.converters:
-            for convert in converters:
-                values[position] = convert(values[position], expression, self.connection)
-        return values
+    def _values_of(self, rows: Sequence[Row]) -> Sequence[Sequence[Any]]:
+        times = {*map(itemgetter(self.time_to_run_position), rows)} - {None}
+        unusable = {seconds for seconds in times if not 1 <= seconds <= MAX_SECONDS}
+        if not (unusable or self.converters):
+            return rows
+        for values in (read := [list(row) for row in rows]):
+            if values[self.time_to_run_position] in unusable:
+                values[self.time_to_run_position] = None  # as in claim_end
+            for position, converters, expression in self.converters:
+                for convert in converters:
+                    values[position] = convert(values[position], expression, self.connection)
+        return read
 
 
 def table_of(model: type[Any], using: str) -> Table:
