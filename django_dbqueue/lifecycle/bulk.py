@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -130,11 +130,15 @@ def insert_many(table: Table, rows: Sequence[Mapping[str, Any]], delay: float) -
     notify_workers(table.connection, [Status.DELAYED if is_delayed else Status.READY])
 
 
-def may_insert(model: type[models.Model], names: Collection[str]) -> bool:
+def may_insert(table: Table, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether ``Inserter`` can write such rows as ``bulk_create`` would."""
-    knows_expiry = not (has_max_age(model) and {"retry_at", "expires_at"} & set(names))
+    model = table.model
+    knows_expiry = not (has_max_age(model) and {"retry_at", "expires_at"} & rows[0].keys())
     # Side rows have the key, which nobody knows.
-    return knows_expiry and is_simple(model) and getattr(model, "side_rows", None) is None
+    is_whole = is_simple(model) and getattr(model, "side_rows", None) is None
+    # MySQL takes no null where it takes bytes.
+    bits = [name for name in rows[0] if _field_of(model, name).column in table.binary]
+    return knows_expiry and is_whole and not any(row[name] is None for name in bits for row in rows)
 
 
 def is_simple(model: type[models.Model]) -> bool:

@@ -211,7 +211,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._db or only_database(self.model))
-        if table.is_plain and bulk.may_insert(self.model, whole[0]) and not gives_key(self.model):
+        if table.is_plain and bulk.may_insert(table, whole) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}

@@ -33,7 +33,7 @@ VALUES: dict[str, list[Any]] = {
     "a_duration": [None, datetime.timedelta(days=-3, microseconds=1), datetime.timedelta(0)],
     "a_uuid": [None, uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)],
     "a_json": [None, {"a": [1, "ü", None, "'"]}, [], "text", 5, 0.5, True],
-    "bits": [b"", b"\x00\xff'\\%s", b"plain", bytearray(b"array"), memoryview(b"view")],
+    "bits": [b"", b"\x00\xff'\\%s", b"plain", bytearray(b"array"), memoryview(b"view"), None],
     "a_name": [None, "a name", "ä"],
     "roman": [None, 4, 9],
     "expires_at": [None, NOON, NOON.astimezone(SUMMER)],
@@ -74,7 +74,7 @@ def odd():
             a_duration = models.DurationField(null=True)
             a_uuid = models.UUIDField(null=True)
             a_json = models.JSONField(null=True)
-            bits = models.BinaryField(default=b"")
+            bits = models.BinaryField(default=b"", null=True)
             a_name = NameField(null=True)
             roman = Roman(null=True)
 
