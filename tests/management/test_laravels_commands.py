@@ -98,7 +98,7 @@ def test_forget_is_cancel_and_says_where_there_is_none():
 @pytest.mark.parametrize(("age", "left"), [("0", 0), ("48h", 1), ("24h", 1)])
 def test_flush_and_prune_failed_delete_what_failed(age, left):
     old, _ = failed_notes("a", "a")
-    overwrite(old, finished_at=DbNow(-49 * 3600))
+    overwrite(old, finished_at=DbNow(-49 * 3600), failed_at=DbNow(-49 * 3600))
     Note.objects.create()
     dbqueue("prune", "--failed", age, "--yes")
     assert Note.objects.filter(status=Status.BURIED).count() == left
