@@ -27,6 +27,7 @@ from .connections import (
 )
 from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher
+from .own_end import tell_of_own_end
 from .session import STATEMENT_WATCHDOG
 from .shared_memory import SEPARATOR, SharedMemory
 
@@ -189,7 +190,8 @@ class Runner(Taker):
         hand_on = self.finisher.write_now if table.policy.finish == "each" else self.finisher.put
         for job in jobs:
             if not job.holds_claim():
-                continue  # its own code has finished it
+                tell_of_own_end(table, job, seconds)
+                continue
             outcome = Outcome(table, item.owner, job, error, seconds, item.ends_claim)
             if results:
                 outcome.results = results[job.claim_key]
