@@ -89,8 +89,11 @@ def _create_trigger(table: str, event: str, values: str) -> None:
         f"INSERT INTO figures_audit ({COLUMNS}) SELECT {NOW[connection.vendor]}, '{table}', "
         f"{values}{f' WHERE {HAS_MOVED}' if event == 'update' else ''};"
     )
-    if connection.vendor == "mysql" and event == "update":
-        insert = f"IF {HAS_MOVED} THEN {insert.replace(f' WHERE {HAS_MOVED}', '')} END IF;"
+    if connection.vendor == "mysql":
+        # A SELECT would lock the counter of the keys until the statement ends.
+        row = f"{NOW['mysql']}, '{table}', {values}"
+        insert = f"INSERT INTO figures_audit ({COLUMNS}) VALUES ({row});"
+        insert = f"IF {HAS_MOVED} THEN {insert} END IF;" if event == "update" else insert
     name = f"figures_{table}_{event}"
     head = f"CREATE TRIGGER {name} AFTER {event.upper()} ON {table} FOR EACH ROW"
     if not is_text:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django_dbqueue.models import Job
+from django_dbqueue.metrics.counting import OPEN
+from django_dbqueue.models import Job, TableCount
 from django_dbqueue.models.minute import SUMS
 from django_dbqueue.states import Status
 from tests.kit.figures.audit import (
@@ -22,8 +23,9 @@ from tests.kit.figures.audit import (
 from tests.kit.figures.load import Kill
 
 UNWRITTEN = 10 * SECOND  # what a process adds up until it writes
-SLACK = 12 * SECOND  # in which a busy process comes to write
-COUNT_SECONDS = 4 * SECOND  # from the beginning of a count in the background to its end
+SLACK = UNWRITTEN + 10 * SECOND  # in which a busy process comes to write
+STATEMENT = 2 * SECOND  # from the moment that a trigger writes down to the commit
+COUNT_SECONDS = 30 * SECOND  # of one in the background, where the next one has begun
 LABELS = {status.label: int(status) for status in Status}
 ENDINGS = {"completed": ("completed",), "failed": ("failed", "buried"), "buried": ("buried",)}
 MINUTE = 60 * SECOND
@@ -149,11 +151,17 @@ class Judge:
             self.ledger.equal("jobs, now", shown, real, str(place))
         else:
             began = self.truth.until - int(age * SECOND)
-            since = began - SECOND
-            until = min(self.truth.until, began + COUNT_SECONDS)
+            since = began - STATEMENT
+            until = min(self.truth.until, self._end_of_count(place[0], began) + STATEMENT)
             bounds = bounds_at(self.truth.counts, moves_since(since), since, until)
             least, most = bounds.get(place, (0, 0))
             self.ledger.within("jobs, as of their age", shown, least, most, str(place))
+
+    def _end_of_count(self, job_table: str, began: int) -> int:
+        row = TableCount.objects.get(job_table=job_table, part=OPEN)
+        if row.is_counting or row.touched_at is None:
+            return began + COUNT_SECONDS
+        return _micros(row.touched_at)
 
     def endings(self, one: dict[str, Any]) -> None:
         minute = self.truth.until // MINUTE - 59
