@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-_here = threading.local()
+# Its ``job`` is set by ``running``, and by runners themselves, since a block takes longer.
+here = threading.local()
 _of_coroutine: ContextVar[Any] = ContextVar("dbqueue_job", default=None)
 
 
@@ -16,7 +17,7 @@ def current_job() -> Any:
 
     None outside of jobs; of a batch, the first.
     """
-    job = getattr(_here, "job", None)
+    job = getattr(here, "job", None)
     return _of_coroutine.get() if job is None else job
 
 
@@ -27,10 +28,10 @@ class running:
         self.job = job
 
     def __enter__(self) -> None:
-        _here.job = self.job
+        here.job = self.job
 
     def __exit__(self, *_: object) -> None:
-        _here.job = None
+        here.job = None
 
 
 @contextmanager
@@ -45,17 +46,17 @@ def running_coroutine(job: Any) -> Iterator[None]:
 
 def is_workers_own() -> bool:
     """Whether this is a thread of a worker that runs no job now."""
-    return current_job() is None and getattr(_here, "is_workers_own", False)
+    return current_job() is None and getattr(here, "is_workers_own", False)
 
 
 @contextmanager
 def workers_own() -> Iterator[None]:
     """While this lasts, the thread does a worker's own work."""
-    _here.is_workers_own = True
+    here.is_workers_own = True
     try:
         yield
     finally:
-        _here.is_workers_own = False
+        here.is_workers_own = False
 
 
 # Holds something where this process was forked by a job's own code. Asked for every job: no call.

@@ -4,6 +4,7 @@ A receiver is called in the thread in which the thing has happened, mostly a wor
 be quick, and must not raise.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec
@@ -60,6 +61,14 @@ class Around(Generic[P]):
                 one(error)
 
         return end
+
+
+def seconds_by_queue(done: Sequence[tuple[Any, float]]) -> dict[str, list[float]]:
+    """Of completed jobs, how long each ran: who counts them does so once a queue."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for job, seconds in done:
+        found[job.queue].append(seconds)
+    return found
 
 
 def _nothing(_: BaseException | None) -> None:

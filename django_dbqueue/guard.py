@@ -5,13 +5,15 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from .current import workers_own
 from .exceptions import DBQueueError
 
 logger = logging.getLogger("django_dbqueue")
+T = TypeVar("T")
 
 LEAVING = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 THREAD_DIED = 70  # exit code of a child
@@ -43,13 +45,27 @@ class capture:  # a context manager reads as a verb
     ) -> bool:
         if error is None:
             return False
-        if isinstance(error, Exception):
-            self.error = error
-        elif isinstance(error, LEAVING):
-            exited = Exited(f"it raised {type(error).__name__}({error})")
-            exited.__cause__ = error
-            self.error = exited.with_traceback(error.__traceback__)
+        if isinstance(error, (Exception, *LEAVING)):
+            self.error = captured(error)
         return self.error is not None
+
+
+def captured(error: BaseException) -> Exception:
+    """What is made of an error that user code has raised."""
+    if isinstance(error, Exception):
+        return error
+    exited = Exited(f"it raised {type(error).__name__}({error})")
+    exited.__cause__ = error
+    return exited.with_traceback(error.__traceback__)
+
+
+def error_of(code: Callable[[T], object], given: T) -> Exception | None:
+    """The outcome of a call of user code; for the most frequent ones, since a block costs more."""
+    try:
+        code(given)
+    except (Exception, *LEAVING) as error:  # noqa: BLE001  # why: user code
+        return captured(error)
+    return None
 
 
 class capture_all(capture):
@@ -75,11 +91,15 @@ def raised(error: BaseException) -> BaseException:
 
 def _handle(record: logging.LogRecord) -> None:
     """Where a filter of the project's raises, its line goes to stderr, and we go on."""
-    try:
-        type(logger).handle(logger, record)
-    except Exception:  # noqa: BLE001  # why: user code
+    error = error_of(partial(type(logger).handle, logger), record)
+    if isinstance(error, Exited):
+        raise raised(error)
+    if error is not None:
         with capture():
-            logging.Handler().handleError(record)
+            try:
+                raise error
+            finally:  # who is asked there prints what is being raised
+                logging.Handler().handleError(record)
 
 
 logger.handle = _handle  # type: ignore[method-assign]

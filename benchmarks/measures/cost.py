@@ -9,7 +9,7 @@ from benchmarks.measures import Figure, Place, wait_for
 from benchmarks.processes import cpu_seconds, resident
 
 JOBS, FIRST = 100_000, 20_000
-TARGETS = {"mariadb": 12, "postgresql": 12, "sqlite": 25}
+TARGETS = {"mariadb": 12, "postgresql": 11, "sqlite": 18}
 
 
 def measure(place: Place) -> Iterator[Figure]:

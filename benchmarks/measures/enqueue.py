@@ -6,6 +6,14 @@ from statistics import median
 from benchmarks.measures import Figure, Place
 
 ROUNDS, JOBS = 7, 2000
+OTHERS = {"bare": "bare SQL's", "copy": "COPY's"}
+# The way, what it is compared with, and the least ratio.
+TARGETS = (
+    ("many", "bare", 0.5),
+    ("many", "copy", 0.5),
+    ("made", "bare", 0.4),
+    ("bulk", "bare", None),
+)
 
 
 def measure(place: Place) -> Iterator[Figure]:
@@ -15,14 +23,19 @@ def measure(place: Place) -> Iterator[Figure]:
         "ours": "create()",
         "plain": "create() of a plain model",
         "bulk": "bulk_create()",
+        "made": "bulk_create() of instances that are there",
         "many": "enqueue_many()",
         "bare": "bare multi-row INSERT",
+        "copy": "COPY",
     }
     for way, name in names.items():
+        if way not in costs:
+            continue
         yield Figure(place.name, f"enqueue, {name}", 1e6 / costs[way], "rows/s")
     single = median(a / b for a, b in zip(found["ours"], found["plain"], strict=True))
     yield Figure(place.name, "create(): time against a plain model's", single, "x", at_most=1.5)
-    for way, least in (("many", 0.5), ("bulk", None)):
-        ratio = median(a / b for a, b in zip(found["bare"], found[way], strict=True))
-        name = f"{names[way]}: rate against bare SQL's"
-        yield Figure(place.name, name, ratio, "x", at_least=least)
+    for way, other, least in TARGETS:
+        if other in found:
+            ratio = median(a / b for a, b in zip(found[other], found[way], strict=True))
+            name = f"{names[way]}: rate against {OTHERS[other]}"
+            yield Figure(place.name, name, ratio, "x", at_least=least)

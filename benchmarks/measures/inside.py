@@ -22,6 +22,7 @@ from benchmarks.marks import Marks
 
 SENT_VARIABLE = "BENCH_SENT"
 BULK = 1000
+NAMES = "queue, priority, status, attempts, crashes, losses, errors, number"
 
 
 def fill(adapter: Adapter, jobs: str) -> None:
@@ -44,9 +45,18 @@ def pace(adapter: Adapter, rate: str, jobs: str) -> None:
 
 
 def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
-    """Microseconds per row, round by round, of five ways to insert: so many rows one by one, ten
+    """Microseconds per row, round by round, of several ways to insert: so many rows one by one, ten
     times as many in bulk."""
-    ways = {"plain": one_by_one, "ours": one_by_one, "bare": bare, "bulk": bulk, "many": many}
+    ways: dict[str, Any] = {
+        "plain": one_by_one,
+        "ours": one_by_one,
+        "bare": bare,
+        "bulk": bulk,
+        "made": made,
+    }
+    ways["many"] = many
+    if connection.vendor == "postgresql":
+        ways["copy"] = copy
     found: dict[str, list[float]] = {way: [] for way in ways}
     plain = adapter.table._meta.apps.get_model("noop.Plain")
     for _ in range(int(rounds)):
@@ -55,8 +65,8 @@ def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
             model = plain if way == "plain" else adapter.table
             rows = int(jobs) if insert is one_by_one else 10 * int(jobs)
             began = time.perf_counter()
-            insert(model, rows)
-            found[way].append((time.perf_counter() - began) / rows * 1e6)
+            seconds = insert(model, rows) or time.perf_counter() - began
+            found[way].append(seconds / rows * 1e6)
     return found
 
 
@@ -75,16 +85,39 @@ def bulk(model: Any, jobs: int) -> None:
         model.objects.bulk_create([model(number=number) for number in range(start, start + BULK)])
 
 
+def made(model: Any, jobs: int) -> float:
+    """The seconds that bulk_create() takes for instances which are there already."""
+    seconds = 0.0
+    for start in range(0, jobs, BULK):
+        chunk = [model(number=number) for number in range(start, start + BULK)]
+        began = time.perf_counter()
+        model.objects.bulk_create(chunk)
+        seconds += time.perf_counter() - began
+    return seconds
+
+
 def bare(model: Any, jobs: int) -> None:
     """Rows as ours are, by the driver alone; what has a default in the database is left to it."""
     connection.ensure_connection()
     cursor = connection.connection.cursor()
-    names = "queue, priority, status, attempts, crashes, errors, number"
-    row = f"({', '.join(['?' if connection.vendor == 'sqlite' else '%s'] * 7)})"
-    sql = f"INSERT INTO {model._meta.db_table} ({names}) VALUES {', '.join([row] * BULK)}"
+    row = f"({', '.join(['?' if connection.vendor == 'sqlite' else '%s'] * 8)})"
+    sql = f"INSERT INTO {model._meta.db_table} ({NAMES}) VALUES {', '.join([row] * BULK)}"
     for start in range(0, jobs, BULK):
-        rows = [("default", 1024, 0, 0, 0, "[]", n) for n in range(start, start + BULK)]
-        cursor.execute(sql, list(chain.from_iterable(rows)))
+        cursor.execute(sql, list(chain.from_iterable(rows_from(start))))
+
+
+def copy(model: Any, jobs: int) -> None:
+    """The same by COPY."""
+    connection.ensure_connection()
+    cursor = connection.connection.cursor()
+    for start in range(0, jobs, BULK):
+        with cursor.copy(f"COPY {model._meta.db_table} ({NAMES}) FROM STDIN") as writer:
+            for row in rows_from(start):
+                writer.write_row(row)
+
+
+def rows_from(start: int) -> list[tuple[Any, ...]]:
+    return [("default", 1024, 0, 0, 0, 0, "[]", n) for n in range(start, start + BULK)]
 
 
 def statements(_: Adapter) -> int:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Self
 
 from django.db.backends.utils import CursorWrapper
@@ -13,7 +14,7 @@ from django.db.utils import Error
 
 from ..states import CLAIMABLE
 from .base import Dialect, rollback_on_error
-from .types import Claim, ErrorKind, Row
+from .types import Claim, ErrorKind, Inserted, Row, Statement
 
 NAMED = "dbqueue_named_queues"  # what a statement calls the queues that it has found
 PATIENCE = 2.0  # seconds until a busy database is reported to the caller
@@ -72,6 +73,20 @@ class SQLite(Dialect):
     def readable_expression(instant: str) -> str:
         # Without a declared type, of which sqlite3 would make a date, or fail.
         return f"CAST({instant} AS TEXT)"
+
+    def insert_of(self, table: str, columns: Sequence[Inserted], rows: Sequence[Row]) -> Statement:
+        filled = [one for one in columns if "%s" in one.text]
+        if not filled:
+            return super().insert_of(table, columns, rows)
+        # What is the same in all rows is parsed once.
+        place = {one.name: f"column{number}" for number, one in enumerate(filled, start=1)}
+        texts = [one.text.replace("%s", place.get(one.name, "")) for one in columns]
+        row = f"({', '.join(['%s'] * len(filled))})"
+        sql = (
+            f"INSERT INTO {table} ({', '.join(one.name for one in columns)}) "
+            f"SELECT {', '.join(texts)} FROM (VALUES {', '.join([row] * len(rows))})"
+        )
+        return sql, list(chain.from_iterable(rows))
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         cursor.execute(

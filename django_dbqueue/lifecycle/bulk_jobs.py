@@ -5,33 +5,80 @@ Django's own ``bulk_create`` prepares every column of every row; most are the sa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from operator import attrgetter
-from types import NoneType
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any
 
-from django.db import transaction
-from django.db.models.expressions import DatabaseDefault
-
-from ..dialects.types import Inserted
-from ..fields import DbNow
-from .bulk import FIXED, ROWS_MAX, is_simple, literal
-from .enqueue import EMPTY
+from ..states import Status
+from .bulk import FIXED, is_simple
+from .bulk_columns import ROWS_MAX, Column, NotOurs, check_all, column, insert
+from .enqueue import CHECKS, prepare
+from .keys import give_key
+from .limiter import limiter_of, place_in_lane
+from .limits import expiry, has_max_age
 from .table import Table
 
-# Where two values of one of these types are equal, the database is told the same.
-EQUALS = (int, str, bytes)
+# What the lifecycle writes into the attributes of every new job.
+NEW = {
+    **dict.fromkeys(("owner", "dequeued_time", "finished_at", "failed_at", "failure")),
+    **dict.fromkeys(("attempts", "crashes", "losses"), 0),
+}
+WRITTEN = NEW.keys() | {"status", "errors"}
+Attributes = dict[str, Any]
 
 
-class _NotOurs(Exception):
-    """Only Django's compiler reads such a value."""
+def prepare_jobs(table: Table, jobs: Sequence[Any]) -> None:
+    """``prepare`` each, column by column where nothing of the project's happens meanwhile."""
+    if {*map(type, jobs)} != {table.model} or not table.is_assigned:
+        for job in jobs:
+            prepare(job)
+        return
+    _check(table, jobs)
+    for job in jobs if has_max_age(table.model) else ():
+        if job.expires_at is None:
+            job.expires_at = expiry(table.model, job.queue, job.retry_at)
+    for job in jobs:
+        values = vars(job)
+        values.update(NEW)
+        values["status"] = Status.READY if values["retry_at"] is None else Status.DELAYED
+        values["errors"] = []
 
 
-class _Column(NamedTuple):
-    """What stands for it in each row, and the values that are to be filled in, one a row."""
+def _check(table: Table, jobs: Sequence[Any]) -> None:
+    """Their values, and what is derived from these."""
+    model = table.model
+    for job in jobs if table.takes_keys else ():
+        give_key(job)
+    for name, check in (CHECKS | model.checked_columns).items():
+        check_all(check, map(attrgetter(name), jobs))
+    for job in jobs if limiter_of(model) is not None else ():
+        place_in_lane(job)
+    for name in ("retry_at", "expires_at"):
+        moments = {id(one): one for one in map(attrgetter(name), jobs) if one is not None}
+        for moment in moments.values():
+            model._meta.get_field(name).get_prep_value(moment)
 
-    inserted: Inserted
-    values: Sequence[Any] | None = None
+
+def unread(jobs: Sequence[Any]) -> list[tuple[str, list[Attributes]]]:
+    """Of prepared jobs, by column, the attributes of those whose value the database works out."""
+    found = []
+    every: list[Attributes] = [vars(job) for job in jobs]
+    for field in jobs[0]._meta.concrete_fields if jobs else ():
+        if field.name in WRITTEN or field.primary_key:
+            continue
+        given = _given(every, field.attname)
+        kinds = {kind for kind in set(map(type, given)) if hasattr(kind, "resolve_expression")}
+        if kinds:
+            these = [one for one, value in zip(every, given, strict=True) if type(value) in kinds]
+            found.append((field.attname, these))
+    return found
+
+
+def _given(every: Sequence[Attributes], name: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(name), every))
+    except KeyError:  # it was left out when one of them was read
+        return [one.get(name) for one in every]
 
 
 def insert_jobs(table: Table, jobs: Sequence[Any], batch_size: int | None) -> bool:
@@ -40,14 +87,15 @@ def insert_jobs(table: Table, jobs: Sequence[Any], batch_size: int | None) -> bo
     if not jobs or not _is_ours(table, jobs) or (batch_size is not None and batch_size < 1):
         return False
     try:
-        columns = [one for field in _fields(table) if (one := _column(table, field, jobs))]
-    except _NotOurs:
+        columns = list(_columns(table, jobs))
+    except NotOurs:
         return False
-    keys = _write(table, columns, len(jobs), batch_size or ROWS_MAX)
+    keys = insert(table, columns, len(jobs), batch_size or ROWS_MAX, has_keys=True)
     attribute = table.model._meta.pk.attname
     for job, key in zip(jobs, keys, strict=True):
         setattr(job, attribute, key)
-        job._state.adding, job._state.db = False, table.connection.alias
+        state = job._state
+        state.adding, state.db = False, table.connection.alias
     return True
 
 
@@ -56,59 +104,22 @@ def _is_ours(table: Table, jobs: Sequence[Any]) -> bool:
     meta = table.model._meta
     if not (table.is_plain and meta.auto_field and is_simple(table.model)):
         return False
-    related = [field for field in meta.concrete_fields if field.is_relation]
-    return all(job.pk is None and not any(one.is_cached(job) for one in related) for job in jobs)
+    key = attrgetter(meta.pk.attname)
+    if any(one is not None for one in map(key, jobs)):
+        return False
+    if any(field.is_relation for field in meta.concrete_fields):
+        for job in jobs:
+            if job._state.fields_cache:
+                job._prepare_related_fields_for_save(operation_name="bulk_create")
+    return True
 
 
-def _fields(table: Table) -> list[Any]:
+def _columns(table: Table, jobs: Sequence[Any]) -> Iterator[Column]:
     meta = table.model._meta
-    return [field for field in meta.concrete_fields if field is not meta.auto_field]
-
-
-def _column(table: Table, field: Any, jobs: Sequence[Any]) -> _Column | None:
-    """None: the database fills it in by itself."""
-    if field.name in FIXED:
-        return _Column(table.inserted(field, FIXED[field.name]))
-    given = list(map(attrgetter(field.attname), jobs))
-    kinds = set(map(type, given))
-    if kinds == {DatabaseDefault} or (kinds == {NoneType} and field.name in EMPTY):
-        return None
-    if DbNow in kinds and kinds <= {DbNow, NoneType}:
-        seconds = [None if moment is None else float(moment.plus) for moment in given]
-        return _Column(table.moment_of(field), seconds)
-    if any(hasattr(kind, "resolve_expression") for kind in kinds):
-        raise _NotOurs
-    if not _is_one(given, kinds):
-        if NoneType in kinds and field.column in table.binary:
-            raise _NotOurs  # it stands there in another way than bytes do
-        prepared = [field.get_db_prep_save(value, table.connection) for value in given]
-        return _Column(table.inserted(field), prepared)
-    value = field.get_db_prep_save(given[0], table.connection)
-    text = "NULL" if value is None else literal(value)
-    if text:
-        return _Column(table.inserted(field, text))
-    return _Column(table.inserted(field), [value] * len(given))
-
-
-def _is_one(given: Sequence[Any], kinds: Collection[type]) -> bool:
-    """Whether all rows are given the same: of floats, say, and lists, that is not known."""
-    first = given[0]
-    is_known = len(kinds) == 1 and (first is None or first == [] or isinstance(first, EQUALS))
-    return is_known and given.count(first) == len(given)
-
-
-def _write(table: Table, columns: Sequence[_Column], count: int, batch_size: int) -> list[Any]:
-    """The keys of the new rows, in their order."""
-    connection, dialect = table.connection, table.dialect
-    filled = [one.values for one in columns if one.values is not None]
-    rows = list(zip(*filled, strict=True)) if filled else [()] * count
-    size = max(1, min(batch_size, ROWS_MAX, connection.ops.bulk_batch_size(filled, rows)))
-    inserted = [one.inserted for one in columns]
-    keys: list[Any] = []
-    with transaction.atomic(using=connection.alias, savepoint=False):
-        for start in range(0, count, size):
-            some = rows[start : start + size]
-            sql, params = dialect.insert_of(table.name, inserted, some)
-            with connection.cursor() as cursor:
-                keys += dialect.insert_many(cursor, sql, params, table.pk, len(some))
-    return keys
+    for field in meta.concrete_fields:
+        if field is meta.auto_field or field.name in NEW.keys() - FIXED.keys():
+            continue
+        if field.name in FIXED:
+            yield Column(table.inserted(field, FIXED[field.name]))
+        elif one := column(table, field, list(map(attrgetter(field.attname), jobs))):
+            yield one

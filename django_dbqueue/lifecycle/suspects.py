@@ -21,9 +21,9 @@ ALONE = f"crashes >= {MAX_CRASHES - 1}"
 SHARED = f"crashes < {MAX_CRASHES - 1} AND (crashes > 0 OR losses >= {SUSPECT_LOSSES})"
 
 
-def is_suspect(job: Any) -> bool:
-    """Whether it may have killed a worker before."""
-    return bool(job.crashes or job.losses >= SUSPECT_LOSSES)
+def suspects_among(jobs: Sequence[Any]) -> list[Any]:
+    """Those that may have killed a worker before."""
+    return [job for job in jobs if job.crashes or job.losses >= SUSPECT_LOSSES]
 
 
 def runs_alone(job: Any) -> bool:

@@ -88,11 +88,12 @@ class Recorder:
     def completed(self, table: Table, done: Sequence[tuple[Any, float]]) -> None:
         """Jobs, and the seconds that each ran."""
         with self._lock:
-            for job, seconds in done:
-                counts = self._of(table, job.queue)
-                counts.completed += 1
-                counts.ran_seconds += seconds
-                counts.ran[bisect_left(SPANS, seconds)] += 1
+            for queue, times in events.seconds_by_queue(done).items():
+                counts = self._of(table, queue)
+                counts.completed += len(times)
+                counts.ran_seconds += sum(times)
+                for seconds in times:
+                    counts.ran[bisect_left(SPANS, seconds)] += 1
 
     def failed(
         self, table: Table, queue: str, seconds: float | None, decision: RetryDecision

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import router
 from django.db.models.query_utils import DeferredAttribute
@@ -13,6 +13,7 @@ from ..fields import check_seconds
 from ..lifecycle import enqueue, holder, saving
 from ..lifecycle.claim_end import OwnEnd
 from ..lifecycle.holder import Written
+from ..lifecycle.instances import fill
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
 from ..lifecycle.results import results_of, settle
 from ..lifecycle.side_rows import SideRows
@@ -84,6 +85,14 @@ class Job(JobColumns):
         ]
         constraints = [DedupConstraint(name="%(app_label)s_%(class)s_dedup")]
         default_permissions = PERMISSIONS
+
+    if not TYPE_CHECKING:  # else nobody would check what Django's own is given
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            if args or not fill(self, kwargs):
+                super().__init__(*args, **kwargs)
+
+        __init__.is_quiet = True
 
     def __str__(self) -> str:
         return f"{self._meta.verbose_name} {self.pk}"

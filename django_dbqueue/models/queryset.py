@@ -12,7 +12,7 @@ from django.db import models, router
 
 from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, ready_queues
-from ..lifecycle.bulk_jobs import insert_jobs
+from ..lifecycle.bulk_jobs import insert_jobs, prepare_jobs, unread
 from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key
 from ..lifecycle.side_rows import keyed, written_with
@@ -101,10 +101,9 @@ class JobQuerySet(ByHandQuerySet[JobT]):
         """Enqueue jobs with the caller's transaction, by multi-row INSERTs."""
         _refuse(kwargs.get("update_fields") or ())
         jobs = list(objs)
-        for job in jobs:
-            enqueue.prepare(job)
-        unread = [(job, job.expressions()) for job in jobs]  # type: ignore[attr-defined]
         table = table_of(self.model, self._db or only_database(self.model))  # type: ignore[attr-defined]
+        prepare_jobs(table, jobs)
+        unknown = unread(jobs)
         by_django = partial(super().bulk_create, jobs, batch_size, **kwargs)
 
         def insert() -> list[JobT]:
@@ -116,8 +115,9 @@ class JobQuerySet(ByHandQuerySet[JobT]):
         with enqueue.announced(self.model, jobs):
             places = partial(map, admission.place_of, jobs)
             created = admission.admit(table, places, partial(retry, table.connection, write))
-        for job, names in unread:
-            job.forget(names)  # type: ignore[attr-defined]
+        for name, attributes in unknown:
+            for one in attributes:
+                one.pop(name, None)
         enqueue.notify_workers(table.connection, {job.status for job in jobs})  # type: ignore[attr-defined]
         return created
 
@@ -211,7 +211,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._db or only_database(self.model))
-        if table.is_plain and bulk.may_insert(self.model, whole[0]) and not gives_key(self.model):
+        if table.is_plain and bulk.may_insert(table, whole) and not gives_key(self.model):
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -84,9 +84,9 @@ class Buffer:
         # With so few items left, the claiming thread wants to know.
         self.refill_at = 0
 
-    def put(self, items: Iterable[Item]) -> None:
+    def put(self, items: Sequence[Item]) -> None:
+        self._put += len(items)
         for item in items:
-            self._put += 1
             if item.turn is None:
                 self.items.put(item)
             else:
@@ -149,8 +149,7 @@ class Buffer:
     @property
     def is_low(self) -> bool:
         """Whether the claiming thread wants to know."""
-        left = self.items.qsize()
-        return left <= self.refill_at or left == 0
+        return self.items.qsize() <= (self.refill_at if self.refill_at > 0 else 0)
 
     def withdraw(self) -> list[Item]:
         """Take back everything that no runner has taken."""
@@ -205,7 +204,7 @@ class JobSizes:
 
 def by_results(done: list[Outcome]) -> list[tuple[Results, list[Any]]]:
     """The jobs that one statement completes: those that leave the same results."""
-    if all(one.results is NONE for one in done):
+    if not done[0].table.policy.results:
         return [(NONE, [one.job.claim_key for one in done])]
     found: dict[str, tuple[Results, list[Any]]] = {}
     for one in done:

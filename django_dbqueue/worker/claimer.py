@@ -10,9 +10,10 @@ from django.db.utils import Error
 
 from .. import events
 from ..dialects import Dialect
-from ..lifecycle import holder, suspects
+from ..lifecycle import holder
 from ..lifecycle.claim import claim
 from ..lifecycle.limiter import base_of
+from ..lifecycle.suspects import suspects_among
 from ..lifecycle.table import Table
 from .assignment import QueueName
 from .buffer import ALLOWANCE, Allotment, Buffer, Item, JobSizes
@@ -200,8 +201,7 @@ class Claimer:
         # Where others claim the same rows some are missing.
         if not is_full if lease is None else 2 * len(jobs) < limit:
             self.scheduler.empty(poller, queue)
-        is_ordinary = self.role is Role.ORDINARY
-        suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]
+        suspected = suspects_among(jobs) if self.role is Role.ORDINARY else []
         others = [job for job in jobs if job not in suspected] if suspected else jobs
         if poller.limiter is not None:
             others = self.gate.without_strays(table, owner, others, poller.limiter)

@@ -64,23 +64,23 @@ class Consumer:
         self.finisher = Finisher(Session(aliases), batch, self._woken, max_unwritten(options))
         self.claimers = Claimers()
         self.runners: list[Taker] = []
-        wakeup = Wakeup(aliases)
+        self.wakeup = Wakeup(aliases)
         for part in options.parts():
-            self._add_claimer(part, owner_prefix, wakeup, share, role)
+            self._add_claimer(part, owner_prefix, share, role)
         self.claimer = self.claimers.all[0]
         self.buffer = self.claimer.buffer
         self.answer_seconds = ANSWER_SHARE * options.worker_timeout
         self._ended, self._end = os.pipe()
 
     def _add_claimer(
-        self, options: Options, owner_prefix: str, wakeup: Wakeup, share: int | None, role: Role
+        self, options: Options, owner_prefix: str, share: int | None, role: Role
     ) -> None:
         """One for the runner threads, or for the event loop, and these."""
         count = options.coroutines
         buffer = Buffer(CoroutineRunner.COUNTERS, count) if count else Buffer(options.threads)
         make = SuspectClaimer if role in SACRIFICIAL else Claimer
         claimer = make(
-            *(options, owner_prefix, buffer, self.shared, wakeup, share),
+            *(options, owner_prefix, buffer, self.shared, self.wakeup, share),
             unwritten=lambda: self.claimers.under_way_of_others(claimer) + self.finisher.pending,
             in_hand=self.in_hand,
             role=role,
@@ -135,13 +135,14 @@ class Consumer:
 
     def close(self) -> None:
         """Where no process ends with it."""
-        self.claimer.wakeup.close()
+        self.wakeup.close()
         os.close(self._ended)
         os.close(self._end)
 
     def _woken(self) -> None:
-        self.claimer.wakeup.notify()
-        # Setting an event takes a lock, and it is mostly set already.
+        # Both are mostly rung already; setting an event takes a lock.
+        if not self.wakeup.is_notified:
+            self.wakeup.notify()
         if not self.wake_finisher.is_set():
             self.wake_finisher.set()
 

@@ -159,12 +159,13 @@ class Finisher:
         return 0.0 if self._incoming else 60.0
 
     def _collect(self) -> None:
-        while self._incoming:
-            if not self._to_write:
-                self._waiting_since = time.monotonic()
+        incoming, collected = self._incoming, self._to_write
+        if incoming and not collected:
+            self._waiting_since = time.monotonic()
+        while incoming:
             # In this order: who looks from outside is to see it.
-            self._to_write.append(self._incoming[0])
-            self._incoming.popleft()
+            collected.append(incoming[0])
+            incoming.popleft()
 
     def _look_at_locked(self) -> None:
         """Where rows of a table are locked, waiting for one more would hold up all the others."""
@@ -251,10 +252,8 @@ def write_next(outcomes: list[Outcome]) -> list[Outcome]:
     if first.expired or first.error is not None:
         _write_failure(table, first)
         return outcomes[1:]
-    done, others = list[Outcome](), list[Outcome]()
-    for one in outcomes:
-        is_done = one.owner == owner and one.error is None and not one.expired
-        (done if is_done else others).append(one)
+    done = [one for one in outcomes if one.owner == owner and one.error is None and not one.expired]
+    others = [one for one in outcomes if one.owner != owner or one.error is not None or one.expired]
     written = Written()
     for results, keys in by_results(done):
         written += holder.complete(table, owner, keys, results, [one.job for one in done])

@@ -71,7 +71,11 @@ def _fields(
     return {**place, "owner": owner, "worker": worker}
 
 
-_started = partial(_log, logging.DEBUG, "job.started", "%s %s starts")
+def _started(table: Table, job: Any) -> None:
+    if logger.isEnabledFor(logging.DEBUG):
+        _log(logging.DEBUG, "job.started", "%s %s starts", table, job)
+
+
 _expired = partial(_log, logging.INFO, "job.expired", "%s %s had expired: not run")
 _lost = partial(_log, logging.WARNING, "job.lost", LOST)
 _gone = partial(_log, logging.INFO, "job.gone", GONE)

@@ -46,7 +46,8 @@ def is_reaping_heard(table: Table) -> bool:
 
 
 def _send_started(table: Table, job: Any) -> None:
-    send(signals.job_started, table.model, job=job)
+    if signals.job_started.receivers:  # asked for every job
+        send(signals.job_started, table.model, job=job)
 
 
 def _send_completed(table: Table, done: Sequence[tuple[Any, float]]) -> None:

@@ -44,16 +44,17 @@ class RunTimes:
     def _completed(self, table: Table, done: Sequence[tuple[Any, float]]) -> None:
         # Each of a batch is told the time of all.
         share = len(done) if table.takes_batches else 1
-        for job, seconds in done:
-            self.add(table.connection.alias, table.label, job.queue, seconds / share)
+        for queue, times in events.seconds_by_queue(done).items():
+            seconds = sum(times) / share
+            self.add(table.connection.alias, table.label, queue, seconds, len(times))
 
     def _failed(self, table: Table, job: Any, _: Exception, seconds: float, *__: object) -> None:
         self.add(table.connection.alias, table.label, job.queue, seconds)
 
-    def add(self, using: str, table: str, queue: str, seconds: float) -> None:
+    def add(self, using: str, table: str, queue: str, seconds: float, count: int = 1) -> None:
         with self._lock:
             entry = self._entry((using, table, queue))
-            self._numbers[entry + COUNT] += 1
+            self._numbers[entry + COUNT] += count
             self._times[entry + SECONDS] += seconds
 
     def _entry(self, name: tuple[str, str, str]) -> int:

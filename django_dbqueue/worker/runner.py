@@ -13,11 +13,12 @@ from django.db import connections, router
 from django.db.utils import Error
 
 from .. import current, events
-from ..current import running
+from ..current import here
 from ..exceptions import Bury
-from ..guard import capture, exit_if_it_dies
+from ..guard import capture, error_of, exit_if_it_dies
 from ..lifecycle import holder
-from ..lifecycle.results import Results, results_of, settle
+from ..lifecycle.results import NONE, Results, results_of, settle
+from ..lifecycle.table import Table
 from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
 from .connections import (
     CHECK_SECONDS,
@@ -94,12 +95,14 @@ class Taker(threading.Thread):
         if self.finisher.locked_tables and item.table.place in self.finisher.locked_tables:
             return False
         alias = item.table.connection.alias
-        while now - self.shared.beaten_at(alias) > self.worker_timeout:
+        beaten_at, epoch = self.shared.last_beat(alias)
+        while now - beaten_at > self.worker_timeout:
             logger.warning("no beat for %g s: starting nothing until it works", self.worker_timeout)
             if self.stop.wait(0.5):
                 return False
             now = time.monotonic()
-        if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:
+            beaten_at, epoch = self.shared.last_beat(alias)
+        if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:
             return True
         keys = [job.claim_key for job in item.jobs]
         try:
@@ -125,6 +128,13 @@ class Runner(Taker):
         self.slot = self.shared.slot(number)
         # How long the one job that runs now may run.
         self._seconds = 0.0
+        # What the slot's labels begin with, of the table whose jobs it runs.
+        self._table: Table | None = None
+        self._label = ""
+
+    def _run(self) -> None:
+        self.slot.runs_in(threading.get_ident())
+        super()._run()
 
     def take(self, item: Item) -> None:
         now = time.monotonic()
@@ -147,45 +157,37 @@ class Runner(Taker):
 
     def life(self, item: Item) -> None:
         """Run what has not expired, and hand its outcome on."""
-        with running(item.jobs[0]):
-            unexpired: list[Any] = []
+        here.job = item.jobs[0]
+        try:
             for job in item.jobs:
                 if job.has_expired and not is_apart(item.table):
                     self.finisher.put(Outcome(item.table, item.owner, job, expired=True))
-                else:
-                    unexpired += [job]
-            item.jobs = unexpired
+                    item.jobs = [one for one in item.jobs if one is not job]
             if item.jobs:
                 self._run_and_hand_on(item)
+        finally:
+            here.job = None
 
     def _run_and_hand_on(self, item: Item) -> None:
         table, jobs = item.table, item.jobs
         started = self._start_clock(item)
         for job in jobs:
-            events.started(table, job)
+            job.grace = KILL_WITHIN
+            for tell in events.started.receivers:
+                tell(table, job)
         end = events.running(table, jobs) if events.running.receivers else None
-        once: WorkerExactlyOnceRun | None = None
-        results: dict[Any, Results] = {}
-        with capture() as run:
-            is_once = table.policy.exactly_once or jobs[0].exactly_once
-            if is_once and not table.takes_batches:
-                work = partial(run_user_code, item)
-                once = WorkerExactlyOnceRun(table.on_this_thread(), jobs[0], work)
-                once.run()
-            else:
-                run_user_code(item)
-                if table.policy.results:
-                    # What a column cannot hold is the run's own failure, not its finisher's.
-                    here = table.on_this_thread()
-                    results = {job.claim_key: results_of(here, job) for job in jobs}
+        is_once = jobs[0].exactly_once or table.policy.exactly_once
+        special = SpecialRun() if is_once or table.policy.results else None
+        error = error_of(run_user_code if special is None else special.run, item)
         seconds = time.monotonic() - started
         self.slot.finish()
-        reset_connections(failed=run.error is not None)
-        error = run.error and explained(jobs, run.error)
+        reset_connections(failed=error is not None)
+        if error is not None:
+            error = explained(jobs, error)
         if end is not None:
             end(error)
-        if once is not None:
-            once.hand_on(self.finisher, error, seconds)
+        if special is not None and special.once is not None:
+            special.once.hand_on(self.finisher, error, seconds)
             return
         hand_on = self.finisher.write_now if table.policy.finish == "each" else self.finisher.put
         for job in jobs:
@@ -193,26 +195,26 @@ class Runner(Taker):
                 tell_of_own_end(table, job, seconds)
                 continue
             outcome = Outcome(table, item.owner, job, error, seconds, item.ends_claim)
-            if results:
-                outcome.results = results[job.claim_key]
+            if special is not None:
+                outcome.results = special.results.get(job.claim_key, NONE)
             hand_on(outcome)
 
     def _start_clock(self, item: Item) -> float:
         """Tell the supervisor what runs and until when; the start. A batch has the shortest of its
         times, and a touch, which speaks for one row, does not make it longer."""
         jobs, table = item.jobs, item.table
-        usual, name = table.policy.time_to_run, f"{table.connection.alias}{SEPARATOR}{table.label}"
-        count = len(jobs)
+        usual, count = table.policy.time_to_run, len(jobs)
+        if table is not self._table:
+            self._table = table
+            self._label = f"{table.connection.alias}{SEPARATOR}{table.label}{SEPARATOR}"
         if count == 1:
             [job] = jobs
-            label, seconds = f"{name}{SEPARATOR}{job.claim_key}", job.time_to_run or usual
+            label, seconds = f"{self._label}{job.claim_key}", job.time_to_run or usual
             self._seconds = seconds
             job.restart_clock = self._restart_clock
         else:
-            label = SEPARATOR.join([name, *[str(job.claim_key) for job in jobs]])
+            label = self._label + SEPARATOR.join([str(job.claim_key) for job in jobs])
             seconds = min([job.time_to_run or usual for job in jobs])
-        for job in jobs:
-            job.grace = KILL_WITHIN
         now = time.monotonic()
         self.slot.start(label.encode(), now, now + seconds, count)
         return now
@@ -237,6 +239,27 @@ class RestingRunner(Runner):
         return not self.stop.is_set() and super()._may_start(item, now)
 
 
+class SpecialRun:
+    """The run of jobs whose effects happen exactly once, or that leave results."""
+
+    def __init__(self) -> None:
+        self.once: WorkerExactlyOnceRun | None = None
+        self.results: dict[Any, Results] = {}
+
+    def run(self, item: Item) -> None:
+        table, jobs = item.table, item.jobs
+        is_once = jobs[0].exactly_once or table.policy.exactly_once
+        if is_once and not table.takes_batches:
+            work = partial(run_user_code, item)
+            self.once = WorkerExactlyOnceRun(table.on_this_thread(), jobs[0], work)
+            self.once.run()
+        else:
+            run_user_code(item)
+            # What a column cannot hold is the run's own failure, not its finisher's.
+            ours = table.on_this_thread()
+            self.results = {job.claim_key: results_of(ours, job) for job in jobs}
+
+
 def run_user_code(item: Item) -> None:
     if item.table.takes_batches and item.table.policy.exactly_once:
         raise TypeError("run_batch() is not for tables with exactly_once: define run()")
@@ -244,7 +267,8 @@ def run_user_code(item: Item) -> None:
         if item.table.takes_batches:
             settle(item.table.model.run_batch(list(item.jobs)))
         else:
-            settle(item.jobs[0].run())
+            if (answer := item.jobs[0].run()) is not None:
+                settle(answer)
     finally:
         if current.forked_by:
             # It would go on as a second worker, with the claims and connections of the first.

@@ -1,7 +1,6 @@
 """Memory that a supervisor shares with one child: what it runs, and whether the beats go on."""
 
 import mmap
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -94,6 +93,13 @@ class SharedMemory:
 
     def epoch(self, alias: str) -> int:
         return self._numbers[self._beats[alias] + EPOCH]
+
+    def last_beat(self, alias: str) -> tuple[float, int]:
+        """When it was, and the epoch by then."""
+        beat = self._beats[alias]
+        # In this order: it may be written meanwhile.
+        beaten_at = self._times[beat + BEATEN_AT]
+        return beaten_at, self._numbers[beat + EPOCH]
 
     @property
     def missed_since(self) -> float:
@@ -220,6 +226,10 @@ class ThreadSlot:
         self._text = text
         self._room = text.nbytes
 
+    def runs_in(self, thread: int) -> None:
+        """Whose stack is of interest, from here on."""
+        self._numbers[THREAD] = thread
+
     def start(self, label: bytes, now: float, deadline: float, jobs: int = 1) -> None:
         """``now``: by the monotonic clock; ``label``: the database, the table and the keys, with
         separators."""
@@ -230,7 +240,6 @@ class ThreadSlot:
         numbers, times = self._numbers, self._times
         self._text[:size] = label
         numbers[LENGTH] = size
-        numbers[THREAD] = threading.get_ident()
         numbers[JOBS] += jobs
         times[STARTED_AT] = now
         times[DEADLINE] = deadline
@@ -254,9 +263,6 @@ class CoroutineSlot(ThreadSlot):
     ) -> None:
         super().__init__(times, numbers, text)
         self.number = number
-
-    def runs_in(self, thread: int) -> None:
-        self._numbers[THREAD] = thread
 
     def note_threads(self, count: int) -> None:
         """In how many threads, next to the loop's, it has something done now."""

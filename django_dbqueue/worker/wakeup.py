@@ -21,7 +21,7 @@ class Wakeup:
     def __init__(self, aliases: Iterable[str]) -> None:
         self.aliases = sorted(aliases)
         self._wakeup = WakeupPipe()
-        self._is_notified = False
+        self.is_notified = False
         self._notified_at = time.monotonic()
         # When to look once more: who tells of news may be silent right after.
         self._recheck_at = float("inf")
@@ -31,16 +31,16 @@ class Wakeup:
         self._wakeup.close()
 
     def notify(self) -> None:
-        # Most of the time it is rung already, and a pipe is expensive.
-        if not self._is_notified:
+        # A pipe is expensive.
+        if not self.is_notified:
             # In this order: else the flag may be set while the sleeper waits, and nobody wakes it.
-            self._is_notified = True
+            self.is_notified = True
             self._notified_at = time.monotonic()
             self._wakeup.set()
 
     def sleep(self, seconds: float) -> None:
         """Until it is rung, or the time is over."""
-        if seconds > 0 and not self._is_notified:
+        if seconds > 0 and not self.is_notified:
             self._wakeup.wait(seconds)
         self._wake()
 
@@ -50,7 +50,7 @@ class Wakeup:
         end = time.monotonic() + seconds
         # Some came in with the answer of another statement.
         news = self._has_news(dialects)
-        while not (self._is_notified or news) and (left := end - time.monotonic()) > 0:
+        while not (self.is_notified or news) and (left := end - time.monotonic()) > 0:
             idle = time.monotonic() - self._notified_at
             back_off = min(BACK_OFF_MAX, max(1.0, idle / BACK_OFF_AFTER_SECONDS))
             naps = [d.look_every * back_off for d in dialects if d.look_every is not None]
@@ -91,5 +91,5 @@ class Wakeup:
 
     def _wake(self) -> None:
         # In this order: who rings in between is seen now, or rings the next time at once.
-        self._is_notified = False
+        self.is_notified = False
         self._wakeup.clear()

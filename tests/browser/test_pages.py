@@ -41,7 +41,7 @@ def test_a_page_is_good_in_every_light_and_width(browse, scene, keep_picture, na
 
 HIDDEN = """() => [...document.querySelectorAll(".results, .dbqueue-wide")]
     .map((one) => one.scrollWidth - one.clientWidth)"""
-FITTING = ("queues", "failures", "mail", *(f"mail {name}" for name in pages.STATES))
+FITTING = ("queues", "failures", "mail", "mail archive", *(f"mail {name}" for name in pages.STATES))
 
 
 @pytest.mark.parametrize("name", FITTING)
@@ -50,6 +50,13 @@ def test_all_columns_are_seen_at_once(browse, scene, name):
     for size in (DESKTOP, PHONE):
         page.look_like("light", size)
         assert max([0, *page.evaluate(HIDDEN)]) == 0, size
+
+
+@pytest.mark.parametrize("name", ["jobs", "jobs delayed", "archive", "thumbnails", "tube jobs"])
+def test_all_columns_of_jobs_are_seen_at_once_on_a_desk(browse, scene, name):
+    page = browse(pages.address(name, scene))
+    page.look_like("light", DESKTOP)
+    assert max([0, *page.evaluate(HIDDEN)]) == 0
 
 
 IDS = "() => [...document.querySelectorAll('[id]')].map((one) => one.id)"

@@ -4,7 +4,7 @@ import pytest
 from django.db import models
 from django.db.models.signals import post_init, pre_init
 
-from django_dbqueue.lifecycle.table import is_quiet
+from django_dbqueue.lifecycle.instances import is_quiet
 from tests.kit.jobs import claim_one, forget_tables, fresh
 from tests.queueapp.models import Everything, Filed, Note
 

@@ -4,6 +4,7 @@ import math
 import re
 from pathlib import Path
 
+import promql_parser
 import pytest
 import yaml
 from django.contrib.auth.models import AnonymousUser, Permission, User
@@ -340,6 +341,8 @@ def test_the_examples_name_metrics_that_there_are():
     [group] = rules["groups"]
     assert len(group["rules"]) == 3
     told = " ".join(rule["expr"] for rule in group["rules"])
+    for rule in group["rules"]:
+        assert isinstance(promql_parser.parse(rule["expr"]), promql_parser.BinaryExpr)
     known = {f"{one.name}_total" if one.kind == "counter" else one.name for one in METRICS}
     named = set(re.findall(r"dbqueue_\w+", told))
     assert named

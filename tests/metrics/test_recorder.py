@@ -96,6 +96,15 @@ def test_what_cannot_be_written_is_kept_and_written_once():
     assert sums(Note, "completed", "failed", "buried", "ran_1", "ran_6") == [2, 1, 1, 1, 1]
 
 
+def test_jobs_of_several_queues_that_end_together_are_counted_in_their_own():
+    table, ours = table_of(Note, "default"), Recorder()
+    done = [(Note(queue=name), seconds) for name, seconds in [("a", 0.02), ("b", 5), ("a", 5)]]
+    ours.completed(table, done)
+    ours.write()
+    rows = Minute.objects.order_by("queue").values_list("queue", "completed", "ran_1", "ran_6")
+    assert list(rows) == [("a", 2, 1, 1), ("b", 1, 0, 1)]
+
+
 def refuse(key, columns, kinds=recorder.NO_KINDS):
     """The database's own refusal."""
     with connection.cursor() as cursor:

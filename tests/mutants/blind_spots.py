@@ -40,8 +40,8 @@ OUTCOMES = [
     ),
     (
         FINISHER,
-        "            if not self._to_write:\n                self._waiting_since =",
-        "            if True:\n                self._waiting_since =",
+        "        if incoming and not collected:\n",
+        "        if incoming:\n",
         "each outcome makes the others wait longer",
     ),
     (

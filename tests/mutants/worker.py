@@ -74,7 +74,7 @@ MUTANTS = [
     ),
     (
         CLAIMER,
-        "suspected = [job for job in jobs if is_ordinary and suspects.is_suspect(job)]",
+        "suspected = suspects_among(jobs) if self.role is Role.ORDINARY else []",
         "suspected = []",
         "suspects run among all others",
     ),
@@ -98,8 +98,8 @@ MUTANTS = [
     ),
     (
         SUSPECTS,
-        "bool(job.crashes or job.losses >= SUSPECT_LOSSES)",
-        "bool(job.crashes)",
+        "if job.crashes or job.losses >= SUSPECT_LOSSES]",
+        "if job.crashes]",
         "who was lost with two workers runs among all others",
     ),
     (
@@ -182,13 +182,13 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "while now - self.shared.beaten_at(alias) > self.worker_timeout:",
+        "while now - beaten_at > self.worker_timeout:",
         "while False:",
         "jobs start though no beat gets through",
     ),
     (
         RUNNER,
-        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:",
         "if True:",
         "what waited too long starts though others may have it",
     ),
@@ -206,8 +206,8 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "                else:\n                    unexpired += [job]",
-        "                unexpired += [job]",
+        "item.jobs = [one for one in item.jobs if one is not job]",
+        "pass",
         "an expired job is run with the others of its batch",
     ),
     (
@@ -237,7 +237,7 @@ MUTANTS = [
     (RUNNER, "        self.slot.finish()\n", "", "a job that has ended counts as running"),
     (
         RUNNER,
-        "reset_connections(failed=run.error is not None)",
+        "reset_connections(failed=error is not None)",
         "pass",
         "a job leaves its transaction to the next one",
     ),
@@ -334,14 +334,14 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:",
         "if now <= item.claimed_at + START_WITHIN:",
         "what was claimed before a gap in the beats starts as if it were ours",
     ),
     (
         RUNNER,
-        "if item.epoch == self.shared.epoch(alias) and now <= item.claimed_at + START_WITHIN:",
-        "if item.epoch == self.shared.epoch(alias):",
+        "if item.epoch == epoch and now <= item.claimed_at + START_WITHIN:",
+        "if item.epoch == epoch:",
         "what was claimed long ago starts as if it were ours",
     ),
     (

@@ -1,6 +1,7 @@
 """Each block of code on each page compiles, and names what exists; or it is another system's.
 
-The tutorials, docs/testing.md and some other pages are executed as well, by tests of their own.
+The tutorials, docs/testing.md and some other pages are executed as well, by tests of their own; so
+is SQL (test_sql_blocks.py).
 """
 
 import re

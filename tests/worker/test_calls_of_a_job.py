@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 
 JOBS = 200
 # Of Python's functions and of C's; a few are left for other Pythons.
-MOST = 59
+MOST = 51
 
 
 @pytest.fixture

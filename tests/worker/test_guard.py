@@ -12,7 +12,14 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.current import is_workers_own
-from django_dbqueue.guard import THREAD_DIED, capture, exit_if_it_dies, message_of
+from django_dbqueue.guard import (
+    THREAD_DIED,
+    capture,
+    error_of,
+    exit_if_it_dies,
+    message_of,
+    raised,
+)
 from django_dbqueue.states import Status
 from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.consumer import Consumer, run_child
@@ -38,7 +45,22 @@ from tests.queueapp.models import Note, Unspeakable
 def test_whatever_would_end_the_thread_is_a_failure(kind):
     with capture() as outcome:
         raise kind("now")
-    assert str(outcome.error) == f"it raised {kind.__name__}(now)"
+    called = error_of(raise_it, kind("now"))
+    for error in (outcome.error, called):
+        assert str(error) == f"it raised {kind.__name__}(now)"
+        assert isinstance(raised(error), kind)
+
+
+def test_the_outcome_of_a_call_is_what_it_raised():
+    problem = ValueError("no")
+    assert error_of(raise_it, problem) is problem
+    assert error_of(str, problem) is None
+    with pytest.raises(BaseExceptionGroup):
+        error_of(raise_it, BaseExceptionGroup("more", [KeyboardInterrupt()]))
+
+
+def raise_it(error):
+    raise error
 
 
 def test_a_message_is_what_a_terminal_and_a_database_take():

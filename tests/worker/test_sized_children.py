@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from django_dbqueue.worker.assignment import QueueName
 from django_dbqueue.worker.channel import Backlog, Waiting
 from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.options import Limits, Options
+from django_dbqueue.worker.run_times import RunTimes
 from django_dbqueue.worker.scaling import Scaling
 from django_dbqueue.worker.scaling_options import ScalingOptions
 from django_dbqueue.worker.served import all_served, parse_served
@@ -242,6 +245,17 @@ def test_what_runs_for_long_is_told_though_no_job_has_ended(scaling):
         "3 jobs are ready, for which 1 process needs"
         in scaling.columns("default")["decisions"][0]["text"]
     )
+
+
+def test_jobs_that_end_together_are_added_to_the_run_times_of_their_queues():
+    times, alias = RunTimes(), SimpleNamespace(alias="default")
+    done = [(Note(queue=name), seconds) for name, seconds in [("a", 0.5), ("b", 2.0), ("a", 1.0)]]
+    table: Any = SimpleNamespace(connection=alias, label="note", takes_batches=False)
+    times._completed(table, done)
+    assert [found[1:] for found in times.all()] == [(2, 1.5), (1, 2.0)]
+    table.takes_batches = True
+    times._completed(table, done[::2])
+    assert [found[1:] for found in times.all()] == [(4, 2.25), (1, 2.0)]
 
 
 def test_run_times_are_added_up_over_children_and_by_queue(scaling):

@@ -284,5 +284,5 @@ class EmailAdmin(MailPages, JobAdmin):
 
 @admin.register(ArchivedEmail)
 class ArchivedEmailAdmin(MailPages, ArchivedJobAdmin):
-    list_display = (*LIST, "finished_at")
+    list_display = (*LIST[:-1], "finished_at")
     actions = ("resend_selected", "forget_selected", "export_selected")
