@@ -35,7 +35,7 @@ SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix figures once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -145,6 +145,10 @@ matrix:  ## the contract suite on Debian stable's databases and Python, in a chr
 bounded: packages $(STAMPS)/servers  ## 8 producers, some killed, at a bounded queue on each database; what a limit costs (6 minutes)
 	$(PROOF) tests/lifecycle/test_bounded_processes.py $(PYTEST_ARGS)
 	$(PYTHON) scripts/servers.py run -- sh scripts/bounded.sh
+
+# FIGURES_SECONDS=3600 is an hour of each database; FIGURES_SEED repeats a load.
+figures: packages $(STAMPS)/servers  ## every figure of the first page against real counts, under a load with kills (35 minutes); FIGURES_SECONDS
+	$(PROOF) tests/monitor/test_figures_under_load.py $(PYTEST_ARGS)
 
 once: packages $(STAMPS)/servers  ## 5,000 exactly-once jobs under SIGKILL on six routes: one effect each (10 minutes); ONCE_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/once.py $(ONCE_ARGS)

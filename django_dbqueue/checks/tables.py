@@ -38,7 +38,10 @@ OURS = {
     for name, value in vars(part).items()
     if not name.startswith("__")
     and (inspect.isfunction(value) or isinstance(value, classmethod | property))
-} | {"claim_owner", "has_expired", "restart_clock", "in_exactly_once_run", "ends_at_commit"}
+} | {
+    *("claim_owner", "has_expired", "restart_clock", "in_exactly_once_run", "ends_at_commit"),
+    "own_end",
+}
 RESERVED = OURS - FREE
 
 

@@ -42,6 +42,15 @@ class RetryDecision:
         return replace(self, failure=failure)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnEnd:
+    """How a job has ended its claim by itself: well, or with an error, and what becomes of it."""
+
+    owner: str
+    error: BaseException | None = None
+    decision: RetryDecision | None = None
+
+
 def attempts_max(policy: Policy, job: Any) -> int:
     """The job's own number, where its table has a column for it, or that of the policy."""
     return getattr(job, "max_attempts", None) or policy.max_attempts

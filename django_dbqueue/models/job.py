@@ -11,6 +11,7 @@ from django.db.models.query_utils import DeferredAttribute
 from ..exceptions import Bury, ClaimLost, Undone
 from ..fields import check_seconds
 from ..lifecycle import enqueue, holder, saving
+from ..lifecycle.claim_end import OwnEnd
 from ..lifecycle.holder import Written
 from ..lifecycle.instances import fill
 from ..lifecycle.policy import MAX_SECONDS, Policy, policy_of
@@ -51,6 +52,7 @@ class Job(JobColumns):
     claim_key: Any = None
     # Its claim was ended in a transaction, which may have been rolled back since.
     ends_at_commit: bool = False
+    own_end: OwnEnd | None = None  # of the claim, by its own code
     # Found past expires_at by the claim: not to be run.
     has_expired: bool = False
     # Set by the worker that runs the job: its own watch over the time to run.
@@ -122,8 +124,11 @@ class Job(JobColumns):
         """
         table, owner = self._table(), self._ending_owner()
         if table.connection.get_autocommit():
-            self._end(holder.complete(table, owner, [self.claim_key], results_of(table, self)))
+            written = holder.complete(table, owner, [self.claim_key], results_of(table, self))
+            self.own_end = OwnEnd(owner) if written.written else None
+            self._end(written)
         elif holder.complete_held(table, owner, self.claim_key, results_of(table, self)):
+            self.own_end = OwnEnd(owner)
             self._let_go()
         else:
             raise ClaimLost(f"{self}: its claim has ended: let the transaction roll back")
@@ -135,9 +140,12 @@ class Job(JobColumns):
             seconds = 0.0  # the caller's clock was set back
         if seconds is not None:
             seconds = check_seconds(seconds, "seconds", MAX_SECONDS)
-        self._ending_owner()
-        if holder.fail(self._table(), self, problem, seconds) is None:
+        owner = self._ending_owner()
+        decision = holder.fail(self._table(), self, problem, seconds)
+        if decision is None:
             self._say_gone()
+        else:
+            self.own_end = OwnEnd(owner, problem, decision)
         self._let_go()
 
     def release(self, delay: float = 0) -> None:

@@ -22,6 +22,7 @@ from .buffer import KILL_WITHIN, Buffer, GivenBack, Item, Outcome
 from .connections import CHECK_SECONDS, drop_dead_connections, reset_connections
 from .event_loop import JobLoop, JobThreads, UnderWay, under_way
 from .finisher import Finisher
+from .own_end import tell_of_own_end
 from .runner import Taker, explained
 from .shared_memory import SEPARATOR, CoroutineSlot, SharedMemory
 
@@ -222,7 +223,8 @@ class CoroutineRunner(Taker):
                 run.item.turn.end()
             run.job.restart_clock = None  # the slot may be another job's soon
             if not run.job.holds_claim():
-                pass  # its own code has finished it
+                tell = sync_to_async(tell_of_own_end)
+                await tell(outcome.table, run.job, outcome.seconds)
             elif outcome.table.policy.finish == "each":
                 await sync_to_async(self.finisher.write_now)(outcome)
             else:

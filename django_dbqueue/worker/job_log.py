@@ -57,7 +57,7 @@ def _log(
 ) -> None:
     """``message`` begins with the table and the job; then come ``args``."""
     if logger.isEnabledFor(level):
-        owner = owner or job.claim_owner
+        owner = owner or job.claim_owner or (job.own_end and job.own_end.owner)
         fields |= _fields(table, job.queue, job.claim_key, job.attempts, owner)
         log_event(level, event, message, table.label, job.claim_key, *args, **fields)
 

@@ -28,6 +28,7 @@ from .connections import (
 )
 from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher
+from .own_end import tell_of_own_end
 from .session import STATEMENT_WATCHDOG
 from .shared_memory import SEPARATOR, SharedMemory
 
@@ -191,7 +192,8 @@ class Runner(Taker):
         hand_on = self.finisher.write_now if table.policy.finish == "each" else self.finisher.put
         for job in jobs:
             if not job.holds_claim():
-                continue  # its own code has finished it
+                tell_of_own_end(table, job, seconds)
+                continue
             outcome = Outcome(table, item.owner, job, error, seconds, item.ends_claim)
             if special is not None:
                 outcome.results = special.results.get(job.claim_key, NONE)

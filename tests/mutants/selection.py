@@ -15,7 +15,7 @@ SWEEPS = "sweeps/crash sweeps/error sweeps/interleaving "
 CHILD = (
     "worker/ahead worker/claiming_thread worker/finisher worker/guard worker/holding_claims "
     "testing/inline_worker models/exactly_once worker/outcomes worker/run_of_a_job "
-    "lifecycle/lost_answers worker/worker worker/troubles "
+    "lifecycle/lost_answers worker/own_ends worker/worker worker/troubles "
 )
 SUPERVISOR = (
     "worker/heartbeat worker/children_apart worker/agents worker/crashes metrics/recorder "

@@ -224,9 +224,15 @@ MUTANTS = [
     ),
     (
         RUNNER,
-        "            if not job.holds_claim():\n                continue",
-        "            if False:\n                continue",
+        "            if not job.holds_claim():\n                tell",
+        "            if False:\n                tell",
         "a job that has finished itself is finished once more",
+    ),
+    (
+        RUNNER,
+        "                tell_of_own_end(table, job, seconds)\n",
+        "",
+        "a job that ends itself is not counted",
     ),
     (RUNNER, "        self.slot.finish()\n", "", "a job that has ended counts as running"),
     (
