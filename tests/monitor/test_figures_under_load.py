@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.usefixtures("db_rows"),
     pytest.mark.each_database,
     pytest.mark.proof,
+    pytest.mark.nightly,
 ]
 
 SHORT, FULL = 8.0, 600.0  # seconds
