@@ -28,13 +28,7 @@ from .actions import (
 from .base import ReadOnlyAdmin
 from .changelist import NOT_FILTERS
 from .job_page import JobPage
-from .lists import (
-    FailureFilter,
-    KeyFilter,
-    QueueFilter,
-    StateFilter,
-    is_of_failure,
-)
+from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
 from .schedule import schedule
 from .times import CreatedFilter, EndedFilter, is_asked, time_filters
 

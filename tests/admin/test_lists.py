@@ -12,6 +12,7 @@ from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, fill, keys_in, step, text_of, walk
+from tests.kit.jobs import buried, claimed, done
 from tests.queueapp.models import Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -218,3 +219,25 @@ def test_a_whole_number_or_key_is_found(browser, monkeypatch):
         assert keys_in(text_of(browser.get(NOTES, {"q": text}))) == []
     assert keys_in(text_of(browser.get(NOTES, {"q": "photo:7", "queue": "q1"}))) == []
     assert "a whole dedup key" in text_of(browser.get(NOTES))
+
+
+COLUMNS = {
+    "": {"due"},
+    "?state=0": set(),
+    "?state=1": {"held_by", "dequeued_time"},
+    "?state=2": {"finished_at"},
+    "?state=3": {"due"},
+    "?state=4": {"failed_at"},
+}
+
+
+@pytest.mark.parametrize("query", COLUMNS)
+def test_a_list_has_the_columns_of_its_state(browser, query):
+    Note.objects.create()
+    for make in (claimed, done, buried):
+        make()
+    Note.objects.enqueue(delay=60)
+    page = text_of(browser.get(f"/admin/queueapp/note/{query}"))
+    shown = {name for name in set().union(*COLUMNS.values()) if f"column-{name}" in page}
+    assert shown == COLUMNS[query]
+    assert "column-last_error" in page
