@@ -99,7 +99,7 @@ def test_of_a_batch_that_is_half_seen_all_are_counted(monkeypatch):
     for verb in (holder.touch, holder.complete):
         is_late = [True]
         with connection.execute_wrapper(half):
-            assert verb(table(), "me", keys).written == keys
+            assert sorted(verb(table(), "me", keys).written) == keys
 
 
 def test_of_a_batch_that_is_touched_the_lost_one_is_known(monkeypatch):
@@ -118,7 +118,7 @@ def test_of_a_batch_that_is_touched_the_lost_one_is_known(monkeypatch):
     monkeypatch.setattr(dialect, "catch_up", lambda: bool(hidden.pop()))
     with connection.execute_wrapper(half):
         written = holder.touch(table(), jobs[0].claim_owner, keys)
-    assert (written.written, written.lost) == (keys[:2], keys[2:])
+    assert (sorted(written.written), written.lost) == (keys[:2], keys[2:])
 
 
 def test_what_another_has_by_now_stays_lost(monkeypatch):
