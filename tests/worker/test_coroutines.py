@@ -127,11 +127,11 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
 
 def test_the_copy_of_one_that_forks_ends_with_it(database_url, log):
     skip_where_coverage_is_measured()
-    [forked, *others] = [*fetched(log, action="fork"), *fetched(log, 3)]
+    jobs = [*fetched(log, action="fork"), *fetched(log, 3)]
     with worker(database_url, "queueapp.Fetched", "--coroutines", "4", "--stop-when-empty") as one:
         assert one.end(60) == 0
         assert one.stderr.count("has forked and ended twice") == 1
-    assert all_done([forked, *others])
+    assert all_done(jobs)
     assert "died" not in one.stderr
 
 
